@@ -10,7 +10,9 @@ from services.common.clock import Clock
 
 def _known(name: str) -> str:
     if name not in SERVICES:
-        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(SERVICES)}")
+        raise argparse.ArgumentTypeError(
+            f"unknown service {name!r}; the services are {', '.join(SERVICES)}"
+        )
     return name
 
 
@@ -22,14 +24,16 @@ def main() -> None:
         nargs="*",
         type=_known,
         metavar="SERVICE",
-        help="accounts, articles, files, inference, memory; all of them when none is named",
+        help="services to run: accounts, articles, files, inference, memory (default: all)",
     )
     parser.add_argument(
         "--listen",
         default="127.0.0.1:50051",
         help="host:port or unix:/path to listen on (default: %(default)s)",
     )
-    parser.add_argument("--parent-pipe", type=int, help="descriptor that closes with the parent")
+    parser.add_argument(
+        "--parent-pipe", type=int, help="file descriptor that closes when the parent process ends"
+    )
     arguments = parser.parse_args()
     names = arguments.services or SERVICES
 

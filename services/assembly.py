@@ -341,7 +341,7 @@ class Services:
 def _open_reserve(storage: Storage) -> DiskReserve:
     low = Gauge(
         "gateway_storage_low",
-        "Whether there is less free space than storage.min_free_bytes: 1, or 0.",
+        "Whether less disk space is free than storage.min_free_bytes: 1 or 0.",
         multiprocess_mode="livemax",
         registry=CollectorRegistry(),
     )

@@ -70,7 +70,7 @@ def up(
         typer.Option(
             min=1,
             max=64,
-            help="How many processes share the work.  [default: one a CPU core, at most 8]",
+            help="Number of worker processes.  [default: one per CPU core, at most 8]",
         ),
     ] = None,
 ) -> None:
@@ -121,7 +121,9 @@ def serve(
 
 @app.command()
 def sandbox(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0: any port.")],
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")
+    ],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
     """Serve the sandbox models over HTTP, in OpenAI's, Anthropic's and Gemini's dialect.
@@ -143,7 +145,7 @@ def sandbox(
     except MissingSdkError as error:
         fail(str(error))
     except OSError as error:
-        fail(f"{host}:{port}: {error.strerror}; choose another with --port and --host")
+        fail(f"{host}:{port}: {error.strerror}; choose another address with --port and --host")
 
 
 @app.command()
@@ -167,7 +169,11 @@ def providers() -> None:
             missing = [] if preset.set_key_variable(os.environ) else [preset.key_variable]
             missing += [preset.place_variable] if not address else []
             # Nothing is missing: the variables may be meant for clients of this gateway.
-            state = f"needs {' and '.join(missing)}" if missing else "left out: leads to a gateway"
+            state = (
+                f"needs {' and '.join(missing)}"
+                if missing
+                else "not used: its address is a gateway"
+            )
             if not settings.discovery.enabled:
                 state = "off (discovery.enabled)"
             rows.append((name, state, address or "-"))
@@ -192,10 +198,10 @@ def check() -> None:
         fail(str(error), WRONG)
     database = "PostgreSQL" if settings.storage.database_url else "SQLite"
     typer.echo(
-        f"The settings are right: {settings.server.host}:{settings.server.port}, "
-        f"{database}, data in {settings.storage.data_dir}, "
-        f"providers named: {', '.join(settings.providers) or 'none'}, "
-        f"models named: {', '.join(map(_named, settings.models)) or 'none'}."
+        f"The settings are valid: {settings.server.host}:{settings.server.port}, {database}, data "
+        f"in {settings.storage.data_dir}, configured providers: "
+        f"{', '.join(settings.providers) or 'none'}, configured models: "
+        f"{', '.join(map(_named, settings.models)) or 'none'}."
     )
 
 

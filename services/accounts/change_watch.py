@@ -67,7 +67,7 @@ class ChangeWatch:
                     await self.check()
             except GatewayError as error:
                 # The changes are read when the database answers again.
-                log.warning("changes of keys not read", extra={"error": error.message})
+                log.warning("changes of keys could not be read", extra={"error": error.message})
 
     async def check(self) -> None:
         """Invalidate cache entries of keys, users and teams that changed since the last check.

@@ -17,7 +17,7 @@ _SHOWN = 6
 def make_key(random: bytes) -> str:
     """Return the key that encodes 32 random bytes."""
     if len(random) != RANDOM_BYTES:
-        raise ValueError(f"a key takes {RANDOM_BYTES} random bytes")
+        raise ValueError(f"a key requires {RANDOM_BYTES} random bytes")
     return PREFIX + base64.urlsafe_b64encode(random).rstrip(b"=").decode()
 
 

@@ -67,7 +67,7 @@ async def ensure_user(
         return await add_user(connection, clock, new_id, user, team, plan)
     _check_names(team, plan)
     if team is not None and team != known.team:
-        where = f"in team {known.team!r}" if known.team else "in no team"
+        where = f"in team {known.team!r}" if known.team else "not in a team"
         raise _other("team", f"user {user!r} is {where}")
     if plan is not None and plan != known.plan:
         raise _other("plan", f"user {user!r} has the plan {known.plan}")

@@ -25,7 +25,8 @@ def check_name(field: str, name: str) -> None:
     if not _NAME.fullmatch(name):
         raise invalid(
             field,
-            f"{field}: takes 1 to 64 letters, digits and . _ @ + -, the first a letter or digit",
+            f"{field}: must be 1 to 64 letters, digits and . _ @ + -, starting with a letter or "
+            "digit",
         )
 
 
@@ -36,7 +37,7 @@ def check_plan(plan: str) -> None:
         GatewayError: invalid_request.
     """
     if plan not in PLANS:
-        raise invalid("plan", f"plan: takes one of {', '.join(PLANS)}")
+        raise invalid("plan", f"plan: must be one of {', '.join(PLANS)}")
 
 
 def check_label(name: str) -> None:
@@ -46,9 +47,9 @@ def check_label(name: str) -> None:
         GatewayError: invalid_request.
     """
     if len(name) > MAX_LABEL or not name.isprintable():
-        raise invalid("name", f"name: takes at most {MAX_LABEL} printable characters")
+        raise invalid("name", f"name: must be at most {MAX_LABEL} printable characters")
 
 
 def unknown_user(user: str) -> GatewayError:
     """Return the error for an unknown user name."""
-    return invalid("user", f"user: nobody is called {user!r}; `keys create` makes users")
+    return invalid("user", f"user: no user {user!r}; `keys create` creates users")

@@ -57,7 +57,7 @@ class AccountsServicer(AccountsServiceServicer):
         if key is None:
             raise GatewayError(
                 errors_pb2.REASON_NOT_FOUND,
-                "code: has been used or has expired; `gateway console` prints a new link",
+                "code: used or expired; `gateway console` prints a new link",
                 param="code",
             )
         return RedeemSignInCodeResponse(key=key)

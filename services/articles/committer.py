@@ -220,7 +220,7 @@ class DocumentCommitter:
             if call.attempts < _ATTEMPTS:
                 self._waiting.appendleft(call)
             else:
-                call.fail(unavailable("the document is edited from many sides; try again"))
+                call.fail(unavailable("too many concurrent edits of this document; try again"))
 
     async def _commit(self, batch: list[_Call]) -> _Transaction:
         transaction = _Transaction()

@@ -48,12 +48,14 @@ def failure(code: int, pointer: str, message: str) -> GatewayError:
 
 def no_session() -> GatewayError:
     """Return the 404 error for a session that does not exist or belongs to another user."""
-    return failure(SESSION, "/sessionId", "you have no such session; open one with session/create")
+    return failure(SESSION, "/sessionId", "no such session; open one with session/create")
 
 
 def session_expired() -> GatewayError:
     """Return the 410 error for a session of the caller that has expired."""
-    return failure(SESSION_EXPIRED, "/sessionId", "the session has expired; open another")
+    return failure(
+        SESSION_EXPIRED, "/sessionId", "the session has expired; open a new one with session/create"
+    )
 
 
 def document_deleted() -> GatewayError:
@@ -63,12 +65,12 @@ def document_deleted() -> GatewayError:
 
 def no_document(pointer: str = "/docId") -> GatewayError:
     """Return the 404 error for a document that does not exist or that the caller may not read."""
-    return failure(DOCUMENT, pointer, "you have no such document")
+    return failure(DOCUMENT, pointer, "no such document")
 
 
 def no_group() -> GatewayError:
     """Return the 404 error for a group that does not exist or that the caller is not in."""
-    return failure(GROUP, "/group", "you are in no such group")
+    return failure(GROUP, "/group", "no such group, or you are not a member")
 
 
 def stale(revision: int) -> GatewayError:
@@ -87,8 +89,8 @@ def too_many_sessions(most: int, retry_after_s: int) -> GatewayError:
     """Return the 429 error for a user who has the maximum number of sessions."""
     return GatewayError(
         errors_pb2.REASON_RATE_LIMITED,
-        f"you have {most} documents open, as many as you may; end sessions with session/destroy, "
-        "or wait until some expire",
+        f"you have {most} open sessions, the maximum; end some with session/destroy, or wait "
+        "until some expire",
         retry_after_s=retry_after_s,
         article_code=TOO_MANY_SESSIONS,
         limit="articles.max_sessions",

@@ -97,6 +97,6 @@ async def check_ownership(files: Files, named: Mapping[str, str]) -> None:
     else:
         for pointer, lookup in zip(named.values(), lookups, strict=True):
             if not lookup.result():
-                raise failure(SCHEMA, pointer, "takes the id of a file of yours")
+                raise failure(SCHEMA, pointer, "must be the id of one of your files")
         return
     raise failed

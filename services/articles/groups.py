@@ -67,7 +67,7 @@ class GroupRepository:
             GatewayError: invalid_request, when the name is empty or too long.
         """
         if not 0 < len(name) <= MAX_NAME or not name.isprintable():
-            raise invalid("name", f"name: takes 1 to {MAX_NAME} printable characters")
+            raise invalid("name", f"name: must be 1 to {MAX_NAME} printable characters")
         # Zero is the private group.
         group_id = max(1, self._random_bits(_ID_BITS))
         now_ms = self._now_ms()
@@ -105,7 +105,7 @@ class GroupRepository:
                 delete(members).where(members.c.group_id == group_id, members.c.user_id == user_id)
             )
         if not removed.rowcount:
-            raise invalid("user", "user: not in this group")
+            raise invalid("user", "user: not a member of this group")
 
     async def list_all(self) -> Sequence[GroupInfo]:
         """Return every group, oldest first."""
@@ -156,7 +156,7 @@ class GroupRepository:
 
 async def _must_exist(connection: AsyncConnection, group_id: int) -> None:
     if await connection.scalar(select(groups.c.id).where(groups.c.id == group_id)) is None:
-        raise invalid("group", f"group: there is no group {group_id}; `groups list` shows all")
+        raise invalid("group", f"group: no group {group_id}; `groups list` shows all groups")
 
 
 async def _join(connection: AsyncConnection, group_id: int, user_id: str, now_ms: int) -> None:

@@ -12,27 +12,27 @@ class Metrics:
         self.edits = Counter("gateway_article_edits", "Edits committed.", registry=registry)
         self.commits = Counter(
             "gateway_article_commits",
-            "Transactions that calls with a session shared.",
+            "Transactions shared by several calls of a session.",
             registry=registry,
         )
         self.conflicts = Counter(
             "gateway_article_conflicts",
-            "Transactions undone because another process was first.",
+            "Transactions rolled back because another process committed first.",
             registry=registry,
         )
         self.loaded = Counter(
-            "gateway_articles_loaded", "Documents read from the log.", registry=registry
+            "gateway_articles_loaded", "Documents loaded from the log.", registry=registry
         )
         self.snapshots = Counter("gateway_article_snapshots", "Snapshots kept.", registry=registry)
         self.held = Gauge(
             "gateway_articles_held",
-            "Documents held in memory.",
+            "Documents in the cache.",
             multiprocess_mode="livesum",
             registry=registry,
         )
         self.swept = Counter(
             "gateway_articles_swept",
-            "What the sweeper cleared away: documents, sessions, operations.",
+            "Rows deleted by the sweeper: documents, sessions, operations.",
             ["what"],
             registry=registry,
         )

@@ -136,7 +136,7 @@ class ArticleRepository:
                 40406, the user is not in the group.
         """
         if len(name) > MAX_NAME or "\0" in name:
-            raise failure(SCHEMA, "/name", f"takes at most {MAX_NAME} characters, none of them NUL")
+            raise failure(SCHEMA, "/name", f"must have at most {MAX_NAME} characters, without NUL")
         now_ms = self._now_ms()
         row = {
             "id": str(now_ms << _RANDOM_BITS | self._random_bits(_RANDOM_BITS)),
@@ -165,7 +165,7 @@ class ArticleRepository:
             rights = await find(connection, user_id, article_id)
             if not rights.may_delete:
                 raise failure(
-                    NO_RIGHT, "/docId", "whoever made the document or its group may delete it"
+                    NO_RIGHT, "/docId", "only the document's creator or its group may delete it"
                 )
             await lock(connection, rights.creator_id)
             deleted = await connection.execute(
@@ -198,7 +198,7 @@ class ArticleRepository:
             )
             size = restored.scalar_one_or_none()
             if owner_id is None or size is None:
-                raise invalid("document", "document: no deleted document has that id")
+                raise invalid("document", "document: no deleted document has this id")
             await self._usage.move(connection, owner_id, size, deleted=False)
 
     async def set_permission(self, article_id: str, permission: str) -> None:
@@ -214,7 +214,7 @@ class ArticleRepository:
                 .values(permission=permission)
             )
         if not changed.rowcount:
-            raise invalid("document", "document: no such document has that id")
+            raise invalid("document", "document: no document has this id")
 
     async def list_groups(self, user_id: str) -> list[articles_pb2.ArticleGroup]:
         """Return a user's groups, the private one first, with the documents they may read."""

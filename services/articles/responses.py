@@ -43,7 +43,7 @@ def read_block(state: DocumentState, block_id: str) -> ReadBlockResponse:
     """
     found = _read(state, block_id, Renderer(state.document))
     if found is None:
-        raise failure(BLOCK, "/blockId", "no block of the document has this id")
+        raise failure(BLOCK, "/blockId", "no block with this id in the document")
     return found
 
 

@@ -122,7 +122,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         session = await self._session(request.session_id)
         state = await self._committer.read(session)
         if not 1 <= len(request.block_ids) <= limits.BLOCKS_A_READ:
-            takes = f"takes 1 to {limits.BLOCKS_A_READ} ids"
+            takes = f"must contain 1 to {limits.BLOCKS_A_READ} ids"
             raise failure(SCHEMA, "/blockIds", takes)
         return await offload_if(
             state.size >= _LARGE, responses.read_blocks, state, request.block_ids
@@ -176,5 +176,5 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     async def _user_id(self) -> str:
         user_id = caller.get().user_id
         if self._grants is not None and not await self._grants.has_grant(user_id):
-            raise failure(NO_GRANT, "", "you need a grant to edit documents; ask the operator")
+            raise failure(NO_GRANT, "", "editing documents requires a grant; ask the operator")
         return user_id

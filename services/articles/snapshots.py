@@ -49,7 +49,7 @@ class SnapshotTaker:
             self._metrics.snapshots.inc()
         except Exception:
             # Nothing is lost: the log has every operation, and the next edit tries again.
-            log.exception("taking a snapshot failed")
+            log.exception("a snapshot could not be stored")
         finally:
             del self._tasks[article_id]
 

@@ -145,18 +145,18 @@ class Usage:
             documents = getattr(self._documents, account.plan)
             if account.documents >= documents:
                 return quota_reached(
-                    f"there are {documents} documents, as many as the plan of their owner has; "
-                    "delete some, or ask whoever runs the gateway for more",
+                    f"the owner's plan allows {documents} documents; delete some, or ask the "
+                    "operator of the gateway for a higher limit",
                     "articles.documents",
                 )
             return quota_reached(
-                "what was deleted is still being cleared away, and takes up as much again as "
-                "the plan has; try again in some minutes",
+                "deleted documents that are still being purged use as much storage as the owner's "
+                "plan allows; try again in a few minutes",
                 "articles.quota",
             )
         return quota_reached(
-            f"the documents of this one's owner may take up {quota} bytes in all, and this does "
-            "not fit; delete documents, or ask whoever runs the gateway for more",
+            f"the owner's plan allows {quota} bytes of documents, which this edit would exceed; "
+            "delete documents, or ask the operator of the gateway for a higher limit",
             "articles.quota",
         )
 

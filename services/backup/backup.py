@@ -31,9 +31,9 @@ _BLOB = re.compile(r"file-[0-9A-Z]{26}", re.ASCII)
 _STAGE = "backup"
 _ROUNDS = 10
 _USE_INSTEAD = (
-    "gateway backup is for SQLite and files on this machine. For PostgreSQL use pg_dump, or the "
-    "server's continuous archiving, first; for a bucket its versioning or replication, after it. "
-    "Objects without a row are cleared away by the first sweep after limits.orphan_grace_s"
+    "gateway backup supports only SQLite and files on this machine. For PostgreSQL, first use "
+    "pg_dump or the server's continuous archiving; then, for a bucket, its versioning or "
+    "replication. The first sweep after limits.orphan_grace_s deletes objects without a row"
 )
 
 
@@ -60,11 +60,14 @@ def back_up(storage: Storage, target: Path, now: datetime) -> Manifest:
     source = storage.data_dir
     database = source / DATABASE
     if not database.exists():
-        raise BackupError(f"{database}: is not there; no gateway has run in {source.absolute()}")
+        raise BackupError(f"{database}: does not exist; no gateway has run in {source.absolute()}")
     if target.exists() and any(target.iterdir()):
         raise BackupError(f"{target}: is not empty")
     if target.absolute().is_relative_to(source.absolute()):
-        raise BackupError(f"{target}: is in the data folder; name one elsewhere, on another disk")
+        raise BackupError(
+            f"{target}: inside the data folder; choose a folder elsewhere, preferably on another "
+            "disk"
+        )
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     (target / BLOBS).mkdir(mode=0o700)
     with _stage(source / _STAGE) as stage:
@@ -93,7 +96,7 @@ def _stage(folder: Path) -> Iterator[Path]:
         yield folder
         shutil.rmtree(folder)
     except BlockingIOError as error:
-        raise BackupError(f"{folder}: another backup is being made") from error
+        raise BackupError(f"{folder}: another backup is running") from error
     finally:
         os.close(descriptor)
 
@@ -113,8 +116,8 @@ def _copy_consistently(source: Path, stage: Path, database: Path) -> None:
             return
     missing = next(name for name in rows if not (stage / name).exists())
     raise BackupError(
-        f"{source / BLOBS / missing}: is not there, though the database names it; "
-        "see the log of the gateway, or delete the file over the API"
+        f"{source / BLOBS / missing}: missing, although the database refers to it; see the log of "
+        "the gateway, or delete the file with the API"
     )
 
 
@@ -154,8 +157,8 @@ def _finish(target: Path, now: datetime) -> Manifest:
     for name, row in _file_rows(target / DATABASE).items():
         if files[f"{BLOBS}/{name}"] != row:
             raise BackupError(
-                f"{BLOBS}/{name}: its digest is not the one that the database has: the disk has "
-                "damaged it; restore it from an older backup, or delete it over the API"
+                f"{BLOBS}/{name}: digest does not match the database; the file is damaged on "
+                "disk: restore it from an older backup, or delete it with the API"
             )
     manifest = Manifest(now.isoformat(timespec="seconds"), migration, files)
     for folder in (target / BLOBS, target):

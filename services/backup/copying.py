@@ -91,6 +91,6 @@ def check_database(database: Path) -> str:
     with opened(database) as connection:
         (state,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if state != "ok":
-            raise BackupError(f"{database}: is damaged: {state}")
+            raise BackupError(f"{database}: damaged: {state}")
         (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     return str(revision)

@@ -64,12 +64,12 @@ class Manifest(NamedTuple):
             files = {path: Entry(**entry) for path, entry in content["files"].items()}
             manifest = cls(str(content["created_at"]), str(content["migration"]), files)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BackupError(f"{NAME}: is no manifest of a backup") from error
+            raise BackupError(f"{NAME}: not the manifest of a backup") from error
         for path, entry in files.items():
             is_digest = isinstance(entry.sha256, str) and _DIGEST.fullmatch(entry.sha256)
             # Other paths could write outside of the data folder.
             if not (_PATH.fullmatch(path) and isinstance(entry.size, int) and is_digest):
-                raise BackupError(f"{NAME}: {path!r} is no file of a backup")
+                raise BackupError(f"{NAME}: {path!r}: not a file of a backup")
         if DATABASE not in files:
-            raise BackupError(f"{NAME}: names no {DATABASE}")
+            raise BackupError(f"{NAME}: does not list {DATABASE}")
         return manifest

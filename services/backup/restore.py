@@ -32,8 +32,8 @@ def restore(storage: Storage, source: Path) -> Manifest:
         with locked(str(folder)):
             if {one.name for one in folder.iterdir()} - {LOCK_FILE}:
                 raise BackupError(
-                    f"{folder.absolute()}: is not empty; move what is there, or name another "
-                    "folder with GATEWAY_DATA_DIR"
+                    f"{folder.absolute()}: is not empty; move its contents, or set another folder "
+                    "with GATEWAY_DATA_DIR"
                 )
             try:
                 _put(manifest, source, folder)
@@ -49,12 +49,13 @@ def _read_manifest(source: Path) -> Manifest:
     try:
         text = (source / NAME).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise BackupError(f"{source}: is no complete backup: it has no {NAME}") from error
+        raise BackupError(f"{source}: not a complete backup: {NAME} is missing") from error
     manifest = Manifest.decode(text)
     if manifest.migration > HEAD:
         raise BackupError(
-            f"{source}: is at step {manifest.migration}, which this version of the gateway does "
-            f"not know (it knows steps up to {HEAD}): restore it with a version that does"
+            f"{source}: at migration step {manifest.migration}, which this version of the gateway "
+            f"does not have (latest known step: {HEAD}): restore it with a version that has this "
+            "step"
         )
     return manifest
 
@@ -67,9 +68,9 @@ def _put(manifest: Manifest, source: Path, folder: Path) -> None:
         try:
             found = copy(source / path, target)
         except FileNotFoundError as error:
-            raise BackupError(f"{source / path}: is not there, though {NAME} names it") from error
+            raise BackupError(f"{source / path}: missing, although {NAME} lists it") from error
         if found != entry:
-            raise BackupError(f"{source / path}: is not what was backed up: its digest differs")
+            raise BackupError(f"{source / path}: digest does not match the backup")
     check_database(unfinished)
     sync_folder(folder / BLOBS)
     os.replace(unfinished, folder / DATABASE)

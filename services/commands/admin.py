@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-app = typer.Typer(help="Make, list and revoke keys for /admin/v1.", **FLAGS)
-audit = typer.Typer(help="Say who changed keys, users, teams and limits.", **FLAGS)
+app = typer.Typer(help="Create, list and revoke keys for /admin/v1.", **FLAGS)
+audit = typer.Typer(help="List changes to keys, users, teams and limits.", **FLAGS)
 
 
 @app.command("create")
 def create_admin_key(
     name: Annotated[
-        str, typer.Option("--name", metavar="TEXT", help="Who has the key, for people.")
+        str, typer.Option("--name", metavar="TEXT", help="Label of the key, such as its holder.")
     ] = "",
 ) -> None:
     """Create an admin key and print it, once: only its SHA-256 is stored."""
     typer.echo(_on_admin_keys(lambda keys: keys.create(name)))
-    typer.echo("Keep it: it cannot be shown again.", err=True)
+    typer.echo("Store it now: it cannot be shown again.", err=True)
 
 
 @app.command("make")
@@ -65,7 +65,7 @@ def list_admin_keys() -> None:
 
 @app.command("revoke")
 def revoke_admin_key(
-    key: Annotated[str, typer.Argument(metavar="ID", help="Its id, as listed.")],
+    key: Annotated[str, typer.Argument(metavar="ID", help="Id of the admin key.")],
 ) -> None:
     """Revoke an admin key; it is rejected everywhere within 5 seconds."""
     info = _on_admin_keys(lambda keys: keys.revoke(key))
@@ -76,10 +76,11 @@ def revoke_admin_key(
 def list_audit(
     subject: Annotated[
         str,
-        typer.Option("--subject", metavar="ID", help="Changes of this key, user or team alone."),
+        typer.Option("--subject", metavar="ID", help="Only changes of this key, user or team."),
     ] = "",
     limit: Annotated[
-        int, typer.Option("--limit", min=1, max=10_000, help="How many entries, the newest first.")
+        int,
+        typer.Option("--limit", min=1, max=10_000, help="Maximum number of entries, newest first."),
     ] = 100,
 ) -> None:
     """List the newest changes."""

@@ -23,20 +23,20 @@ Grant = Literal["articles"]
 _UserOption = Annotated[str, typer.Option("--user", metavar="NAME", help="Name of the user.")]
 _GroupArgument = Annotated[
     int,
-    typer.Argument(metavar="GROUP", min=1, max=(1 << 53) - 1, help="Id of the group, as listed."),
+    typer.Argument(metavar="GROUP", min=1, max=(1 << 53) - 1, help="Id of the group."),
 ]
 _DocumentArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the document.")]
 
-groups = typer.Typer(help="Make groups whose members share documents.", **FLAGS)
-grants = typer.Typer(help="Let users do what the settings keep from others.", **FLAGS)
-articles = typer.Typer(help="Say who reads a document, and bring back deleted ones.", **FLAGS)
+groups = typer.Typer(help="Manage groups whose members share documents.", **FLAGS)
+grants = typer.Typer(help="Grant users access to features that the settings restrict.", **FLAGS)
+articles = typer.Typer(help="Change who may read a document; restore deleted documents.", **FLAGS)
 
 
 @groups.command("create")
 def create_group(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the group.")],
     user: Annotated[
-        str, typer.Option("--user", metavar="NAME", help="Whose group it is; the first member.")
+        str, typer.Option("--user", metavar="NAME", help="Creator and first member of the group.")
     ],
 ) -> None:
     """Create a group and print its id."""
@@ -82,7 +82,7 @@ def list_groups() -> None:
 @grants.command("add")
 def add_grant(
     user: _UserOption,
-    grant: Annotated[Grant, typer.Argument(help="What is granted.")] = "articles",
+    grant: Annotated[Grant, typer.Argument(help="Feature to grant.")] = "articles",
 ) -> None:
     """Allow a user to edit documents if `articles.require_grant` is set."""
 
@@ -95,7 +95,7 @@ def add_grant(
 @grants.command("remove")
 def remove_grant(
     user: _UserOption,
-    grant: Annotated[Grant, typer.Argument(help="What was granted.")] = "articles",
+    grant: Annotated[Grant, typer.Argument(help="Feature to revoke.")] = "articles",
 ) -> None:
     """Revoke a grant, with immediate effect."""
 
@@ -108,7 +108,7 @@ def remove_grant(
 @articles.command("share")
 def share(
     document: _DocumentArgument,
-    permission: Annotated[Permission, typer.Argument(help="Who may read and edit it.")],
+    permission: Annotated[Permission, typer.Argument(help="Who may read and edit the document.")],
 ) -> None:
     """Share a document with its group, or restrict it to its author."""
 

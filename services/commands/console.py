@@ -19,7 +19,7 @@ def console() -> None:
     gateways, sign in to the console with an API key.
     """
     typer.echo(on_database(_link))
-    typer.echo("It works once, within 10 minutes.", err=True)
+    typer.echo("The link works once, within 10 minutes.", err=True)
 
 
 async def _link(engine: "AsyncEngine", settings: "Settings") -> str:
@@ -33,12 +33,12 @@ async def _link(engine: "AsyncEngine", settings: "Settings") -> str:
 
     server, data_dir = settings.server, str(settings.storage.data_dir)
     if not server.port:
-        fail("server.port is 0, so that the gateway chose its port at the start; set one")
+        fail("server.port is 0, so the gateway's port is not known; set server.port")
     url = base_url(server.host, server.port, "https" if server.tls_certificate else "http")
     if await find_development_key(AccountRepository(engine), settings) is None:
-        fail(f"there is no development key: sign in at {url}/console with an API key")
+        fail(f"no development key exists; sign in at {url}/console with an API key")
     if not lock_holder(data_dir):
-        fail(f"no gateway runs on {data_dir}; start it with `gateway up`, which prints a link")
+        fail(f"no gateway runs on {data_dir}; start one with `gateway up`, which prints a link")
     try:
         return sign_in_link(url, sign_in_codes.issue(data_dir, time.time()))
     except OSError as error:

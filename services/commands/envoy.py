@@ -8,14 +8,19 @@ import typer
 
 from services.commands.shared import FLAGS, WRONG, fail, read_settings
 
-app = typer.Typer(help="Show or run the Envoy in front of the gateway.", **FLAGS)
+app = typer.Typer(
+    help="Show the configuration of the Envoy in front of the gateway, or run it.", **FLAGS
+)
 
 _Port = Annotated[
-    int | None, typer.Option("--port", min=0, max=65535, help="In place of envoy.port; 0: any.")
+    int | None,
+    typer.Option("--port", min=0, max=65535, help="Overrides envoy.port; 0: any free port."),
 ]
 _AdminPort = Annotated[
     int | None,
-    typer.Option("--admin-port", min=0, max=65535, help="In place of envoy.admin_port; 0: any."),
+    typer.Option(
+        "--admin-port", min=0, max=65535, help="Overrides envoy.admin_port; 0: any free port."
+    ),
 ]
 
 
@@ -39,7 +44,8 @@ def run(
     port: _Port = None,
     admin_port: _AdminPort = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Threads of Envoy.  [default: one a CPU core]")
+        int | None,
+        typer.Option(min=1, help="Number of Envoy's worker threads.  [default: one per CPU core]"),
     ] = None,
 ) -> None:
     """Run an Envoy with the generated configuration until SIGTERM or Ctrl-C.
@@ -71,7 +77,7 @@ def run(
     except EnvoyError as error:
         fail(str(error))
     if status:
-        fail(f"envoy ended with status {status}; its own lines above say why")
+        fail(f"envoy ended with status {status}; see its output above")
 
 
 def free_port(port: int, host: str) -> int:

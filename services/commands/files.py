@@ -21,7 +21,9 @@ _PAGE = 1000
 
 _UserOption = Annotated[
     str,
-    typer.Option("--user", metavar="NAME", help="Name of the user; a team's files are shared."),
+    typer.Option(
+        "--user", metavar="NAME", help="Name of the user; files are shared within a team."
+    ),
 ]
 
 app = typer.Typer(help="List, delete and count a user's files.", **FLAGS)

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _KeyArgument = Annotated[
-    str, typer.Argument(metavar="KEY", help="Its id, its prefix as listed, or the key itself.")
+    str, typer.Argument(metavar="KEY", help="Id of a key, its prefix, or the key itself.")
 ]
 _NameOption = Annotated[
-    str | None, typer.Option("--name", metavar="TEXT", help="What the key is for, for people.")
+    str | None,
+    typer.Option("--name", metavar="TEXT", help="Label of the key, such as its purpose."),
 ]
 
-app = typer.Typer(help="Make, list, change, rotate and revoke API keys.", **FLAGS)
+app = typer.Typer(help="Create, list, change, rotate and revoke API keys.", **FLAGS)
 
 
 @app.command("create")
@@ -43,7 +44,9 @@ def create_key(
     ],
     team: Annotated[
         str | None,
-        typer.Option("--team", metavar="NAME", help="Team of a new user; made when it is new."),
+        typer.Option(
+            "--team", metavar="NAME", help="Team of a new user; created if it does not exist."
+        ),
     ] = None,
     plan: Annotated[
         PlanName | None,
@@ -52,7 +55,11 @@ def create_key(
     name: _NameOption = None,
     expires_in: Annotated[
         str | None,
-        typer.Option("--expires-in", metavar="TIME", help="How long it is valid, as 90d or 12h."),
+        typer.Option(
+            "--expires-in",
+            metavar="TIME",
+            help="How long the key is valid, for example 90d or 12h.",
+        ),
     ] = None,
 ) -> None:
     """Create an API key and print it; it cannot be shown again.
@@ -67,18 +74,18 @@ def create_key(
         return (await keys.create(new)).key
 
     typer.echo(_on_keys(work))
-    typer.echo("Keep it: it cannot be shown again.", err=True)
+    typer.echo("Store it now: it cannot be shown again.", err=True)
 
 
 @app.command("list")
 def list_keys(
     user: Annotated[
-        str, typer.Option("--user", metavar="NAME", help="Keys of this user alone.")
+        str, typer.Option("--user", metavar="NAME", help="Only keys of this user.")
     ] = "",
     team: Annotated[
-        str, typer.Option("--team", metavar="NAME", help="Keys of this team's users alone.")
+        str, typer.Option("--team", metavar="NAME", help="Only keys of this team's users.")
     ] = "",
-    long: Annotated[bool, typer.Option("--long", help="Show state, expiry and name too.")] = False,
+    long: Annotated[bool, typer.Option("--long", help="Also show state, expiry and name.")] = False,
 ) -> None:
     """List every key, without the keys themselves."""
 
@@ -103,12 +110,14 @@ def set_key(
     name: _NameOption = None,
     enabled: Annotated[
         bool | None,
-        typer.Option("--enable/--disable", help="Whether it is valid.", show_default=False),
+        typer.Option("--enable/--disable", help="Enable or disable the key.", show_default=False),
     ] = None,
     expires_in: Annotated[
         str | None,
         typer.Option(
-            "--expires-in", metavar="TIME", help="How long from now it is valid, as 90d; or never."
+            "--expires-in",
+            metavar="TIME",
+            help="Time until the key expires, for example 90d; or never.",
         ),
     ] = None,
 ) -> None:
@@ -147,7 +156,7 @@ def rotate_key(
     made, old = _on_keys(work)
     typer.echo(made)
     typer.echo(
-        f"Keep it: it cannot be shown again. {old.id} ({old.prefix}…) is valid until "
+        f"Store it now: it cannot be shown again. {old.id} ({old.prefix}…) is valid until "
         f"{_time(old.expires_at_ms)}.",
         err=True,
     )

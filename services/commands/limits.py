@@ -22,7 +22,7 @@ _KeyOption = Annotated[
 _UserOption = Annotated[str, typer.Option("--user", metavar="NAME", help="Name of a user.")]
 _TeamOption = Annotated[str, typer.Option("--team", metavar="NAME", help="Name of a team.")]
 
-app = typer.Typer(help="Show and set what a key, a user or a team may use.", **FLAGS)
+app = typer.Typer(help="Show and set the limits of a key, a user or a team.", **FLAGS)
 
 
 class _Subject(NamedTuple):
@@ -57,26 +57,27 @@ def set_limits(
     user: _UserOption = "",
     team: _TeamOption = "",
     requests_per_minute: Annotated[
-        int | None, typer.Option(min=0, help="Requests that may begin in a UTC minute.")
+        int | None, typer.Option(min=0, help="Requests per UTC minute.")
     ] = None,
     tokens_per_minute: Annotated[
-        int | None, typer.Option(min=0, help="Tokens of input and output in a UTC minute.")
+        int | None, typer.Option(min=0, help="Input and output tokens per UTC minute.")
     ] = None,
     concurrent_requests: Annotated[
-        int | None, typer.Option(min=0, help="Requests under way at once.")
+        int | None, typer.Option(min=0, help="Concurrent requests.")
     ] = None,
     spend_per_day: Annotated[
-        str | None, typer.Option(metavar="DOLLARS", help="US dollars in a UTC day, as 12.50.")
+        str | None,
+        typer.Option(metavar="DOLLARS", help="US dollars per UTC day, for example 12.50."),
     ] = None,
     spend_per_month: Annotated[
-        str | None, typer.Option(metavar="DOLLARS", help="US dollars in a UTC calendar month.")
+        str | None, typer.Option(metavar="DOLLARS", help="US dollars per UTC calendar month.")
     ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A model that may be used, as callers name it; `*` at the end stands for any "
-            "rest. May be given several times; others may not be used then.",
+            help="Allowed model, as named in requests; a `*` at the end matches any suffix. "
+            "Repeatable; all other models are then forbidden.",
         ),
     ] = None,
 ) -> None:
@@ -97,7 +98,7 @@ def set_limits(
             allowed_models=tuple(model) if model else None,
         )
         if not wanted:
-            fail("name at least one limit; `limits clear` removes all", WRONG)
+            fail("set at least one limit; `limits clear` removes all limits", WRONG)
         await limits.set(*subject, wanted)
 
     _on_subject(work, key, user, team)
@@ -123,7 +124,7 @@ def _on_subject(
 ) -> "Result":
     """Run a function with the limits and the subject that exactly one option names."""
     if sum(map(bool, (key, user, team))) != 1:
-        fail("name one of --key, --user and --team", WRONG)
+        fail("exactly one of --key, --user and --team is required", WRONG)
 
     async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
         from services.accounts.admin.keys import KeyAdministration
@@ -164,5 +165,5 @@ def _pusd(dollars: str | None) -> int | None:
     except ValueError as error:
         fail(f"{dollars}: {error}", WRONG)
     if amount > MAX_AMOUNT:
-        fail(f"{dollars}: takes at most {MAX_AMOUNT // PER_DOLLAR:,} US dollars", WRONG)
+        fail(f"{dollars}: must be at most {MAX_AMOUNT // PER_DOLLAR:,} US dollars", WRONG)
     return amount

@@ -21,10 +21,10 @@ _PAGE = 1000
 
 _UserOption = Annotated[str, typer.Option("--user", metavar="NAME", help="Name of the user.")]
 _MemoryOption = Annotated[
-    str | None, typer.Option("--memory", metavar="ID", help="One memory alone, by its memory_id.")
+    str | None, typer.Option("--memory", metavar="ID", help="Only this memory, by its memory_id.")
 ]
 
-app = typer.Typer(help="Show, export and forget what is remembered of a user.", **FLAGS)
+app = typer.Typer(help="Show, export and delete a user's memories and profile.", **FLAGS)
 
 
 class _Remembered(NamedTuple):
@@ -112,10 +112,10 @@ def remove(user: _UserOption, memory: _MemoryOption = None) -> None:
     async def work(remembered: _Remembered) -> None:
         for name in await remembered.names(memory):
             await remembered.management.delete(remembered.owner_id, name)
-            typer.echo(f"Forgot the memory {_safe(name)}.", err=True)
+            typer.echo(f"Deleted the memory {_safe(name)}.", err=True)
         if memory is None:
             await remembered.management.delete_profile(remembered.owner_id)
-            typer.echo("Forgot the profile.", err=True)
+            typer.echo("Deleted the profile.", err=True)
 
     _for_user(user, work)
 

@@ -112,7 +112,7 @@ def _check_data_folder(settings: "Settings") -> None:
         if not (folder / SQLITE_FILE).exists():
             raise SettingsError(
                 f"{folder.absolute()}: no gateway has run here; run this command in the folder "
-                "where `gateway up` runs, or name its data folder with GATEWAY_DATA_DIR"
+                "where `gateway up` runs, or set GATEWAY_DATA_DIR to its data folder"
             )
 
 
@@ -143,7 +143,7 @@ def seconds_of(duration: str) -> int:
     """Parse a duration such as `90d`, `12h`, `30m` or `45s`; exit if it is invalid."""
     found = _DURATION.fullmatch(duration)
     if found is None:
-        fail(f"{duration}: takes a number of s, m, h or d, as 90d", WRONG)
+        fail(f"{duration}: must be a number of s, m, h or d, for example 90d", WRONG)
     return int(found[1]) * _SECONDS[found[2]]
 
 

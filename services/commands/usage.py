@@ -22,13 +22,15 @@ _COLUMNS = (
 
 
 def usage(
-    by: Annotated[Grouping, typer.Option("--by", help="What to sum up by.")] = "day",
+    by: Annotated[Grouping, typer.Option("--by", help="Group the sums by this.")] = "day",
     first: Annotated[
-        str, typer.Option("--from", metavar="DAY", help="First day (UTC), as 2026-11-01.")
+        str, typer.Option("--from", metavar="DAY", help="First day (UTC), for example 2026-11-01.")
     ] = "",
     last: Annotated[str, typer.Option("--to", metavar="DAY", help="Last day (UTC).")] = "",
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a line.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per line.")
+    ] = False,
 ) -> None:
     """Print the usage and the cost of requests, in US dollars.
 

@@ -28,21 +28,24 @@ Result = TypeVar("Result")
 _UserArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.")]
 _TeamArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the team.")]
 
-users = typer.Typer(help="Make, list and delete users, change their teams and plans.", **FLAGS)
-teams = typer.Typer(help="Make, list and delete teams, change their plans.", **FLAGS)
+users = typer.Typer(help="Create, list and delete users; change their teams and plans.", **FLAGS)
+teams = typer.Typer(help="Create, list and delete teams; change their plans.", **FLAGS)
 
 
 @users.command("create")
 def create_user(
     name: _UserArgument,
     team: Annotated[
-        str | None, typer.Option("--team", metavar="NAME", help="The team; made when it is new.")
+        str | None,
+        typer.Option(
+            "--team", metavar="NAME", help="Team of the user; created if it does not exist."
+        ),
     ] = None,
     plan: Annotated[
         PlanName | None,
         typer.Option(
             "--plan",
-            help="Plan of a new team, or without one of the user.  [default: personal_free]",
+            help="Plan of a new team, or of a user without a team.  [default: personal_free]",
         ),
     ] = None,
 ) -> None:
@@ -53,7 +56,7 @@ def create_user(
 @users.command("list")
 def list_users(
     team: Annotated[
-        str, typer.Option("--team", metavar="NAME", help="Users of this team alone.")
+        str, typer.Option("--team", metavar="NAME", help="Only users of this team.")
     ] = "",
 ) -> None:
     """List every user."""
@@ -92,12 +95,14 @@ def set_user(
         typer.Option(
             "--team",
             metavar="NAME",
-            help="Move the user to this team, made when it is new; '' for none.",
+            help="Move the user to this team, created if it does not exist; '' for none.",
         ),
     ] = None,
     plan: Annotated[
         PlanName | None,
-        typer.Option("--plan", help="Set the plan of the user's team, or without one the user's."),
+        typer.Option(
+            "--plan", help="Set the plan of the user's team, or of a user without a team."
+        ),
     ] = None,
 ) -> None:
     """Change a user's team or plan; it takes effect everywhere within 5 seconds."""
@@ -123,7 +128,7 @@ def delete_user(name: _UserArgument) -> None:
 def create_team(
     name: _TeamArgument,
     plan: Annotated[
-        PlanName | None, typer.Option("--plan", help="Its plan.  [default: personal_free]")
+        PlanName | None, typer.Option("--plan", help="Plan of the team.  [default: personal_free]")
     ] = None,
 ) -> None:
     """Create a team without members, and print the id."""
@@ -160,7 +165,7 @@ def show_team(name: _TeamArgument) -> None:
 
 @teams.command("set")
 def set_team(
-    name: _TeamArgument, plan: Annotated[PlanName, typer.Option("--plan", help="The new plan.")]
+    name: _TeamArgument, plan: Annotated[PlanName, typer.Option("--plan", help="New plan.")]
 ) -> None:
     """Change a team's plan; it takes effect everywhere within 5 seconds."""
 

@@ -114,7 +114,7 @@ def bearer_admin_key(header: str) -> str:
     """
     found = _BEARER_ADMIN_KEY.fullmatch(header)
     if found is None:
-        raise invalid_api_key("an admin key is needed: `Authorization: Bearer gwadmin-...`")
+        raise invalid_api_key("an admin key is required: `Authorization: Bearer gwadmin-...`")
     return found[1]
 
 
@@ -124,7 +124,9 @@ async def reject_admin(authorization: str) -> Caller:
     Raises:
         GatewayError: not_implemented, as for a service that does not exist.
     """
-    raise GatewayError(errors_pb2.REASON_NOT_IMPLEMENTED, "this gateway does not serve that call")
+    raise GatewayError(
+        errors_pb2.REASON_NOT_IMPLEMENTED, "this gateway does not implement this call"
+    )
 
 
 def service_authorization(credential: bytes) -> str:
@@ -156,9 +158,9 @@ class ServiceAuthenticator:
         if self._expected is None or not hmac.compare_digest(
             authorization.encode(), self._expected
         ):
-            raise invalid_api_key("this call is the gateway's own")
+            raise invalid_api_key("this call is reserved for the gateway itself")
         if is_for_user and not user_id:
-            raise invalid_api_key("this call is for nobody")
+            raise invalid_api_key("this call requires a user")
         return Caller(user_id, "", accounts_pb2.PLAN_UNSPECIFIED)
 
 

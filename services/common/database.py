@@ -261,10 +261,12 @@ def _is_usable(record: Record) -> bool:
         if not record.is_usable:
             log.error("the database is too new for this version", extra=steps)
             raise unavailable(
-                f"the database is at step {record.step}, which this version of the gateway cannot "
-                f"use (it knows steps up to {HEAD}): {record.advice()}"
+                f"the database is at step {record.step}, which is not compatible with this "
+                f"version of the gateway (latest known step: {HEAD}): {record.advice()}"
             )
-        log.warning("the database is of a newer version, which this one works with", extra=steps)
+        log.warning(
+            "the database is of a newer version that is compatible with this one", extra=steps
+        )
     return record.is_usable
 
 
@@ -282,7 +284,7 @@ def _make(connection: Connection) -> None:
     for statement in _SNAPSHOT.read_text().split(";\n")[:-1]:
         connection.exec_driver_sql(statement)
     insert_record(connection)
-    log.info("the database was made", extra={"step": HEAD})
+    log.info("the database was created", extra={"step": HEAD})
 
 
 def upgrade(connection: Connection) -> None:
@@ -302,10 +304,10 @@ def upgrade(connection: Connection) -> None:
     try:
         command.upgrade(config, "head")
     except CommandError as error:
-        log.error("no way to migrate the database", exc_info=error)
+        log.error("the database could not be migrated", exc_info=error)
         raise unavailable(
             f"the database is at step {read_record(connection).step}, which this version of the "
-            f"gateway does not know (it knows steps up to {HEAD}): run the version that made it"
+            f"gateway does not have (latest known step: {HEAD}): run the version that created it"
         ) from error
     write_oldest(connection)
     log.info("the database was migrated", extra={"step": HEAD})
@@ -406,8 +408,8 @@ def _begin_sqlite(connection: Connection) -> None:
 def _open_postgresql(url: str, connections: int) -> AsyncEngine:
     if not url.startswith(POSTGRESQL_SCHEMES):
         raise SettingsError(
-            "storage.database_url: takes postgresql://user:password@host:port/database; "
-            f"leave it empty for SQLite ({SQLITE_FILE} in storage.data_dir)"
+            "storage.database_url: must be postgresql://user:password@host:port/database; leave "
+            f"it empty for SQLite ({SQLITE_FILE} in storage.data_dir)"
         )
 
     async def connect() -> Any:

@@ -77,10 +77,10 @@ def _translate(error: Exception, engine: AsyncEngine) -> DatabaseError:
         log.error("the database is corrupt", extra=details)
         return DatabaseError(
             errors_pb2.REASON_STORAGE_UNAVAILABLE,
-            "the gateway's database is damaged, and must be restored by whoever runs the gateway",
+            "the gateway's database is damaged; the operator must restore it",
             _LATER_S,
             f"{where}: the database is corrupt ({words}); stop every gateway that uses it, and "
-            f"put a backup in its place{_LEFT_OVER.format(file) if file else ''}",
+            f"replace it with a backup{_LEFT_OVER.format(file) if file else ''}",
         )
     if code.startswith(_FULL):
         log.error("the database's disk is full", extra=details)
@@ -88,16 +88,16 @@ def _translate(error: Exception, engine: AsyncEngine) -> DatabaseError:
             errors_pb2.REASON_STORAGE_FULL,
             "the gateway's disk is full; try again later",
             _LATER_S,
-            f"{where}: the disk is full ({words}); make room",
+            f"{where}: the disk is full ({words}); free disk space",
         )
     if code.startswith(_NOT_WRITABLE):
         log.error("the database cannot be read or written", extra=details)
         return DatabaseError(
             errors_pb2.REASON_UNAVAILABLE,
-            "the gateway's database cannot be read or written now; try again",
+            "the gateway's database cannot be read or written; try again",
             _LATER_S,
             f"{where}: cannot be read or written ({words}); check the disk, and that this user "
-            "may write the file and its folder",
+            "may write to the file and its folder",
         )
     log.error("the database does not answer", extra=details)
     return DatabaseError(

@@ -61,8 +61,8 @@ class DiskReserve:
         if self._is_low:
             raise GatewayError(
                 errors_pb2.REASON_STORAGE_FULL,
-                "the gateway's disk is almost full, and takes nothing new; reading and deleting "
-                "go on, try again later",
+                "the gateway's disk is almost full; writes are rejected, reads and deletions "
+                "continue to work; try again later",
                 retry_after_s=_RETRY_AFTER_S,
                 limit=LIMIT,
             )
@@ -74,7 +74,7 @@ class DiskReserve:
         try:
             free = self._read(self._folder)
         except OSError as error:
-            log.error("no free space to be read", extra={"storage": str(error)})
+            log.error("the free disk space could not be read", extra={"storage": str(error)})
             return
         is_low = free < self._least
         if is_low != self._is_low:
@@ -86,9 +86,9 @@ class DiskReserve:
                 "folder": str(self._folder),
             }
             if is_low:
-                log.error("the disk is almost full: new writes are refused", extra=details)
+                log.error("the disk is almost full: new writes are rejected", extra=details)
             else:
-                log.warning("the disk has room again: new writes are taken", extra=details)
+                log.warning("the disk has free space again: new writes are accepted", extra=details)
 
     async def watch(self) -> None:
         """Check the free space every second until cancelled."""

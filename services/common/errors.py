@@ -73,18 +73,21 @@ _STATUSES: dict[Reason.ValueType, tuple[grpc.StatusCode, int]] = {
 # Reason and message for a status of gRPC itself, which has no `ErrorDetail`.
 _BARE_STATUSES: dict[grpc.StatusCode, tuple[Reason.ValueType, str]] = {
     grpc.StatusCode.CANCELLED: (errors_pb2.REASON_CANCELLED, "the call was cancelled"),
-    grpc.StatusCode.DEADLINE_EXCEEDED: (errors_pb2.REASON_TIMEOUT, "the call took too long"),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (
+        errors_pb2.REASON_TIMEOUT,
+        "the call exceeded its deadline",
+    ),
     grpc.StatusCode.RESOURCE_EXHAUSTED: (
         errors_pb2.REASON_TOO_LARGE,
-        "the request or its answer is larger than the gateway carries",
+        "the request or its answer exceeds the gateway's maximum message size",
     ),
     grpc.StatusCode.UNAVAILABLE: (
         errors_pb2.REASON_UNAVAILABLE,
-        "a part of the gateway does not answer; try again",
+        "a service of the gateway is unavailable; try again",
     ),
     grpc.StatusCode.UNIMPLEMENTED: (
         errors_pb2.REASON_NOT_IMPLEMENTED,
-        "this gateway does not serve that call",
+        "this gateway does not implement this call",
     ),
 }
 
@@ -213,8 +216,8 @@ def model_not_found(name: str, param: str = "model") -> GatewayError:
     """Return the error for a name of no configured model: 404."""
     return GatewayError(
         errors_pb2.REASON_MODEL_NOT_FOUND,
-        f"{param}: no model is called {texts.quoted(name)}; "
-        "GET /beta/v1/models lists those there are",
+        f"{param}: unknown model {texts.quoted(name)}; GET /beta/v1/models lists the available "
+        "models",
         param=param,
     )
 
@@ -237,7 +240,7 @@ def internal() -> GatewayError:
     """Return the error for an unexpected exception, without its message: 500."""
     return GatewayError(
         errors_pb2.REASON_INTERNAL,
-        "the gateway failed; the request id finds the cause in its log",
+        "internal error; the gateway's log has the cause under the request id",
     )
 
 

@@ -55,7 +55,7 @@ class _CertificateFiles:
         try:
             return None if self._times() == self._written_ns else self.read()
         except OSError as error:
-            log.error("gRPC certificate not read again", extra={"error": str(error)})
+            log.error("gRPC certificate could not be reloaded", extra={"error": str(error)})
             return None
 
     def _times(self) -> list[int]:

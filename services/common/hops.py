@@ -28,7 +28,6 @@ def loop_detected() -> GatewayError:
     """Return the error for a request that has passed too many gateways: 508."""
     return GatewayError(
         errors_pb2.REASON_LOOP_DETECTED,
-        f"the request has passed more than {MAX_HOPS} gateways: a provider's address leads back "
-        "to a gateway that it came from; the gateway's operator has to mend that provider's "
-        "base_url",
+        f"the request has passed more than {MAX_HOPS} gateways: the base_url of a provider leads "
+        "back to a gateway; the operator must correct it",
     )

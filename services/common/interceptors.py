@@ -242,7 +242,7 @@ def _take_over(entries: Metadata | None) -> tuple[str, str]:
             text = str(value)
             # A proxy may have joined two values with a comma.
             if authorization is not None or "," in text:
-                raise errors.invalid("authorization", "authorization: takes one value")
+                raise errors.invalid("authorization", "authorization: must have exactly one value")
             authorization = text
         elif name == REQUEST_ID_KEY:
             request_id = str(value)

@@ -162,7 +162,7 @@ class LeaseRenewer(Generic[Key]):
         try:
             held = await self._renew(keys)
         except GatewayError as error:
-            log.warning("leases were not renewed", extra={"error": error.message})
+            log.warning("leases could not be renewed", extra={"error": error.message})
         else:
             for key in keys:
                 if key not in held and (on_lost := self._held.pop(key, None)):

@@ -35,7 +35,7 @@ def parse_dollars(text: str) -> int:
         ValueError: the text is not such an amount, or the amount is too large.
     """
     if not _DOLLARS.fullmatch(text) or (amount := picodollars(Decimal(text))) > MAX_PUSD:
-        raise ValueError(f"takes US dollars with at most {_DECIMALS} decimals, as 12.50")
+        raise ValueError(f"must be US dollars with at most {_DECIMALS} decimals, for example 12.50")
     return amount
 
 

@@ -77,7 +77,7 @@ class OnDemandSocket:
             finally:
                 to_server.close()
         except (OSError, RuntimeError) as error:
-            log.error("no server for the callers of a socket", exc_info=error)
+            log.error("a server for a socket could not be started", exc_info=error)
         finally:
             writer.close()
 

@@ -60,4 +60,4 @@ def _to_int(text: str) -> int:
 
 def invalid_token() -> GatewayError:
     """Return the error for an invalid page token."""
-    return invalid("page_token", "page_token: takes `next_page_token` of the page before")
+    return invalid("page_token", "page_token: must be the `next_page_token` of the previous page")

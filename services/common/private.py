@@ -34,11 +34,13 @@ def make_private(path: Path) -> None:
         return
     details = {"path": str(path), "mode": f"{mode:04o}"}
     if mode & stat.S_ISVTX:
-        log.warning("the data are in a folder that others share", extra=details)
+        log.warning("the data are in a folder that is shared with other users", extra=details)
         return
     try:
         os.chmod(path, mode & wanted)
     except OSError as error:
-        log.warning("others may read this", extra=details | {"error": str(error.strerror)})
+        log.warning(
+            "other users can access the data", extra=details | {"error": str(error.strerror)}
+        )
     else:
-        log.warning("others had access to this, and have none any more", extra=details)
+        log.warning("other users could access the data; their access was removed", extra=details)

@@ -133,8 +133,8 @@ class _UserReadLimiter:
                     del message  # not kept alive by the error's traceback
                     raise GatewayError(
                         errors_pb2.REASON_RATE_LIMITED,
-                        "the requests of one user's calls have at most "
-                        f"{self._bounds.max_held_bytes_per_user:,} bytes together; try again "
+                        "the running calls of one user can have at most "
+                        f"{self._bounds.max_held_bytes_per_user:,} bytes of requests; try again "
                         "when some have ended",
                         limit="grpc.max_held_bytes_per_user",
                     )
@@ -158,7 +158,7 @@ class _UserReadLimiter:
         except TimeoutError:
             raise GatewayError(
                 errors_pb2.REASON_TIMEOUT,
-                f"the request did not come within {self._bounds.read_timeout_s:g} s",
+                f"the request was not received within {self._bounds.read_timeout_s:g} s",
                 limit="grpc.read_timeout_s",
             ) from None
         if message is grpc.aio.EOF:
@@ -251,7 +251,9 @@ class _UnauthenticatedReadLimiter:
     async def _turn(self, context: Context) -> AsyncIterator[None]:
         """Wait for the call's turn; a `GatewayError` in the block becomes the call's status."""
         if self._waiting >= _MAX_WAITING:
-            await _refuse(context, errors.unavailable("too many callers without a key; try again"))
+            await _refuse(
+                context, errors.unavailable("too many callers without an API key; try again")
+            )
         self._waiting += 1
         try:
             await asyncio.sleep(_ARRIVAL_S)
@@ -280,14 +282,15 @@ class _UnauthenticatedReadLimiter:
             # The read ends with its call. Cancelling it would leak the message that it receives.
             reading.add_done_callback(_forget)
             raise GatewayError(
-                errors_pb2.REASON_TIMEOUT, "a call without a key sends its message at once"
+                errors_pb2.REASON_TIMEOUT, "a call without an API key must send its message at once"
             )
         message: Any = reading.result()
         if message is not grpc.aio.EOF and len(message) > _MAX_UNAUTHENTICATED_BYTES:
             del message, reading  # not kept alive by the error's traceback
             raise GatewayError(
                 errors_pb2.REASON_TOO_LARGE,
-                f"a call without a key takes {_MAX_UNAUTHENTICATED_BYTES:,} bytes",
+                "the message of a call without an API key must have at most "
+                f"{_MAX_UNAUTHENTICATED_BYTES:,} bytes",
             )
         return message
 
@@ -313,4 +316,4 @@ def _decode(deserialize: Callable[[bytes], Any] | None, message: bytes) -> Any:
         return deserialize(message) if deserialize else message
     except DecodeError:
         del message  # not kept alive by the error's traceback
-    raise errors.invalid("", "the request message is not what the method takes")
+    raise errors.invalid("", "the request message is not of the method's request type")

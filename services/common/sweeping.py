@@ -39,7 +39,7 @@ class Sweeper(ABC):
             try:
                 await self.sweep()
             except GatewayError as error:
-                log.warning("a sweep was cut short", extra={"error": error.message})
+                log.warning("a sweep was interrupted", extra={"error": error.message})
             except Exception:
                 log.exception("a sweep failed")
             await asyncio.sleep(self._every_s)
@@ -72,4 +72,6 @@ class Sweeper(ABC):
         try:
             await self._lease.release()
         except GatewayError as error:
-            log.warning("a sweeper's lease was left", extra={"error": error.message})
+            log.warning(
+                "the lease of a sweeper could not be released", extra={"error": error.message}
+            )

@@ -48,5 +48,5 @@ def _settings(settings: Settings, environ: Mapping[str, str]) -> Sequence[Findin
     told = [one for one in problems if not one.startswith("providers.")]
     told += diagnostics.warnings(settings, environ)
     if not told:
-        return [ok("settings", "every name and value is known")]
-    return [warning("settings", one, "correct it in the settings") for one in told]
+        return [ok("settings", "all keys and values are valid")]
+    return [warning("settings", one, "correct the settings") for one in told]

@@ -21,9 +21,12 @@ _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "fuse.s3fs", "9p", "glusterfs", 
 # A module of each extra of the package, and the consequence of its absence.
 _EXTRAS: Mapping[str, tuple[str, str]] = {
     "media": ("pypdfium2", "PDF and office documents, images and web pages are not converted"),
-    "video": ("av", "films and most recordings are refused"),
+    "video": ("av", "videos and most audio formats are rejected"),
     "telemetry": ("opentelemetry", "no traces are sent to a collector (telemetry.otlp_endpoint)"),
-    "speech": ("moonshine_voice", "recordings need a model of a provider (roles.transcribe_audio)"),
+    "speech": (
+        "moonshine_voice",
+        "transcription requires a provider's model (roles.transcribe_audio)",
+    ),
 }
 
 
@@ -34,35 +37,36 @@ def disk(storage: Storage) -> Iterator[Finding]:
     if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
         yield failure(
             "data folder",
-            f"{place}: this user may not write there",
-            "run as the gateway's user, or give it the folder (chown), or set storage.data_dir",
+            f"{place}: not writable for this user",
+            "run as the user of the gateway, change the owner of the folder (chown), or set "
+            "storage.data_dir",
         )
         return
     if place == folder and os.stat(folder).st_mode & 0o077:
         yield warning(
             "data folder",
             f"{folder}: other users have access",
-            f"chmod 700 {folder}; the gateway does so at its start where it may",
+            f"run chmod 700 {folder}; the gateway does so at its start if it is permitted to",
         )
     else:
-        made = "" if place == folder else " (it will be made)"
+        made = "" if place == folder else " (will be created)"
         yield ok("data folder", f"{folder}{made}")
     if (kind := _file_system(place)).startswith(_NETWORK):
         yield warning(
             "file system",
-            f"{folder} is on {kind}, where locks of SQLite do not hold",
-            "use a disk of this machine, or storage.database_url and storage.blob_url",
+            f"{folder} is on {kind}, where SQLite's locks do not work",
+            "use a local disk, or storage.database_url and storage.blob_url",
         )
     free = free_bytes(place)
     text = f"{free // _MIB} MiB free"
     if free < storage.min_free_bytes:
         yield failure(
             "disk",
-            f"{text}: uploads and edits are refused",
-            f"make room: storage.min_free_bytes is {storage.min_free_bytes // _MIB} MiB",
+            f"{text}: uploads and edits are rejected",
+            f"free disk space: storage.min_free_bytes is {storage.min_free_bytes // _MIB} MiB",
         )
     elif free < 4 * storage.min_free_bytes:
-        yield warning("disk", text, "make room soon, or move storage.data_dir to a larger disk")
+        yield warning("disk", text, "free disk space, or move storage.data_dir to a larger disk")
     else:
         yield ok("disk", text)
 
@@ -82,13 +86,13 @@ def descriptors() -> Finding:
     """Check the limit of open files and sockets of a process."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY or hard >= _DESCRIPTORS:
-        return ok("descriptors", "as many as the gateway uses")
+        return ok("descriptors", "enough for the maximum number of connections")
     connections = hard * 2 // 5
     make = failure if hard < _FEWEST_DESCRIPTORS else warning
     return make(
         "descriptors",
-        f"{hard} for a process, which are enough for {connections} connections",
-        "raise the hard limit: LimitNOFILE= of systemd, ulimit -n, or ulimits of Docker",
+        f"{hard} per process, enough for {connections} connections",
+        "raise the hard limit: LimitNOFILE= in systemd, ulimit -n, or ulimits in Docker",
     )
 
 
@@ -105,7 +109,7 @@ def cores(quota_file: Path = Path("/sys/fs/cgroup/cpu.max")) -> Finding:
         return warning(
             "cores",
             f"{count} cores, of which this container may use {allowed:g}",
-            f"start `gateway up --workers {max(1, round(allowed))}`",
+            f"start with `gateway up --workers {max(1, round(allowed))}`",
         )
     return ok("cores", f"{count}; `gateway up` starts {workers} workers")
 
@@ -128,17 +132,18 @@ def ports(settings: Settings) -> Iterator[Finding]:
         except StartError as error:
             is_free, why = False, str(error)
         if holder and not is_free:
-            yield ok(name, f"{host}:{number} is served by the running gateway (process {holder})")
+            yield ok(name, f"{host}:{number} is used by the running gateway (process {holder})")
         elif holder and number:
             yield warning(
                 name,
-                f"{host}:{number} is free, while the gateway of this data folder runs ({holder})",
-                "it was started with other settings: start it anew",
+                f"{host}:{number} is free, but a gateway runs on this data folder (process "
+                f"{holder})",
+                "it was started with other settings: restart it",
             )
         elif is_free:
             yield ok(name, f"{host}:{number} is free" if number else "any free port")
         else:
-            yield failure(name, why, "stop what uses it, or choose another port")
+            yield failure(name, why, "stop the program that uses the port, or choose another port")
 
 
 def certificates(settings: Settings) -> Iterator[Finding]:
@@ -170,7 +175,9 @@ def _certificate(name: str, certificate: str, key: str, authority: str) -> Findi
             context.load_verify_locations(authority)
     except OSError as error:
         return failure(
-            name, f"{certificate}: {error}", "name PEM files that this user may read, of one pair"
+            name,
+            f"{certificate}: {error}",
+            "set PEM files of a matching certificate and key that this user may read",
         )
     return ok(name, certificate)
 

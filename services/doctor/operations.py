@@ -23,21 +23,21 @@ def admin_key(settings: Admin, environ: Mapping[str, str]) -> Finding:
     try:
         keys = configured_hashes(settings, environ)
     except SettingsError as error:
-        advice = "put an admin key there (`gateway admin-key make`), or take the setting out"
-        return failure("admin key", f"{error}: the gateway does not start", advice)
+        advice = "set an admin key (`gateway admin-key make`), or remove the setting"
+        return failure("admin key", f"{error}: the gateway will not start", advice)
     if not keys:
-        return ok("admin key", "none in the settings; those of `gateway admin-key create` count")
+        return ok("admin key", "none in the settings; keys of `gateway admin-key create` are valid")
     return ok("admin key", ", ".join(keys))
 
 
 def limits(settings: Limits) -> Finding:
     """Check that the slots of running requests are renewed before their leases end."""
     every_s, lease_s = settings.lease_every_s, settings.slot_lease_s
-    text = f"slots are leased for {lease_s:g} s, and renewed every {every_s:g} s"
+    text = f"slots are leased for {lease_s:g} s and renewed every {every_s:g} s"
     if _CALLS_A_LEASE * every_s > lease_s:
         return warning(
             "limits",
-            f"{text}: more requests than concurrent_requests may be under way at once",
+            f"{text}: more than concurrent_requests requests may run at once",
             f"set limits.slot_lease_s to {_CALLS_A_LEASE * every_s:g} or more",
         )
     return ok("limits", text)
@@ -46,42 +46,46 @@ def limits(settings: Limits) -> Finding:
 def usage(settings: Settings) -> Finding:
     """Check that the journal is writable, and that it is not filling up."""
     if not settings.usage.enabled:
-        return ok("usage", "is not recorded (usage.enabled); budgets count all the same")
+        return ok(
+            "usage", "not recorded (usage.enabled = false); budgets are enforced nevertheless"
+        )
     folder = settings.storage.data_dir / FOLDER
     if not folder.exists():
-        return ok("usage", f"{folder} will be made with the first request")
+        return ok("usage", f"{folder} will be created at the first request")
     try:
         files = [one.stat() for one in folder.iterdir() if one.name.endswith(SUFFIXES)]
     except OSError as error:
         return failure("usage", f"{folder}: {error.strerror}", _writable(folder))
     if not os.access(folder, os.W_OK | os.X_OK):
-        return failure("usage", f"{folder}: this user may not write there", _writable(folder))
+        return failure("usage", f"{folder}: not writable for this user", _writable(folder))
     waiting = sum(one.st_size for one in files)
-    text = f"{len(files)} files with {waiting / _MIB:.1f} MiB wait in {folder}"
+    text = f"{len(files)} files with {waiting / _MIB:.1f} MiB are pending in {folder}"
     if 2 * waiting > settings.usage.max_journal_bytes:
         return warning(
             "usage",
-            f"{text}: records are lost beyond usage.max_journal_bytes a worker",
-            "start the gateway, and see in its log why the database takes no records",
+            f"{text}: records beyond usage.max_journal_bytes per worker are lost",
+            "start the gateway, and check its log for errors of the database",
         )
     return ok("usage", text)
 
 
 def _writable(folder: Path) -> str:
-    return f"run as the gateway's user, or give it {folder} (chown)"
+    return f"run as the user of the gateway, or change the owner of {folder} (chown)"
 
 
 async def telemetry(settings: Telemetry, environ: Mapping[str, str]) -> Finding:
     """Check that the extra is installed, and that the collector accepts connections."""
     endpoint = settings.otlp_endpoint or environ.get(ENDPOINT_VARIABLE, "")
     if not endpoint:
-        return ok("telemetry", "no collector is named")
+        return ok("telemetry", "no collector configured")
     where = "telemetry.otlp_endpoint" if settings.otlp_endpoint else ENDPOINT_VARIABLE
     advice = f"start the collector, or correct {where}"
     try:
         load_otlp()
     except SettingsError as error:
-        return failure("telemetry", str(error), "install the extra, or name no collector")
+        return failure(
+            "telemetry", str(error), "install the extra, or remove the collector's address"
+        )
     try:
         parts = urlsplit(endpoint)
         port = parts.port or (443 if parts.scheme == "https" else 80)

@@ -45,10 +45,10 @@ async def _ask(
 ) -> Answer:
     check = f"provider {name}"
     if provider.kind == "sandbox":
-        return Answer(ok(check, "the sandbox, in this process"))
+        return Answer(ok(check, "built-in sandbox"))
     if variable := provider.missing_key(environ):
-        advice = f"set {variable}, or {variable}_FILE, or api_key_file in [providers.{name}]"
-        return Answer(failure(check, f"has no key: {variable} is not set", advice))
+        advice = f"set {variable} or {variable}_FILE, or api_key_file in [providers.{name}]"
+        return Answer(failure(check, f"no API key: {variable} is not set", advice))
     before = time.time()
     try:
         async with asyncio.timeout(_TIMEOUT_S):
@@ -57,27 +57,27 @@ async def _ask(
     except (GatewayError, http.HttpError, TimeoutError, OSError) as error:
         words = str(error) or type(error).__name__
         advice = (
-            f"check providers.{name}.base_url, the network, and HTTPS_PROXY where one is needed"
+            f"check providers.{name}.base_url, the network, and HTTPS_PROXY if a proxy is required"
         )
-        return Answer(failure(check, f"is not reachable: {words}", advice))
+        return Answer(failure(check, f"not reachable: {words}", advice))
     ahead_s = _ahead_s(response.headers.get("date", ""), (before + time.time()) / 2)
     return Answer(_finding(check, name, response.status), ahead_s)
 
 
 def _finding(check: str, name: str, status: int) -> Finding:
     if status == 200:
-        return ok(check, "answers, and takes the key")
+        return ok(check, "reachable; the API key is valid")
     if status in (401, 403):
-        advice = f"put a key that is valid in place of the one of [providers.{name}]"
-        return failure(check, f"refuses the key (HTTP {status})", advice)
+        advice = f"set a valid API key in [providers.{name}]"
+        return failure(check, f"rejected the API key (HTTP {status})", advice)
     if status in (404, 405):
         return warning(
             check,
-            f"answers, and has no list of models (HTTP {status}), so the key was not checked",
+            f"reachable, but has no list of models (HTTP {status}); the API key was not checked",
             f"check providers.{name}.base_url if requests fail",
         )
     return warning(
-        check, f"answers with HTTP {status} when asked for its models", "try again in a while"
+        check, f"the request for the list of models failed with HTTP {status}", "try again later"
     )
 
 
@@ -94,12 +94,15 @@ def clock(compared: Mapping[str, float]) -> Finding:
     The clock with the smallest difference decides: another clock may be wrong itself.
     """
     if not compared:
-        return ok("clock", "not compared: no provider has answered, and SQLite has no clock")
+        return ok("clock", "not checked: no provider answered, and SQLite has no clock")
     name, ahead_s = min(compared.items(), key=lambda one: abs(one[1]))
-    text = f"{abs(ahead_s):.0f} s {'behind' if ahead_s > 0 else 'ahead of'} that of {name}"
-    advice = "let NTP set it (timedatectl set-ntp true): leases, expiry and signatures need it"
+    text = f"{abs(ahead_s):.0f} s {'behind' if ahead_s > 0 else 'ahead of'} the clock of {name}"
+    advice = (
+        "enable NTP (timedatectl set-ntp true): leases, expiry times and signatures depend on the "
+        "clock"
+    )
     if abs(ahead_s) >= _CLOCK_FAILURE_S:
         return failure("clock", text, advice)
     if abs(ahead_s) >= _CLOCK_WARNING_S:
         return warning("clock", text, advice)
-    return ok("clock", f"as that of {name}")
+    return ok("clock", f"same as {name}")

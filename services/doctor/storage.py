@@ -18,7 +18,7 @@ from services.doctor.findings import Finding, failure, ok, warning
 from services.files.blobs import open_blobs
 
 _PROBE = b"a probe of `gateway doctor`"
-_REACH = "check storage.database_url, that the server runs, and that this machine may connect"
+_REACH = "check storage.database_url, that the server runs, and that this machine may connect to it"
 
 
 async def database(storage: Storage) -> tuple[Sequence[Finding], float | None]:
@@ -54,7 +54,7 @@ async def database(storage: Storage) -> tuple[Sequence[Finding], float | None]:
             failure(
                 "privileges",
                 "the user of storage.database_url may not create tables",
-                "GRANT CREATE ON SCHEMA public, or make it the owner of the database",
+                "run GRANT CREATE ON SCHEMA public, or make the user the owner of the database",
             )
         )
     return found, ahead_s
@@ -63,7 +63,7 @@ async def database(storage: Storage) -> tuple[Sequence[Finding], float | None]:
 def _sqlite(storage: Storage) -> Sequence[Finding]:
     file = storage.data_dir / SQLITE_FILE
     if not file.exists():
-        return [ok("database", f"{file} will be made at the first start")]
+        return [ok("database", f"{file} will be created at the first start")]
     try:
         connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
         try:
@@ -78,41 +78,46 @@ def _sqlite(storage: Storage) -> Sequence[Finding]:
         finally:
             connection.close()
     except sqlite3.Error as error:
-        advice = "check that this user may read it; if it is damaged, `gateway restore` a backup"
+        advice = (
+            "check that this user may read the file; if it is damaged, restore a backup with "
+            "`gateway restore`"
+        )
         return [failure("database", f"{file}: {error}", advice)]
     return [ok("database", f"SQLite {version}, {file}"), _migrations(record)]
 
 
 def _migrations(record: Record) -> Finding:
     if record.step is None:
-        return ok("migrations", "none yet: the first start makes the tables")
+        return ok("migrations", "no tables yet; the first start creates them")
     if record.is_newer and record.is_usable:
         return warning(
             "migrations",
-            f"at step {record.step} of a newer version, with which this one works (it knows steps "
-            f"up to {HEAD})",
-            "run one version everywhere when you are done with updating or going back",
+            f"at step {record.step} of a newer version that is compatible with this one (latest "
+            f"known step: {HEAD})",
+            "run the same version everywhere after an upgrade or rollback",
         )
     if record.is_newer:
         return failure(
             "migrations",
-            f"at step {record.step}, which this version cannot use (it knows steps up to {HEAD})",
+            f"at step {record.step}, which is not compatible with this version (latest known "
+            f"step: {HEAD})",
             record.advice(),
         )
     if not record.is_usable:
         return warning(
             "migrations",
-            f"at step {record.step}; this version needs {HEAD}",
-            "make a backup; the next start migrates, while workers of the version before serve on",
+            f"at step {record.step}; this version requires step {HEAD}",
+            "make a backup; the next start migrates the database, while workers of the previous "
+            "version continue to run",
         )
-    return ok("migrations", f"at step {HEAD}, as this version needs")
+    return ok("migrations", f"at step {HEAD}, as this version requires")
 
 
 async def blobs(storage: Storage) -> Finding:
     """Check that the blob store can write, read and delete."""
     where = storage.blob_url or str(storage.data_dir / "files")
     if not storage.blob_url and not storage.data_dir.exists():
-        return ok("blobs", f"{where} will be made at the first start")
+        return ok("blobs", f"{where} will be created at the first start")
     key = new_id("file-")
     try:
         store = open_blobs(storage)
@@ -132,10 +137,17 @@ async def blobs(storage: Storage) -> Finding:
         return failure(
             "blobs",
             f"{where}: {words}",
-            "check storage.blob_url, the AWS_… variables, and that the bucket is there and writable"
+            (
+                "check storage.blob_url, the AWS_… variables, and that the bucket exists and is "
+                "writable"
+            )
             if storage.blob_url
-            else "check that this user may write the folder",
+            else "check that this user may write to the folder",
         )
     if held != _PROBE:
-        return failure("blobs", f"{where}: what was written came back otherwise", "check the store")
-    return ok("blobs", f"{where}: written, read and deleted")
+        return failure(
+            "blobs",
+            f"{where}: the data read differ from the data written",
+            "check the storage device or service",
+        )
+    return ok("blobs", f"{where}: write, read and delete succeeded")

@@ -11,7 +11,7 @@ _REFUSED = "the request was refused: %RESPONSE_CODE_DETAILS%"
 
 def local_replies(max_body_bytes: int) -> Config:
     """Return the formats of Envoy's own responses; the first match is used."""
-    too_large = f"body: takes at most {max_body_bytes} bytes"
+    too_large = f"body: must be at most {max_body_bytes} bytes"
     retry_soon = [_header("retry-after", "1")]
     ids = [_header("x-request-id", _REQUEST_ID), _header("request-id", _REQUEST_ID)]
     has_id = _header_filter("x-request-id", present_match=True)
@@ -45,9 +45,7 @@ def local_replies(max_body_bytes: int) -> Config:
             # Without a route, `response_headers_to_add` does not add the ids.
             _mapper(
                 _both(has_id, is_404),
-                _openai(
-                    "there is nothing at %PATH(NQ)%", "invalid_request_error", None, "not_found"
-                ),
+                _openai("unknown path %PATH(NQ)%", "invalid_request_error", None, "not_found"),
                 ids,
             ),
             _mapper(_IS_MESSAGES, _messages("invalid_request_error", _REFUSED)),

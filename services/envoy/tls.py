@@ -59,10 +59,11 @@ def _towards(
     settings: Envoy, hosts: Sequence[str], protocol: str, reason: str, shows_certificate: bool
 ) -> Config:
     if not settings.upstream_ca:
-        raise SettingsError(f"envoy.upstream_ca: is needed with {reason}, whose issuer it names")
+        raise SettingsError(f"envoy.upstream_ca: is required if {reason} is set")
     if shows_certificate and not settings.upstream_certificate:
         raise SettingsError(
-            f"envoy.upstream_certificate: is needed with {reason}, as callers must show one there"
+            f"envoy.upstream_certificate: is required if {reason} is set: callers must show a "
+            "certificate"
         )
     common: Config = {
         "tls_params": _OLDEST,

@@ -22,7 +22,7 @@ def storage_unavailable() -> GatewayError:
     """Return the 503 error for a store that does not work."""
     return GatewayError(
         REASON_STORAGE_UNAVAILABLE,
-        "the file store does not work now; try again",
+        "the file store is unavailable; try again",
         retry_after_s=_RETRY_AFTER_S,
     )
 
@@ -43,7 +43,7 @@ def translate_errors() -> Iterator[None]:
         if _is_full(error):
             log.error("the disk is full", extra={"store": str(error)})
             raise _storage_full() from error
-        log.error("the file store does not work", extra={"store": str(error)})
+        log.error("the file store is unavailable", extra={"store": str(error)})
         raise storage_unavailable() from error
 
 

@@ -73,8 +73,8 @@ def open_blobs(storage: Storage) -> "Blobs":
     bucket, _, prefix = place.partition("/")
     if scheme != "s3" or not bucket:
         raise SettingsError(
-            "storage.blob_url: takes s3://bucket or s3://bucket/prefix; "
-            f"leave it empty for the folder {FOLDER} in storage.data_dir"
+            "storage.blob_url: must be s3://bucket or s3://bucket/prefix; leave it empty for the "
+            f"folder {FOLDER} in storage.data_dir"
         )
     from obstore.store import S3Store
 

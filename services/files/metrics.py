@@ -11,27 +11,27 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.uploads = Counter("gateway_file_uploads", "Files kept.", registry=registry)
         self.uploaded_bytes = Counter(
-            "gateway_file_uploaded_bytes", "Bytes of files kept.", registry=registry
+            "gateway_file_uploaded_bytes", "Bytes of files stored.", registry=registry
         )
         self.downloaded_bytes = Counter(
             "gateway_file_downloaded_bytes", "Bytes of files read.", registry=registry
         )
         self.swept = Counter(
             "gateway_files_swept",
-            "What the sweeper cleared away: expired files, bytes without a file.",
+            "Objects deleted by the sweeper: expired files, bytes without a file.",
             ["what"],
             registry=registry,
         )
         # Set by the process that swept last.
         self.stored_files = Gauge(
             "gateway_stored_files",
-            "Files there are, counted at the last sweep.",
+            "Number of stored files, as of the last sweep.",
             multiprocess_mode="mostrecent",
             registry=registry,
         )
         self.stored_bytes = Gauge(
             "gateway_stored_bytes",
-            "Bytes of the files there are, counted at the last sweep.",
+            "Total size of stored files in bytes, as of the last sweep.",
             multiprocess_mode="mostrecent",
             registry=registry,
         )

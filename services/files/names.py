@@ -18,10 +18,12 @@ def clean_filename(written: str) -> str:
             folders, or more than 255 characters.
     """
     if any(unicodedata.category(character) == "Cc" for character in written):
-        raise invalid("file", "file: the filename takes no control characters")
+        raise invalid("file", "file: the filename must not contain control characters")
     name = written.replace("\\", "/").rpartition("/")[2].strip()
     if name in ("", ".", ".."):
-        raise invalid("file", "file: the filename takes at least one character beside folders")
+        raise invalid(
+            "file", "file: the filename must have at least one character after the folders"
+        )
     if len(name) > MAX_LENGTH:
-        raise invalid("file", f"file: the filename takes at most {MAX_LENGTH} characters")
+        raise invalid("file", f"file: the filename must have at most {MAX_LENGTH} characters")
     return name

@@ -22,11 +22,11 @@ def check_range(request: ReadFileRequest) -> None:
     """
     if request.HasField("suffix"):
         if request.HasField("first") or request.HasField("last"):
-            raise invalid("suffix", "suffix: takes no first or last beside it")
+            raise invalid("suffix", "suffix: cannot be combined with first or last")
         if request.suffix == 0:
-            raise invalid("suffix", "suffix: takes at least 1")
+            raise invalid("suffix", "suffix: must be at least 1")
     if request.HasField("last") and request.last < request.first:
-        raise invalid("last", "last: takes a position that is not before first")
+        raise invalid("last", "last: must not be less than first")
 
 
 def resolve_range(request: ReadFileRequest, size: int) -> Range:
@@ -42,7 +42,7 @@ def resolve_range(request: ReadFileRequest, size: int) -> Range:
     if asked and request.first >= size:
         raise GatewayError(
             REASON_RANGE_NOT_SATISFIABLE,
-            f"range: takes a first byte below {size}, the size of the file",
+            f"range: the first byte must be less than {size}, the size of the file",
             param="range",
         )
     end = min(request.last + 1, size) if request.HasField("last") else size

@@ -234,7 +234,7 @@ class FileRepository:
             row = await self._row(connection, owner_id, file_id)
             if row is not None:
                 return row.created_at_s, row.id
-        raise invalid(field, f"{field}: takes the id of a file of yours")
+        raise invalid(field, f"{field}: must be the id of one of your files")
 
     async def _row(
         self, connection: AsyncConnection, owner_id: str, file_id: str
@@ -273,7 +273,7 @@ def not_found(file_id: str) -> GatewayError:
     """Return the 404 error for a file that the caller does not have, whatever the cause."""
     named = f" {file_id!r}" if _ID.fullmatch(file_id) else ""
     return GatewayError(
-        errors_pb2.REASON_NOT_FOUND, f"file_id: you have no file{named}", param="file_id"
+        errors_pb2.REASON_NOT_FOUND, f"file_id: no such file{named}", param="file_id"
     )
 
 
@@ -281,7 +281,8 @@ def quota_exceeded(quota: int) -> GatewayError:
     """Return the 403 error for an owner whose quota has no room for a file."""
     return GatewayError(
         errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED,
-        f"file: your plan stores {quota} bytes in all, and this file does not fit; delete others",
+        f"file: your plan allows {quota} bytes of files, which this file would exceed; delete "
+        "other files",
         param="file",
         limit="limits.storage",
     )

@@ -107,8 +107,8 @@ class FileStoreServicer(FileStoreServiceServicer):
 
 def _check_page(request: ListFilesRequest) -> None:
     if request.HasField("limit") and not 1 <= request.limit <= MAX_PAGE:
-        raise invalid("limit", f"limit: takes 1 to {MAX_PAGE}")
+        raise invalid("limit", f"limit: must be 1 to {MAX_PAGE}")
     if request.after_id and request.before_id:
-        raise invalid("before_id", "before_id: not together with after_id")
+        raise invalid("before_id", "before_id: cannot be combined with after_id")
     if request.purpose not in Purpose.values():
-        raise invalid("purpose", "purpose: takes a value of gateway.files.v1.Purpose")
+        raise invalid("purpose", "purpose: must be a value of gateway.files.v1.Purpose")

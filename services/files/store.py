@@ -44,7 +44,7 @@ class FileStore:
             await self._blobs.delete(file_id)
         except GatewayError:
             # The file is deleted; its bytes are an orphan that the sweeper finds.
-            log.warning("bytes of a deleted file are left behind", extra={"file": file_id})
+            log.warning("the bytes of a deleted file could not be deleted", extra={"file": file_id})
 
     @asynccontextmanager
     async def reading(self, owner_id: str, request: ReadFileRequest) -> AsyncIterator[Opened]:
@@ -63,7 +63,7 @@ class FileStore:
         except BlobMissingError as error:
             # Raises not_found if the file was deleted meanwhile; else a row has no bytes.
             await self._repository.get(owner_id, request.id)
-            log.error("a file has lost its bytes", extra={"file": file.id})
+            log.error("the bytes of a file are missing", extra={"file": file.id})
             raise storage_unavailable() from error
 
 

@@ -56,7 +56,7 @@ class FileSweeper(Sweeper):
             for file_id in removed:
                 await self._blobs.delete(file_id)
             self._metrics.swept.labels("expired").inc(len(removed))
-            log.info("expired files swept", extra={"files": len(removed)})
+            log.info("expired files deleted", extra={"files": len(removed)})
             if len(removed) < _AT_ONCE or not await self.renew_lease():
                 return
 
@@ -68,6 +68,6 @@ class FileSweeper(Sweeper):
             for key in await self._repository.unknown(old):
                 await self._blobs.delete(key)
                 self._metrics.swept.labels("orphan").inc()
-                log.info("bytes without a file swept", extra={"key": key})
+                log.info("bytes without a file deleted", extra={"key": key})
             if not await self.renew_lease():
                 return

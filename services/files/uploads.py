@@ -85,7 +85,7 @@ class Uploads:
     async def _header(self, messages: AsyncIterator[CreateFileRequest]) -> FileHeader:
         first = await self._next(messages)
         if first is None or first.WhichOneof("part") != "header":
-            raise invalid("header", "header: an upload begins with it")
+            raise invalid("header", "header: must be the first message of an upload")
         return first.header
 
     async def _copy(
@@ -98,8 +98,10 @@ class Uploads:
                 case "trailer":
                     return message.trailer
                 case _:
-                    raise invalid("chunk", "chunk: only these come between header and trailer")
-        raise invalid("file", "file: the upload broke off before its end")
+                    raise invalid(
+                        "chunk", "chunk: only chunks are allowed between header and trailer"
+                    )
+        raise invalid("file", "file: the upload ended before it was complete")
 
     async def _next(self, messages: AsyncIterator[CreateFileRequest]) -> CreateFileRequest | None:
         try:
@@ -108,7 +110,7 @@ class Uploads:
         except TimeoutError as error:
             raise GatewayError(
                 errors_pb2.REASON_TIMEOUT,
-                f"file: nothing of it came for {self._limits.body_idle_s:g} seconds",
+                f"file: no data received for {self._limits.body_idle_s:g} seconds",
                 param="file",
             ) from error
 
@@ -117,13 +119,13 @@ class Uploads:
             trailer.purpose == Purpose.PURPOSE_UNSPECIFIED
             or trailer.purpose not in Purpose.values()
         ):
-            raise invalid("purpose", "purpose: takes a value of gateway.files.v1.Purpose")
+            raise invalid("purpose", "purpose: must be a value of gateway.files.v1.Purpose")
         if not trailer.HasField("expires_after_s"):
             return self._limits.default_file_lifetime_s
         if not 1 <= trailer.expires_after_s <= MAX_FILE_LIFETIME_S:
             raise invalid(
                 "expires_after.seconds",
-                f"expires_after.seconds: takes 1 to {MAX_FILE_LIFETIME_S}",
+                f"expires_after.seconds: must be 1 to {MAX_FILE_LIFETIME_S}",
             )
         return trailer.expires_after_s
 
@@ -177,13 +179,13 @@ class _UploadState:
 
     async def add_chunk(self, chunk: bytes) -> None:
         if not 1 <= len(chunk) <= PIECE:
-            raise invalid("chunk", f"chunk: takes 1 to {PIECE} bytes")
+            raise invalid("chunk", f"chunk: must have 1 to {PIECE} bytes")
         self._reserve.check()
         self.size += len(chunk)
         if self.size > self._max_size:
             raise GatewayError(
                 errors_pb2.REASON_TOO_LARGE,
-                f"file: takes at most {self._max_size} bytes",
+                f"file: must have at most {self._max_size} bytes",
                 param="file",
                 limit="limits.max_file_bytes",
             )

@@ -238,7 +238,7 @@ def overdue(entries: Iterable[Entry], now_s: float, bounds: Bounds) -> list[str]
 
 def _unavailable(error: Exception) -> GatewayError:
     log.warning("a store cannot be read or written", extra={"store": str(error)})
-    return GatewayError(errors_pb2.REASON_STORAGE_UNAVAILABLE, "nothing can be kept now")
+    return GatewayError(errors_pb2.REASON_STORAGE_UNAVAILABLE, "the store is unavailable")
 
 
 def _write(path: Path, content: bytes) -> None:

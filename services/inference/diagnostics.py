@@ -47,8 +47,8 @@ def _deployments_with_state(settings: Settings) -> Iterator[str]:
             if len(model.deployments) > 1 and provider is not None and provider.pass_stateful:
                 yield (
                     f"models.{model.name}.deployments[{index}]: the provider {one.provider!r} has "
-                    "pass_stateful, and what callers keep at it is unknown to the other "
-                    "deployments; a model with one deployment suits them"
+                    "pass_stateful, but objects that callers store there are unknown to the other "
+                    "deployments; use a model with one deployment for them"
                 )
 
 
@@ -58,8 +58,8 @@ def _fallbacks_of_other_spaces(settings: Settings) -> Iterator[str]:
         for index, fallback in enumerate(model.fallbacks):
             if model.vector_space and spaces.get(fallback) != model.vector_space:
                 yield (
-                    f"models.{model.name}.fallbacks[{index}]: {fallback!r} is passed over for "
-                    f"embeddings, as its vector_space is not {model.vector_space!r}"
+                    f"models.{model.name}.fallbacks[{index}]: {fallback!r} is skipped for "
+                    f"embeddings, because its vector_space is not {model.vector_space!r}"
                 )
 
 
@@ -68,8 +68,8 @@ def _own_keys(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
         if is_key(provider.key(environ)):
             field = "api_key" if provider.api_key.get_secret_value() else "api_key_env"
             yield (
-                f"providers.{name}.{field}: this is a key of a gateway like this one (gw-...), "
-                f"and no provider's, unless {provider.base_url} is another gateway"
+                f"providers.{name}.{field}: this is a gateway's key (gw-...), not a provider's, "
+                f"unless {provider.base_url} is another gateway"
             )
 
 
@@ -82,8 +82,8 @@ def _misspelt_names(settings: Settings) -> Iterator[str]:
             for index, name in enumerate(given or ()):
                 if close := _probably_meant(name, known):
                     yield (
-                        f"models.{model.name}.{field}[{index}]: {name!r} is passed over unless "
-                        f"the provider has it; did you mean {close}?"
+                        f"models.{model.name}.{field}[{index}]: {name!r} is ignored unless the "
+                        f"provider supports it; did you mean {close}?"
                     )
 
 
@@ -103,16 +103,16 @@ def _missing_keys(settings: Settings, environ: Mapping[str, str]) -> Iterator[st
     for name, provider in settings.providers.items():
         if variable := provider.missing_key(environ):
             yield (
-                f"providers.{name}.api_key_env: the variable {variable} is not set, "
-                "so that requests to this provider are refused"
+                f"providers.{name}.api_key_env: the variable {variable} is not set; requests to "
+                "this provider will be rejected"
             )
 
 
 def _missing_search_key(search: WebSearch, environ: Mapping[str, str]) -> Iterator[str]:
     if search.key_variable and not search.key(environ):
         yield (
-            f"tools.web_search.api_key_env: the variable {search.key_variable} is not set, "
-            "so that searches are refused"
+            f"tools.web_search.api_key_env: the variable {search.key_variable} is not set; "
+            "searches will be rejected"
         )
 
 
@@ -135,4 +135,4 @@ def _unknown_models(settings: Settings, environ: Mapping[str, str]) -> Iterator[
         try:
             models.resolve(model_name)
         except GatewayError:
-            yield f"{path}: no model is called {model_name!r}"
+            yield f"{path}: unknown model {model_name!r}"

@@ -139,7 +139,7 @@ async def _ask(client: http.Client, provider: Provider, page: str = "") -> Any:
         while response.status == 200 and (piece := await response.read()):
             body += piece
             if len(body) > _MAX_LIST_BYTES:
-                raise ValueError("too long a list")
+                raise ValueError("list too long")
         return orjson.loads(body)
     finally:
         response.close()

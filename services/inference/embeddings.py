@@ -71,19 +71,19 @@ def check(request: EmbedRequest) -> None:
         GatewayError: invalid, with the path of the field and its valid values.
     """
     if not 1 <= len(request.model) <= MAX_NAME:
-        raise invalid("model", f"model: a name of at most {MAX_NAME} characters is needed")
+        raise invalid("model", f"model: must be 1 to {MAX_NAME} characters")
     field = "token_lists" if request.token_lists else "texts"
     if request.token_lists and request.texts:
-        raise invalid(field, f"{field}: are not taken beside texts")
+        raise invalid(field, f"{field}: cannot be combined with texts")
     if not 1 <= len(request.texts) + len(request.token_lists) <= MAX_INPUTS:
-        raise invalid(field, f"{field}: 1 to {MAX_INPUTS:,} are needed")
+        raise invalid(field, f"{field}: must contain 1 to {MAX_INPUTS:,} items")
     if "" in request.texts:
         where = f"texts[{list(request.texts).index('')}]"
         raise invalid(where, f"{where}: must not be empty")
     for index, one in enumerate(request.token_lists):
         if not 1 <= len(one.tokens) <= MAX_TOKENS:
             where = f"token_lists[{index}]"
-            raise invalid(where, f"{where}: 1 to {MAX_TOKENS:,} tokens are needed")
+            raise invalid(where, f"{where}: must contain 1 to {MAX_TOKENS:,} tokens")
     if request.HasField("dimensions") and not request.dimensions:
         raise invalid("dimensions", "dimensions: must be at least 1")
 
@@ -106,14 +106,14 @@ def in_one_space(plan: Plan, *, is_chain: bool) -> Plan:
     for step in plan.steps:
         if step.parameters is not None:
             where = f"{step.path}.parameters"
-            raise invalid(where, f"{where}: are not taken for embeddings")
+            raise invalid(where, f"{where}: not supported for embeddings")
         if not share_space(step.target, first.target):
             where = f"{step.path}.model"
             raise invalid(
                 where,
                 f"{where}: the vectors of {quoted(step.target.name)} are not in the vector space "
-                f"of {quoted(first.target.name)}, and must not be mixed with them; the setting "
-                "vector_space of both models would say that they are",
+                f"of {quoted(first.target.name)}; if they are, set vector_space of both models to "
+                "the same name",
             )
     return _in_one_place(plan)
 

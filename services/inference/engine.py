@@ -369,7 +369,7 @@ class Engine:
             return False
         if request.use_built_in_tools and not any(available):
             raise unsupported(
-                "use_built_in_tools", "use_built_in_tools: this gateway has no tools of its own"
+                "use_built_in_tools", "use_built_in_tools: this gateway has no built-in tools"
             )
         # The rounds of the answer are joined here.
         request.takes_passthrough = False

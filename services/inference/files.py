@@ -179,5 +179,5 @@ def _at(path: str, error: GatewayError) -> GatewayError:
 def _too_much(at_most: int) -> GatewayError:
     return GatewayError(
         errors_pb2.REASON_TOO_LARGE,
-        f"the files of one request may have {at_most:,} bytes in all",
+        f"the files of one request can have at most {at_most:,} bytes in total",
     )

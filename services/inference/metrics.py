@@ -19,7 +19,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.live_upstream_calls = Gauge(
             "gateway_upstream_live_calls",
-            "Calls under way at providers now.",
+            "Calls in progress at providers.",
             multiprocess_mode="livesum",
             registry=registry,
         )
@@ -31,37 +31,37 @@ class Metrics:
         )
         self.attempt_seconds = Histogram(
             "gateway_upstream_attempt_seconds",
-            "Time from the beginning of an attempt to its end, by outcome.",
+            "Duration of attempts at providers, by outcome.",
             ("provider", "outcome"),
             buckets=_SECONDS,
             registry=registry,
         )
         self.hedges = Counter(
             "gateway_hedges",
-            "Models asked beside one that stayed silent.",
+            "Models called in parallel with a silent one.",
             registry=registry,
         )
         self.recoveries = Counter(
             "gateway_stream_recoveries",
-            "Answers that broke off in the middle, by outcome: recovered, failed.",
+            "Answers interrupted after their first content, by outcome: recovered, failed.",
             ("outcome",),
             registry=registry,
         )
         self.adaptations = Counter(
             "gateway_adaptations",
-            "Media converted for models, by what was done and outcome: made, failed.",
+            "Media converted for models, by conversion and outcome: made, failed.",
             ("conversion", "outcome"),
             registry=registry,
         )
         self.adaptation_cache = Counter(
             "gateway_adaptation_cache",
-            "Conversions looked for among those that were made before: hit, miss.",
+            "Lookups in the cache of conversions: hit, miss.",
             ("result",),
             registry=registry,
         )
         self.helper_tokens = Counter(
             "gateway_helper_tokens",
-            "Tokens of models that described images or transcribed recordings for others.",
+            "Tokens of models that described images or transcribed recordings for other models.",
             ("task", "provider", "direction"),
             registry=registry,
         )
@@ -73,33 +73,33 @@ class Metrics:
         )
         self.tool_rounds = Histogram(
             "gateway_tool_rounds",
-            "Times that a model was asked for one answer in which the gateway's tools take part.",
+            "Calls to models within answers that use the gateway's own tools.",
             buckets=range(1, 9),
             registry=registry,
         )
         self.deployment_attempts = Counter(
             "gateway_deployment_attempts",
-            "Attempts at deployments of models with several, by outcome as of all attempts.",
+            "Attempts at deployments of models with several deployments, by outcome.",
             ("provider", "model", "outcome"),
             registry=registry,
         )
         self.deployment_calls = Gauge(
             "gateway_deployment_live_calls",
-            "Calls under way at deployments of models with several.",
+            "Calls in progress at deployments of models with several deployments.",
             ("provider", "model"),
             multiprocess_mode="livesum",
             registry=registry,
         )
         self.deployment_cooldowns = Counter(
             "gateway_deployment_cooldowns",
-            "Times that a deployment was left alone: rate_limited, exhausted (nothing remains of "
-            "a limit), refused (the key, the account or the model).",
+            "Times that a deployment was put on hold: rate_limited, exhausted (a rate limit is "
+            "used up), refused (the provider rejected the key, the account or the model).",
             ("provider", "model", "reason"),
             registry=registry,
         )
         self.response_cache = Counter(
             "gateway_response_cache",
-            "Requests by what the cache of answers did: hit, miss, bypass.",
+            "Requests by result of the response cache: hit, miss, bypass.",
             ("result",),
             registry=registry,
         )
@@ -107,7 +107,7 @@ class Metrics:
         self._unknown: set[ModelKey] = set()
         self._breakers = Gauge(
             "gateway_breaker_open",
-            "Models that are left alone because they keep failing: 1 open, 0.5 being probed.",
+            "Models with an open circuit breaker: 1 open, 0.5 being probed.",
             ("provider", "model"),
             multiprocess_mode="livemax",
             registry=registry,

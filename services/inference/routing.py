@@ -139,7 +139,7 @@ class Models:
             ways = " or ".join(f"{claimant}/{name}" for claimant in claimants)
             raise GatewayError(
                 errors_pb2.REASON_MODEL_NOT_FOUND,
-                f"model: {quoted(name)} could be one of several models; write {ways}",
+                f"model: {quoted(name)} is ambiguous; use {ways}",
                 param="model",
             )
         raise model_not_found(name)

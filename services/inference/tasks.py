@@ -53,12 +53,12 @@ async def run(engine: Engine, request: RunTaskRequest) -> RunTaskResponse:
 
 def _check(request: RunTaskRequest) -> None:
     if request.task not in _SETTINGS:
-        raise invalid("task", "task: takes SUMMARISE, EXTRACT or EMBED")
+        raise invalid("task", "task: must be SUMMARISE, EXTRACT or EMBED")
     if request.task == inference_pb2.TASK_EMBED:
         if not 1 <= len(request.texts) <= MAX_TEXTS or "" in request.texts:
-            raise invalid("texts", f"texts: takes 1 to {MAX_TEXTS}, none empty")
+            raise invalid("texts", f"texts: must contain 1 to {MAX_TEXTS} non-empty texts")
     elif not (request.prompt.instructions and request.prompt.input and request.prompt.max_tokens):
-        raise invalid("prompt", "prompt: instructions, input and max_tokens are needed")
+        raise invalid("prompt", "prompt: must have instructions, input and max_tokens")
 
 
 def _model_name(engine: Engine, task: Task.ValueType) -> str:
@@ -67,7 +67,7 @@ def _model_name(engine: Engine, task: Task.ValueType) -> str:
     name: str = roles.extracts if key == "extract" else getattr(roles, key)
     if not name:
         raise GatewayError(
-            errors_pb2.REASON_MODEL_NOT_FOUND, f"[roles] {key} names no model", param="task"
+            errors_pb2.REASON_MODEL_NOT_FOUND, f"[roles] {key} does not name a model", param="task"
         )
     return name
 
@@ -95,7 +95,7 @@ async def _write(engine: Engine, name: str, prompt: Prompt) -> RunTaskResponse:
     if not text:
         raise UpstreamError(
             errors_pb2.REASON_UPSTREAM_ERROR,
-            f"the provider {answer.route.provider} answered no text",
+            f"the provider {answer.route.provider} returned no text",
         )
     return RunTaskResponse(model=f"{answer.route.provider}/{answer.model}", text=text)
 

@@ -56,7 +56,7 @@ def check(request: GenerateRequest) -> Collection[str]:
     check_settings(request)
     messages = request.messages
     if not 1 <= len(messages) <= MAX_MESSAGES:
-        raise invalid("messages", f"messages: 1 to {MAX_MESSAGES:,} are needed")
+        raise invalid("messages", f"messages: must contain 1 to {MAX_MESSAGES:,} messages")
     kinds = _check_messages(messages)
     if request.tools or request.HasField("tool_choice"):
         _check_tools(request)
@@ -68,18 +68,18 @@ def check_settings(request: GenerateRequest) -> None:
     # Iterating over the set fields is faster than checking each field.
     given: dict[str, Any] = {field.name: value for field, value in request.ListFields()}
     if "model" not in given:
-        raise invalid("model", "model: a name is needed")
+        raise invalid("model", "model: is required")
     if len(given["model"]) > MAX_NAME:
-        raise invalid("model", f"model: takes at most {MAX_NAME} characters")
+        raise invalid("model", f"model: must be at most {MAX_NAME} characters")
     for name, value in given.items():
         if name in _RANGES:
             _check_range(name, value, *_RANGES[name])
         elif name in _LENGTHS and len(value) > _LENGTHS[name]:
-            raise invalid(name, f"{name}: at most {_LENGTHS[name]:,} are taken")
+            raise invalid(name, f"{name}: must contain at most {_LENGTHS[name]:,} items")
     if "" in given.get("stop_sequences", ()):
-        raise invalid("stop_sequences", "stop_sequences: none may be empty")
+        raise invalid("stop_sequences", "stop_sequences: must not contain empty strings")
     if "top_logprobs" in given and not given.get("logprobs"):
-        raise invalid("top_logprobs", "top_logprobs: needs logprobs to be true")
+        raise invalid("top_logprobs", "top_logprobs: allowed only if logprobs is true")
     if "thinking" in given:
         most = None if interleaves_thinking(request.betas) else given.get("max_tokens")
         _check_thinking(given["thinking"], most)
@@ -102,19 +102,22 @@ def _check_messages(messages: Iterable[Message]) -> Collection[str]:
     left = MAX_BLOCKS
     for index, message in enumerate(messages):
         if not message.role:
-            raise invalid(f"messages[{index}].role", f"messages[{index}].role: is needed")
+            raise invalid(f"messages[{index}].role", f"messages[{index}].role: is required")
         blocks = message.blocks
         if message.HasField("extra"):
             _check_json(message.extra.json, f"messages[{index}].extra")
         elif not blocks:
             raise invalid(
-                f"messages[{index}].blocks", f"messages[{index}].blocks: at least one is needed"
+                f"messages[{index}].blocks",
+                f"messages[{index}].blocks: must contain at least one block",
             )
         left -= len(blocks)
         if left >= 0:
             left = _check_blocks(blocks, left, kinds, (index,))
         if left < 0:
-            raise invalid("messages", f"messages: at most {MAX_BLOCKS:,} blocks are taken in all")
+            raise invalid(
+                "messages", f"messages: must contain at most {MAX_BLOCKS:,} blocks in total"
+            )
     return kinds
 
 
@@ -133,7 +136,7 @@ def _check_blocks(
         kind = block.WhichOneof("kind")
         if kind is None:
             where = block_path(*path, place)
-            raise invalid(where, f"{where}: a kind is needed")
+            raise invalid(where, f"{where}: must have a kind")
         kinds.add(kind)
         if kind == "opaque":
             _check_json(block.opaque.json, f"{block_path(*path, place)}.opaque")
@@ -157,14 +160,14 @@ def _check_blocks(
 def _check_json(json: bytes, path: str) -> None:
     """Validate the size of JSON that a provider's adapter parses."""
     if exceeds(json, MAX_OPAQUE_VALUES):
-        raise invalid(path, f"{path}: takes JSON of at most {MAX_OPAQUE_VALUES:,} values")
+        raise invalid(path, f"{path}: must have at most {MAX_OPAQUE_VALUES:,} JSON values")
 
 
 def _check_range(name: str, value: float, low: float, high: float | None) -> None:
     # NaN fails every comparison and is rejected too.
     if not (low <= value and (high is None or value <= high)):
         bounds = f"at least {low}" if high is None else f"{low} to {high}"
-        raise invalid(name, f"{name}: takes {bounds}")
+        raise invalid(name, f"{name}: must be {bounds}")
 
 
 def _check_thinking(thinking: ThinkingConfig, max_tokens: int | None) -> None:
@@ -174,7 +177,8 @@ def _check_thinking(thinking: ThinkingConfig, max_tokens: int | None) -> None:
     if budget < MIN_THINKING_BUDGET or (max_tokens is not None and budget >= max_tokens):
         raise invalid(
             "thinking.budget_tokens",
-            f"thinking.budget_tokens: takes {MIN_THINKING_BUDGET} and more, below max_tokens",
+            f"thinking.budget_tokens: must be at least {MIN_THINKING_BUDGET} and less than "
+            "max_tokens",
         )
 
 
@@ -183,12 +187,14 @@ def _check_tools(request: GenerateRequest) -> None:
     for index, tool in enumerate(request.tools):
         name = tool.name
         if not name and not tool.opaque:
-            raise invalid(f"tools[{index}].name", f"tools[{index}].name: is needed")
+            raise invalid(f"tools[{index}].name", f"tools[{index}].name: is required")
         if name and name in names:
-            raise invalid(f"tools[{index}].name", f"tools[{index}].name: {quoted(name)} is twice")
+            raise invalid(
+                f"tools[{index}].name", f"tools[{index}].name: duplicate name {quoted(name)}"
+            )
         names.add(name)
         if tool.HasField("web") and not tool.web.kind:
-            raise invalid(f"tools[{index}].web.kind", f"tools[{index}].web.kind: is needed")
+            raise invalid(f"tools[{index}].web.kind", f"tools[{index}].web.kind: is required")
         _check_json(tool.input_schema, f"tools[{index}].input_schema")
         if tool.HasField("extra"):
             _check_json(tool.extra.json, f"tools[{index}].extra")
@@ -196,6 +202,6 @@ def _check_tools(request: GenerateRequest) -> None:
     if request.use_built_in_tools:
         return  # these may be chosen too
     if choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL) and not request.tools:
-        raise invalid("tool_choice", "tool_choice: there are no tools to choose from")
+        raise invalid("tool_choice", "tool_choice: requires tools")
     if choice.mode == ToolChoice.MODE_TOOL and choice.name not in names:
-        raise invalid("tool_choice.name", "tool_choice.name: takes the name of a given tool")
+        raise invalid("tool_choice.name", "tool_choice.name: must be the name of one of the tools")

@@ -14,7 +14,7 @@ class MemoryMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.jobs = Gauge(
             "gateway_memory_jobs",
-            "Background jobs that are due, those being worked on included.",
+            "Background jobs that are due or running.",
             multiprocess_mode="mostrecent",
             registry=registry,
         )
@@ -32,7 +32,7 @@ class MemoryMetrics:
         )
         self.lock_wait_s = Histogram(
             "gateway_memory_lock_wait_seconds",
-            "Time until a memory was held.",
+            "Wait for a memory's lock.",
             buckets=_SECONDS,
             registry=registry,
         )

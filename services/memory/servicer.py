@@ -74,7 +74,7 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
     ) -> memory_pb2.SearchMemoryResponse:
         """Search the archived turns of a memory."""
         if not 1 <= len(request.query) <= _MAX_QUERY:
-            raise invalid("query", f"query: takes 1 to {_MAX_QUERY} characters")
+            raise invalid("query", f"query: must be 1 to {_MAX_QUERY} characters")
         top_k = _count(request, "top_k", default=8, largest=100)
         return await self._management.search(
             caller.get().user_id, request.memory_id, request.query, top_k
@@ -115,9 +115,9 @@ def _check_opening(opening: OpenTurn) -> None:
 def _count(request: Any, field: str, *, default: int, largest: int) -> int:
     count: int = getattr(request, field) if request.HasField(field) else default
     if not 1 <= count <= largest:
-        raise invalid(field, f"{field}: takes 1 to {largest}")
+        raise invalid(field, f"{field}: must be 1 to {largest}")
     return count
 
 
 def _out_of_order(expected: str) -> GatewayError:
-    return invalid(expected, f"{expected}: was expected next")
+    return invalid(expected, f"{expected}: must be the next message")

@@ -35,5 +35,5 @@ def page_size(request: ListInputItemsRequest | ListItemsRequest) -> int:
     """
     size = request.page_size if request.HasField("page_size") else _DEFAULT_PAGE
     if not 1 <= size <= _LARGEST_PAGE:
-        raise invalid("page_size", f"page_size: takes 1 to {_LARGEST_PAGE}")
+        raise invalid("page_size", f"page_size: must be 1 to {_LARGEST_PAGE}")
     return size

@@ -85,7 +85,7 @@ def not_found(response_id: str) -> GatewayError:
     """Return the 404 error for a response that the caller does not have."""
     return GatewayError(
         errors_pb2.REASON_NOT_FOUND,
-        f"id: you have no response {quoted(response_id)}",
+        f"id: no response {quoted(response_id)}",
         param="id",
     )
 
@@ -94,7 +94,7 @@ def item_not_found(item_id: str, place: int) -> GatewayError:
     """Return the 404 error for an output item that none of the caller's responses has."""
     return GatewayError(
         errors_pb2.REASON_NOT_FOUND,
-        f"ids[{place}]: none of your responses has an output item {quoted(item_id)}",
+        f"ids[{place}]: no output item {quoted(item_id)} in your responses",
         param=f"ids[{place}]",
     )
 
@@ -102,7 +102,7 @@ def item_not_found(item_id: str, place: int) -> GatewayError:
 def taken() -> GatewayError:
     """Return the 409 error for a new response whose id the caller has used already."""
     return GatewayError(
-        errors_pb2.REASON_CONFLICT, "id: you have a response of that id already", param="id"
+        errors_pb2.REASON_CONFLICT, "id: a response with this id already exists", param="id"
     )
 
 
@@ -110,7 +110,8 @@ def lease_lost_error() -> GatewayError:
     """Return the 409 error for a call that generates a response and has lost its lease."""
     return GatewayError(
         errors_pb2.REASON_CONFLICT,
-        "id: the response was cancelled, deleted or taken for interrupted meanwhile",
+        "id: the response was cancelled or deleted, or another process has marked it as "
+        "interrupted",
         param="id",
     )
 
@@ -119,7 +120,7 @@ def still_running(response_id: str) -> GatewayError:
     """Return the 409 error for continuing a response that has not ended."""
     return GatewayError(
         errors_pb2.REASON_CONFLICT,
-        f"id: the response {quoted(response_id)} has not ended yet",
+        f"id: the response {quoted(response_id)} is still running",
         param="id",
     )
 
@@ -128,7 +129,7 @@ def not_in_background(response_id: str) -> GatewayError:
     """Return the 400 error for cancelling a response that was not in the background."""
     return GatewayError(
         errors_pb2.REASON_INVALID_REQUEST,
-        f"id: the response {quoted(response_id)} was not generated in the background",
+        f"id: the response {quoted(response_id)} was not created with background: true",
         param="id",
     )
 
@@ -137,8 +138,8 @@ def too_large(max_bytes: int) -> GatewayError:
     """Return the 413 error for a response that exceeds the maximum size."""
     return GatewayError(
         errors_pb2.REASON_TOO_LARGE,
-        f"store: the response and its input are larger than {max_bytes:,} bytes; with store: false "
-        "nothing is stored",
+        f"store: the response and its input exceed {max_bytes:,} bytes; store: false stores "
+        "nothing",
         param="store",
         limit="memory.max_response_bytes",
     )
@@ -148,7 +149,7 @@ def conversation_too_long(max_responses: int) -> GatewayError:
     """Return the 413 error for a conversation with too many responses."""
     return GatewayError(
         errors_pb2.REASON_TOO_LARGE,
-        f"id: the conversation has more than {max_responses:,} responses",
+        f"id: the conversation exceeds {max_responses:,} responses",
         param="id",
         limit="memory.max_conversation",
     )
@@ -158,7 +159,7 @@ def conversation_too_large(max_bytes: int) -> GatewayError:
     """Return the 413 error for a conversation with too many bytes."""
     return GatewayError(
         errors_pb2.REASON_TOO_LARGE,
-        f"id: the items of the conversation are larger than {max_bytes:,} bytes",
+        f"id: the items of the conversation exceed {max_bytes:,} bytes",
         param="id",
         limit="limits.max_body_bytes",
     )
@@ -168,9 +169,9 @@ def storage_exceeded(max_bytes: int) -> GatewayError:
     """Return the 403 error for an owner whose memories and responses reach the plan's quota."""
     return GatewayError(
         errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
-        f"store: your memories and stored responses may take up {max_bytes} bytes in all, and this "
-        "response does not fit; DELETE /beta/v1/responses/{response_id} frees what one takes up, "
-        "and with store: false nothing is stored",
+        f"store: your plan allows {max_bytes} bytes of memories and stored responses, which this "
+        "response would exceed; delete some with DELETE /beta/v1/responses/{response_id}, or set "
+        "store: false to store nothing",
         param="store",
         limit="memory.storage",
     )

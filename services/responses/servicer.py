@@ -117,7 +117,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
     ) -> responses_pb2.GetResponseResponse:
         """Return a response; with `wait_ms`, once it has ended or the time is over."""
         if request.wait_ms > _MAX_WAIT_MS:
-            raise invalid("wait_ms", f"wait_ms: takes at most {_MAX_WAIT_MS}")
+            raise invalid("wait_ms", f"wait_ms: must be at most {_MAX_WAIT_MS}")
         found = await self._runs.wait(
             caller.get().user_id,
             _possible(request.id),
@@ -166,7 +166,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
     ) -> responses_pb2.FindItemsResponse:
         """Return output items by their ids."""
         if not 1 <= len(request.ids) <= _MAX_FOUND_ITEMS:
-            raise invalid("ids", f"ids: takes 1 to {_MAX_FOUND_ITEMS}")
+            raise invalid("ids", f"ids: must contain 1 to {_MAX_FOUND_ITEMS} ids")
         for place, item_id in enumerate(request.ids):
             if not is_item_id(item_id):
                 raise item_not_found(item_id, place)
@@ -179,7 +179,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
 
 def _check_step(step: RunResponseRequest, expected: str) -> None:
     if step.WhichOneof("step") != expected:
-        raise invalid(expected, f"{expected}: was expected next")
+        raise invalid(expected, f"{expected}: must be the next message")
 
 
 def _check_new(new: NewResponse, path: str) -> None:
@@ -198,7 +198,7 @@ def _check_new(new: NewResponse, path: str) -> None:
 def _check_conversation(new: NewResponse, path: str) -> None:
     if new.previous_id:
         name = f"{path}conversation"
-        raise invalid(name, f"{name}: is not taken together with previous_id")
+        raise invalid(name, f"{name}: cannot be combined with previous_id")
     if not is_conversation_id(new.conversation.id):
         name = f"{path}conversation.id"
         raise invalid(name, f"{name}: must be the id of a conversation")
@@ -219,4 +219,4 @@ def _place_after(items: Sequence[ResponseItem], item_id: str) -> int:
     for place, item in enumerate(items):
         if item.id == item_id:
             return place + 1
-    raise invalid("after", "after: takes the id of an item of this list")
+    raise invalid("after", "after: must be the id of an item of this list")

@@ -42,7 +42,7 @@ def greeting(
     if key:
         lines.append(f"API key: {key} (kept in {key_file})")
         if code:
-            lines.append(f"Console: {sign_in_link(url, code)} (once, within 10 minutes)")
+            lines.append(f"Console: {sign_in_link(url, code)} (works once, within 10 minutes)")
         lines.append("Try it:")
     else:
         lines += [

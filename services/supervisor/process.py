@@ -174,7 +174,7 @@ class SupervisedProcess:
     def kill(self) -> None:
         """Kill the process."""
         if self._pid:
-            _log("warning", "a program took too long to end", program=self.name)
+            _log("warning", "a program did not end in time and is killed", program=self.name)
             self._signal(signal.SIGKILL)
 
     def _handle_end(self, end: str) -> None:
@@ -190,7 +190,7 @@ class SupervisedProcess:
         self.restart_at = now + wait_s
         _log(
             "error",
-            "a program ended and is started again",
+            "a program ended and will be restarted",
             program=self.name,
             end=self._failure or end,
             wait_s=wait_s,

@@ -37,9 +37,9 @@ def locked(data_dir: str) -> Iterator[None]:
             file.seek(0)
             holder = file.read().strip() or "unknown"
             raise StartError(
-                f"{data_dir}: a gateway runs there already (process {holder}); stop it, or "
-                "give this one a data folder of its own (GATEWAY_DATA_DIR) and ports "
-                "(GATEWAY_PORT, GATEWAY_METRICS_PORT)"
+                f"{data_dir}: another gateway uses this data folder (process {holder}); stop it, "
+                "or set another data folder (GATEWAY_DATA_DIR) and other ports (GATEWAY_PORT, "
+                "GATEWAY_METRICS_PORT)"
             ) from error
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
@@ -102,7 +102,9 @@ def short_path(folder: str) -> Iterator[tuple[str, Sequence[int]]]:
     if len(os.path.join(folder, _LONGEST_SOCKET)) <= _MAX_SOCKET_PATH:
         yield folder, ()
     elif not os.path.isdir(_DESCRIPTORS):
-        raise StartError(f"{folder}: too long for sockets; choose another storage.data_dir")
+        raise StartError(
+            f"{folder}: path too long for Unix sockets; choose another storage.data_dir"
+        )
     else:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -141,8 +143,8 @@ def _bound(host: str, port: int, settings: str, *, is_shared: bool) -> Iterator[
             bound.bind((host, port))
         except OSError as error:
             raise StartError(
-                f"{host}:{port}: {error.strerror or error}; free it, or choose another "
-                f"with {settings}"
+                f"{host}:{port}: {error.strerror or error}; free the port, or choose another with "
+                f"{settings}"
             ) from error
         yield bound
 

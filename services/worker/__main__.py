@@ -7,10 +7,12 @@ def main() -> None:
     """Serve until a signal ends the process."""
     parser = argparse.ArgumentParser(prog="worker", description=__doc__)
     parser.add_argument("--host", required=True, help="address to listen on for HTTP")
-    parser.add_argument("--port", type=int, required=True, help="its port")
+    parser.add_argument("--port", type=int, required=True, help="port to listen on for HTTP")
     parser.add_argument("--metrics-port", type=int, required=True, help="port of /metrics")
     parser.add_argument("--grpc", default="", help="host:port or unix:/path for gRPC callers")
-    parser.add_argument("--parent-pipe", type=int, help="descriptor that closes with the parent")
+    parser.add_argument(
+        "--parent-pipe", type=int, help="file descriptor that closes when the parent process ends"
+    )
     arguments = parser.parse_args()
 
     # Imported here, so that --help and invalid options respond at once.

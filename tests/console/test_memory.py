@@ -76,7 +76,7 @@ async def test_scripts_in_turns_do_nothing(browser, remembering):
 
 async def test_an_unknown_conversation_is_an_error(browser, remembering):
     async with opened(browser, remembering, "/console/memory?id=nobody") as page:
-        await expect(page.get_by_role("alert").first).to_contain_text("no memory of that name")
+        await expect(page.get_by_role("alert").first).to_contain_text("no such memory")
 
 
 async def test_archived_turns_are_found_with_scores(browser, tmp_path):

@@ -167,19 +167,19 @@ async def test_a_running_gateway_is_not_restored_into(tmp_path: Path, copied: Pa
     folder.mkdir()
     async with served(folder):
         told = await asyncio.to_thread(refusal, folder, "restore", str(copied))
-    assert "a gateway runs there already" in told
+    assert "another gateway uses this data folder" in told
 
 
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        ("a byte of the database", "its digest differs"),
-        ("no database", "is not there"),
-        ("no manifest", "no complete backup"),
-        ("a path outside", "is no file of a backup"),
-        ("a newer step", "does not know"),
+        ("a byte of the database", "digest does not match the backup"),
+        ("no database", "missing, although"),
+        ("no manifest", "not a complete backup"),
+        ("a path outside", "not a file of a backup"),
+        ("a newer step", "does not have"),
         ("a newer format", "newer version"),
-        ("no JSON", "is no manifest"),
+        ("no JSON", "not the manifest"),
     ],
 )
 def test_a_damaged_backup_leaves_an_empty_folder(

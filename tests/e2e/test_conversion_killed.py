@@ -119,7 +119,7 @@ async def test_a_killed_worker_costs_its_own_request_alone(
         again = await caller.ask(scan(1))
     assert (status, told["error"]["code"]) == (503, "unavailable")
     assert told["error"]["param"] == "messages[0].content[1]"
-    assert told["error"]["message"].endswith("the conversion was ended from outside; try again")
+    assert told["error"]["message"].endswith("the conversion was interrupted; try again")
     assert other[0] == 200
     assert "It is read meanwhile" in str(other[1])
     assert small == {200}

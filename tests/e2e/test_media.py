@@ -148,9 +148,9 @@ WORDS = {
     "damaged": "damaged",
     "zip bomb": "unpacks to more than",
     "pixel bomb": "megapixels",
-    "polyglot": "it is an image, and no document",
+    "polyglot": "the file is an image, not a document",
     "no image": "the image is damaged",
-    "an address of this machine": "not one of the public internet",
+    "an address of this machine": "unknown or not public",
 }
 
 

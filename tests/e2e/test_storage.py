@@ -152,7 +152,7 @@ def test_startup_reports_a_corrupt_database_and_the_remedy(tmp_path: Path, whole
         pass
     line = next(line for line in str(raised.value).splitlines() if line.startswith("gateway: "))
     assert "var/gateway.db: the database is corrupt" in line
-    assert "put a backup in its place" in line
+    assert "replace it with a backup" in line
 
 
 def test_what_the_gateway_stores_is_its_users_alone(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ async def test_grpc_callers_are_bounded_too(
         async for _ in call:
             break
         with pytest.raises(
-            grpc.aio.AioRpcError, match="of the API key, 1 requests at once"
+            grpc.aio.AioRpcError, match="of the API key, 1 concurrent requests"
         ) as raised:
             await stub.Generate(request, metadata=call_metadata(key, "req_2"))
         assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -116,7 +116,7 @@ async def test_what_other_providers_cannot_use_is_named(gateway: Gateway) -> Non
 async def test_anthropics_api_has_none(gateway: Gateway) -> None:
     status, path, message = await refusal(gateway, {"model": "anthropic/embed", "input": "a"})
     assert (status, path) == (400, "model")
-    assert "name an embedding model of a provider of kind openai or gemini" in message
+    assert "use an embedding model of a provider of kind openai or gemini" in message
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ async def test_a_refused_connection_is_reported_with_its_request(
         ) as answer:
             error = (await answer.json())["error"]
     assert answer.status == 502
-    assert error["message"] == "the provider openai's server refused the connection"
+    assert error["message"] == "the server of the provider openai refused the connection"
     assert str(unused_tcp_port) not in orjson.dumps(error).decode()
     lines = [orjson.loads(line) for line in caplog.text.splitlines()]
     (line,) = [line for line in lines if line["message"] == "a provider failed"]

@@ -104,7 +104,7 @@ async def test_a_refusal_names_the_limit_in_openais_shape(limited: LimitedGatewa
     status, error, headers = await _ask(limited, CHATS, CHAT, caller)
     assert (status, headers["Retry-After"]) == (429, "20")
     assert error == {
-        "message": "the limit of the team, 0 requests a minute, is reached; try again in 20 s",
+        "message": "the limit of the team, 0 requests per minute, is reached; try again in 20 s",
         "type": "rate_limit_error",
         "param": None,
         "code": "rate_limited",
@@ -117,7 +117,7 @@ async def test_a_refusal_names_the_limit_in_anthropics_shape(limited: LimitedGat
     assert (status, headers["Retry-After"]) == (429, "20")
     assert error["type"] == "rate_limit_error"
     assert error["message"].startswith(
-        "the limit of the API key, 3 tokens a minute, is below the request's own tokens"
+        "the limit of the API key, 3 tokens per minute, is less than the tokens of this request"
     )
 
 
@@ -175,7 +175,7 @@ async def test_a_spent_budget_is_refused_in_each_shape(
     assert status == 429
     assert error == {
         "message": f"the team has spent its budget of 0.00006 US dollars a {span}; "
-        f"there is a new one on {until} at 00:00 UTC",
+        f"the next budget starts on {until} at 00:00 UTC",
         "type": "insufficient_quota",
         "param": None,
         "code": "insufficient_quota",
@@ -244,7 +244,7 @@ async def test_a_model_that_is_not_allowed_is_refused(
     status, error, _ = await _ask(limited, path, body, caller)
     assert (status, error["type"], error["code"]) == (403, "permission_error", "permission_denied")
     assert error["param"] == param
-    assert error["message"].startswith(f"{param}: the API key may not use a model called ")
+    assert error["message"].startswith(f"{param}: the API key may not use the model ")
 
 
 async def test_allowed_models_of_all_subjects_count(limited: LimitedGateways) -> None:
@@ -281,7 +281,7 @@ async def test_limits_that_are_reached_are_counted(limited: LimitedGateways) -> 
     assert (status, headers["Retry-After"]) == (429, "1")
     assert (
         error["message"]
-        == "the limit of the team, 0 requests at once, is reached; try again in 1 s"
+        == "the limit of the team, 0 concurrent requests, is reached; try again in 1 s"
     )
     assert counters.get_sample_value(name, labels) == 1
     assert counters.get_sample_value("gateway_limit_leases_total", {"outcome": "answered"}) > 0

@@ -57,23 +57,27 @@ def chain(*steps: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fields", "param", "says"),
     [
-        ({"top_logprobs": 1}, "top_logprobs", "needs logprobs to be true"),
-        ({"logprobs": False, "top_logprobs": 0}, "top_logprobs", "needs logprobs to be true"),
+        ({"top_logprobs": 1}, "top_logprobs", "allowed only if logprobs is true"),
+        (
+            {"logprobs": False, "top_logprobs": 0},
+            "top_logprobs",
+            "allowed only if logprobs is true",
+        ),
         (
             chain({**STEP, "parameters": {"top_logprobs": 1}}),
             f"{FIRST_STEP}.parameters.top_logprobs",
-            "needs logprobs to be true",
+            "allowed only if logprobs is true",
         ),
         (
             {**chain({**STEP, "parameters": {"logprobs": False}}), "logprobs": True}
             | {"top_logprobs": 1},
             f"{FIRST_STEP}.parameters.top_logprobs",
-            "needs logprobs to be true",
+            "allowed only if logprobs is true",
         ),
         (
             chain(STEP, STEP),
             "fallback_config.steps[1].step_id",
-            f"must be unique, and 'a' is {FIRST_STEP} already",
+            f"must be unique; {FIRST_STEP} has the same id 'a'",
         ),
     ],
 )

@@ -57,7 +57,7 @@ def gateway(tmp_path: Path) -> Command:
 def test_a_new_key_is_alone_on_standard_output(gateway: Command) -> None:
     output, errors = gateway("keys create --user ada")
     assert is_key(output.removesuffix("\n"))
-    assert "Keep it" in errors
+    assert "Store it now" in errors
     assert output.strip() not in errors
 
 
@@ -115,7 +115,7 @@ def test_wrong_settings_are_named_with_their_exit_status(gateway: Command) -> No
     gateway.config.write_text("")
     gateway.environ["GATEWAY_DATABASE_URL"] = "mysql://root:hunter2@db/x"
     told = gateway.refused("keys list", status=2)
-    assert "storage.database_url: takes postgresql://" in told
+    assert "storage.database_url: must be postgresql://" in told
     assert "hunter2" not in told
 
 
@@ -134,7 +134,7 @@ def test_right_settings_are_summed_up(gateway: Command) -> None:
     )
     output, _ = gateway("config check")
     assert "127.0.0.1:8080, SQLite" in output
-    assert "providers named: local, models named: fast" in output
+    assert "configured providers: local, configured models: fast" in output
     assert "hush" not in output
 
 
@@ -144,10 +144,10 @@ def test_deployments_are_counted_and_checked(gateway: Command) -> None:
         '[[models]]\nname = "fast"\ndeployments = [{provider = "east"}, {provider = "sandbox"}]\n'
     )
     output, _ = gateway("config check")
-    assert "models named: fast (2 deployments)" in output
+    assert "configured models: fast (2 deployments)" in output
     gateway.config.write_text('[[models]]\nname = "fast"\ndeployments = [{provider = "west"}]\n')
     told = gateway.refused("config check", status=2)
-    assert "models[0].deployments[0].provider: there is no [providers.west]" in told
+    assert "models[0].deployments[0].provider: no section [providers.west]" in told
 
 
 def test_a_key_that_is_not_in_the_environment_is_named(gateway: Command) -> None:
@@ -176,8 +176,8 @@ def test_fallbacks_and_roles_without_a_model_are_named(gateway: Command) -> None
     )
     _, errors = gateway("config check", status=2)
     assert errors.splitlines() == [
-        "gateway: models.a.fallbacks[1]: no model is called 'b'",
-        "roles.summarise: no model is called 'c'",
+        "gateway: models.a.fallbacks[1]: unknown model 'b'",
+        "roles.summarise: unknown model 'c'",
     ]
 
 
@@ -190,7 +190,7 @@ def test_a_gateway_s_key_as_a_provider_s_is_a_warning(gateway: Command) -> None:
         '[providers.c]\nkind = "openai"\nbase_url = "http://c"\napi_key = "gw-live-1"\n'
     )
     output, errors = gateway("config check")
-    assert "The settings are right" in output
+    assert "The settings are valid" in output
     assert [line.partition(":")[2].partition(" this is")[0] for line in errors.splitlines()] == [
         " warning: providers.a.api_key:",
         " warning: providers.b.api_key_env:",
@@ -205,7 +205,7 @@ def test_misspelt_names_of_fields_and_efforts_are_warnings(gateway: Command) -> 
         'efforts = ["low", "hihg", "default"]\n'
     )
     output, errors = gateway("config check")
-    assert "The settings are right" in output
+    assert "The settings are valid" in output
     told = [line.removeprefix("gateway: warning: models.a.") for line in errors.splitlines()]
     assert [line.partition(":")[0] for line in told] == ["refuses[0]", "refuses[2]", "efforts[1]"]
     assert [line.rpartition("; ")[2] for line in told] == [
@@ -220,17 +220,17 @@ def test_names_that_a_wildcard_takes_are_models(gateway: Command) -> None:
         'fallbacks = ["claude-opus-4-5", "claude-*"]\n'
     )
     _, errors = gateway("config check", status=2)
-    assert errors == "gateway: models.a.fallbacks[1]: no model is called 'claude-*'\n"
+    assert errors == "gateway: models.a.fallbacks[1]: unknown model 'claude-*'\n"
 
 
 @pytest.mark.parametrize(
     ("written", "hint"),
     [
-        ("[server]\nprot = 1\n", "server.prot: there is no such key; did you mean port?"),
+        ("[server]\nprot = 1\n", "server.prot: unknown key; did you mean port?"),
         ("[[models]]\nname='a'\nprovider='sandbox'\nfallback=[]\n", "did you mean fallbacks?"),
         (
             '[providers.p]\nkind="openai"\nbase_url="http://p"\napi_key="${KEY}"\n',
-            "providers.p.api_key: variables are not expanded here",
+            "providers.p.api_key: variables are not expanded in settings",
         ),
         (
             '[providers.p]\nkind="openai"\nbase_url="http://localhost:8080/v1"\n',

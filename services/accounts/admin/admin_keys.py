@@ -107,7 +107,9 @@ class AdminKeyRepository:
         async with writing_alone(self._engine) as connection:
             valid = select(admin_keys.c.id).where(admin_keys.c.revoked_at_ms.is_(None))
             if len((await connection.execute(valid)).all()) >= MAX_KEYS:
-                raise invalid("key", f"key: there are {MAX_KEYS} admin keys; revoke one")
+                raise invalid(
+                    "key", f"key: the maximum of {MAX_KEYS} admin keys is reached; revoke one"
+                )
             await connection.execute(
                 insert(admin_keys).values(
                     id=key_id,
@@ -135,7 +137,9 @@ class AdminKeyRepository:
         async with writing_alone(self._engine) as connection:
             before = await _find(connection, key_id)
             if before is None:
-                raise invalid("key", "key: no admin key has that id; `admin-key list` shows all")
+                raise invalid(
+                    "key", "key: no admin key has this id; `admin-key list` shows all admin keys"
+                )
             at_ms = before["revoked_at_ms"] or self._clock.now_ms()
             await connection.execute(
                 update(admin_keys).where(admin_keys.c.id == key_id).values(revoked_at_ms=at_ms)
@@ -204,7 +208,7 @@ def _checked(setting: str, place: str, key: str) -> bytes:
     key = key.strip()
     if not is_admin_key(key):
         raise SettingsError(
-            f"{setting}: {place} holds no admin key, which is {PREFIX} and 43 letters, digits, "
-            "- and _; `gateway admin-key make` prints one"
+            f"{setting}: {place} does not contain an admin key ({PREFIX} and 43 letters, digits, "
+            "- and _); create one with `gateway admin-key make`"
         )
     return hash_admin_key(key)

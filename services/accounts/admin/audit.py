@@ -126,7 +126,9 @@ class AuditLog:
             GatewayError: invalid_request, when the kind of subject or the token is invalid.
         """
         if wanted.subject_kind not in ("", *SUBJECT_KINDS):
-            raise invalid("subject_kind", f"subject_kind: takes one of {', '.join(SUBJECT_KINDS)}")
+            raise invalid(
+                "subject_kind", f"subject_kind: must be one of {', '.join(SUBJECT_KINDS)}"
+            )
         if wanted.subject_id and not is_id(wanted.subject_id):
             return AuditPage([], "")
         # One more than the page has, to detect whether another page follows.
@@ -171,7 +173,9 @@ def _position(page_token: str) -> tuple[int, str]:
     """
     at_ms, _, entry_id = page_token.partition("_")
     if not (at_ms.isascii() and at_ms.isdigit() and len(at_ms) < 16 and is_id(entry_id)):
-        raise invalid("page_token", "page_token: takes `next_page_token` of the page before")
+        raise invalid(
+            "page_token", "page_token: must be the `next_page_token` of the previous page"
+        )
     return int(at_ms), entry_id
 
 

@@ -85,9 +85,7 @@ async def find_key(connection: AsyncConnection, key_id: str, now_ms: int) -> Api
         found = await connection.execute(select_keys().where(api_keys.c.id == key_id))
         row = found.one_or_none()
     if row is None:
-        raise GatewayError(
-            errors_pb2.REASON_NOT_FOUND, "key_id: there is no such key", param="key_id"
-        )
+        raise GatewayError(errors_pb2.REASON_NOT_FOUND, "key_id: no such key", param="key_id")
     return to_api_key(row._mapping, now_ms)
 
 

@@ -118,10 +118,10 @@ class KeyAdministration:
             matches.append(api_keys.c.hash == hash_key(which))
         found = await self._page(or_(*matches), limit=10)
         if not found:
-            raise invalid("key", "key: no key has that id or prefix; `keys list` shows all")
+            raise invalid("key", "key: no key has this id or prefix; `keys list` shows all keys")
         if len(found) > 1:
             ids = ", ".join(key.id for key in found)
-            raise invalid("key", f"key: several begin so; give the id of one: {ids}")
+            raise invalid("key", f"key: several keys have this prefix; use the id of one: {ids}")
         return found[0]
 
     async def page(
@@ -143,7 +143,7 @@ class KeyAdministration:
                 invalid; conflict, when the key is revoked.
         """
         if changes == KeyChanges():
-            raise invalid("name", "name, disabled, expires_at_ms: give at least one of them")
+            raise invalid("name", "name, disabled, expires_at_ms: at least one is required")
         values: dict[str, object] = {}
         if changes.name is not None:
             check_label(changes.name)
@@ -156,7 +156,7 @@ class KeyAdministration:
         async with writing_alone(self._engine) as connection:
             before = await self._find(connection, key_id)
             if before.state == admin_pb2.KEY_STATE_REVOKED:
-                raise conflict("key_id", "key_id: the key is revoked, for good")
+                raise conflict("key_id", "key_id: the key is revoked, which cannot be undone")
             return await self._change(connection, before, values, "key.update", actor)
 
     async def revoke(self, key_id: str, actor: Actor = COMMAND_LINE) -> ApiKey:
@@ -184,7 +184,7 @@ class KeyAdministration:
                 the key is not valid, or has already been rotated.
         """
         if not 0 <= grace_s <= MAX_GRACE_S:
-            raise invalid("grace_s", f"grace_s: takes 0 to {MAX_GRACE_S:,} seconds")
+            raise invalid("grace_s", f"grace_s: must be 0 to {MAX_GRACE_S:,} seconds")
         key = make_key(self._random_bytes(RANDOM_BYTES))
         async with writing_alone(self._engine) as connection:
             old = await self._find(connection, key_id)
@@ -192,7 +192,9 @@ class KeyAdministration:
                 raise conflict("key_id", "key_id: only a valid key can be rotated")
             rotated = select(api_keys.c.id).where(api_keys.c.replaces == key_id)
             if (newer := await connection.scalar(rotated)) is not None:
-                raise conflict("key_id", f"key_id: the key has been rotated: {newer} replaces it")
+                raise conflict(
+                    "key_id", f"key_id: the key was already rotated and is replaced by {newer}"
+                )
             new_id = await insert_row(
                 connection,
                 self._clock,
@@ -256,4 +258,4 @@ class KeyAdministration:
 
     def _check_expiry(self, at_ms: int | None) -> None:
         if at_ms is not None and not self._clock.now_ms() < at_ms < 1 << 53:
-            raise invalid("expires_at_ms", "expires_at_ms: takes a time in the future")
+            raise invalid("expires_at_ms", "expires_at_ms: must be in the future")

@@ -74,9 +74,7 @@ async def _check_subject(connection: AsyncConnection, kind: SubjectKind, subject
         select(table.c.id).where(table.c.id == subject_id)
     )
     if not known:
-        raise GatewayError(
-            errors_pb2.REASON_NOT_FOUND, f"id: there is no such {kind.value}", param="id"
-        )
+        raise GatewayError(errors_pb2.REASON_NOT_FOUND, f"id: no such {kind.value}", param="id")
 
 
 def _to_record(limits: UsageLimits | None) -> Record | None:

@@ -92,7 +92,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
                 expires_at_ms = request.expires_at_ms or -1
             case "never_expires":
                 if not request.never_expires:
-                    raise invalid("never_expires", "never_expires: takes true")
+                    raise invalid("never_expires", "never_expires: must be true")
                 expires_at_ms = 0
         changes = KeyChanges(
             name=request.name if request.HasField("name") else None,
@@ -275,9 +275,11 @@ def _page(request: Any) -> _Page:
     """
     size = request.page_size or _DEFAULT_PAGE
     if size > _LARGEST_PAGE:
-        raise invalid("page_size", f"page_size: takes 1 to {_LARGEST_PAGE}")
+        raise invalid("page_size", f"page_size: must be 1 to {_LARGEST_PAGE}")
     if request.page_token and not is_id(request.page_token):
-        raise invalid("page_token", "page_token: takes `next_page_token` of the page before")
+        raise invalid(
+            "page_token", "page_token: must be the `next_page_token` of the previous page"
+        )
     return _Page(size, request.page_token)
 
 
@@ -308,7 +310,7 @@ def _kind(number: limits_pb2.SubjectKind.ValueType) -> SubjectKind:
     try:
         return SubjectKind.of_proto(number)
     except ValueError:
-        raise invalid("kind", "kind: takes a key, a user or a team") from None
+        raise invalid("kind", "kind: must be a key, a user or a team") from None
 
 
 def _actor() -> Actor:

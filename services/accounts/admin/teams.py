@@ -49,7 +49,7 @@ class TeamAdministration:
         check_name("name", name)
         async with writing_alone(self._engine) as connection:
             if await connection.scalar(select(teams.c.id).where(teams.c.name == name)) is not None:
-                raise conflict("name", f"name: there is a team {name!r} already")
+                raise conflict("name", f"name: a team named {name!r} already exists")
             team_id = await ensure_team(connection, self._clock, self._new_id, name, plan)
             added = await _find(connection, team_id)
             await record(
@@ -80,7 +80,7 @@ class TeamAdministration:
         """
         if found := await self.page(1, name=name):
             return found[0]
-        raise invalid("team", f"team: no team is called {name!r}; `teams list` shows all")
+        raise invalid("team", f"team: no team {name!r}; `teams list` shows all teams")
 
     async def page(self, page_size: int, after_id: str = "", *, name: str = "") -> Sequence[Team]:
         """Return the oldest teams after an id; "" selects all names."""
@@ -127,7 +127,7 @@ class TeamAdministration:
             if before.users:
                 raise conflict(
                     "team_id",
-                    f"team_id: users are in the team ({before.users:,}); move or delete them first",
+                    f"team_id: the team has users ({before.users:,}); move or delete them first",
                 )
             await delete_limits(connection, SubjectKind.TEAM, [team_id])
             await connection.execute(delete(teams).where(teams.c.id == team_id))
@@ -153,9 +153,7 @@ async def _find(connection: AsyncConnection, team_id: str) -> Team:
     if is_id(team_id):
         row = (await connection.execute(_select_teams().where(teams.c.id == team_id))).one_or_none()
     if row is None:
-        raise GatewayError(
-            errors_pb2.REASON_NOT_FOUND, "team_id: there is no such team", param="team_id"
-        )
+        raise GatewayError(errors_pb2.REASON_NOT_FOUND, "team_id: no such team", param="team_id")
     return _to_team(row._mapping)
 
 

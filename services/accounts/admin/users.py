@@ -68,7 +68,7 @@ class UserAdministration:
         check_name("name", name)
         async with writing_alone(self._engine) as connection:
             if await find_user(connection, name) is not None:
-                raise conflict("name", f"name: there is a user {name!r} already")
+                raise conflict("name", f"name: a user named {name!r} already exists")
             user_id = await add_user(connection, self._clock, self._new_id, name, team, plan)
             added = await _find(connection, user_id)
             await record(
@@ -142,7 +142,8 @@ class UserAdministration:
             if plan is not None:
                 if before.team if team is None else team:
                     raise invalid(
-                        "plan", "plan: the plan of the user's team counts; set that of the team"
+                        "plan",
+                        "plan: the user has the plan of the team; set the plan of the team instead",
                     )
                 values["plan"] = plan
             await connection.execute(update(users).where(users.c.id == user_id).values(**values))
@@ -240,7 +241,7 @@ class UserAdministration:
 
 def _check_changes(team: str | None, plan: str | None) -> None:
     if team is None and plan is None:
-        raise invalid("team", "team, plan: give at least one of them")
+        raise invalid("team", "team, plan: at least one is required")
     if team:
         check_name("team", team)
     if plan is not None:
@@ -250,7 +251,7 @@ def _check_changes(team: str | None, plan: str | None) -> None:
 async def _team_id(connection: AsyncConnection, name: str) -> str:
     team_id = await connection.scalar(select(teams.c.id).where(teams.c.name == name))
     if team_id is None:
-        raise invalid("team", f"team: there is no team {name!r}")
+        raise invalid("team", f"team: no team {name!r}")
     return str(team_id)
 
 
@@ -270,9 +271,7 @@ async def _find(connection: AsyncConnection, user_id: str) -> User:
     if is_id(user_id):
         row = (await connection.execute(_select_users().where(users.c.id == user_id))).one_or_none()
     if row is None:
-        raise GatewayError(
-            errors_pb2.REASON_NOT_FOUND, "user_id: there is no such user", param="user_id"
-        )
+        raise GatewayError(errors_pb2.REASON_NOT_FOUND, "user_id: no such user", param="user_id")
     return _to_user(row._mapping)
 
 

@@ -107,18 +107,18 @@ AMOUNTS: Sequence[str] = [
 def _check_amount(name: str, amount: int | None) -> None:
     most = MAX_CONCURRENT if name == "concurrent_requests" else MAX_AMOUNT
     if amount is not None and not 0 <= amount <= most:
-        raise invalid(name, f"{name}: takes a whole number from 0 to {most:,}")
+        raise invalid(name, f"{name}: must be an integer from 0 to {most:,}")
 
 
 def _check_patterns(patterns: tuple[str, ...]) -> None:
     name = "allowed_models"
     if len(patterns) > MAX_PATTERNS:
-        raise invalid(name, f"{name}: takes at most {MAX_PATTERNS} names")
+        raise invalid(name, f"{name}: must contain at most {MAX_PATTERNS} names")
     for index, pattern in enumerate(patterns):
         is_name = pattern.isprintable() and "*" not in pattern[:-1]
         if not 1 <= len(pattern) <= MAX_PATTERN_LENGTH or not is_name:
             raise invalid(
                 f"{name}[{index}]",
-                f"{name}[{index}]: takes a name of a model, 1 to {MAX_PATTERN_LENGTH} printable "
-                "characters, with `*` only at its end",
+                f"{name}[{index}]: must be a model name of 1 to {MAX_PATTERN_LENGTH} printable "
+                "characters, with `*` only at the end",
             )

@@ -38,12 +38,12 @@ class LimitServicer(LimitServiceServicer):
     ) -> LeaseResponse:
         """Acquire, renew and give up leases of one worker."""
         if not 1 <= len(request.holder) <= _MAX_ID:
-            raise invalid("holder", f"holder: takes 1 to {_MAX_ID} characters")
+            raise invalid("holder", f"holder: must be 1 to {_MAX_ID} characters")
         if not 1 <= len(request.claims) <= MAX_CLAIMS:
-            raise invalid("claims", f"claims: takes 1 to {MAX_CLAIMS:,}")
+            raise invalid("claims", f"claims: must contain 1 to {MAX_CLAIMS:,} claims")
         claims = [_claim(claim, f"claims[{at}]") for at, claim in enumerate(request.claims)]
         if len({claim.key for claim in claims}) < len(claims):
-            raise invalid("claims", "claims: two are for one allowance")
+            raise invalid("claims", "claims: two claims are for the same allowance")
         leases = await self._leases.lease(request.holder, claims)
         return LeaseResponse(
             grants=[
@@ -60,16 +60,16 @@ class LimitServicer(LimitServiceServicer):
 def _claim(claim: limits_pb2.Claim, path: str) -> Claim:
     measure = _MEASURES.get(claim.measure)
     if measure is None:
-        raise invalid(f"{path}.measure", f"{path}.measure: is needed")
+        raise invalid(f"{path}.measure", f"{path}.measure: is required")
     try:
         kind = SubjectKind.of_proto(claim.kind)
     except ValueError:
-        raise invalid(f"{path}.kind", f"{path}.kind: is needed") from None
+        raise invalid(f"{path}.kind", f"{path}.kind: is required") from None
     if not 1 <= len(claim.id) <= _MAX_ID:
-        raise invalid(f"{path}.id", f"{path}.id: takes 1 to {_MAX_ID} characters")
+        raise invalid(f"{path}.id", f"{path}.id: must be 1 to {_MAX_ID} characters")
     for name in ("window_start_ms", "ends_at_ms", "holding", "amount", "least", "ahead"):
         if not 0 <= getattr(claim, name) <= _MAX_HOLDING:
-            raise invalid(f"{path}.{name}", f"{path}.{name}: is outside its range")
+            raise invalid(f"{path}.{name}", f"{path}.{name}: out of range")
     return Claim(
         kind,
         claim.id,

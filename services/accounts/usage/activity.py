@@ -120,12 +120,13 @@ async def report_activity(
 def _groups(request: ReportActivityRequest) -> _Groups:
     group = _TIMES.get(request.by, _PARTS.get(request.by))
     if group is None:
-        raise invalid("by", "by: takes hour, day, user, team, key, model or provider")
+        raise invalid("by", "by: must be hour, day, user, team, key, model or provider")
     split: ColumnElement[Any] = literal("")
     if request.split_by:
         if request.split_by not in _PARTS or request.split_by == request.by:
             raise invalid(
-                "split_by", "split_by: takes user, team, key, model or provider, and not `by`"
+                "split_by",
+                "split_by: must be user, team, key, model or provider, and differ from `by`",
             )
         split = _PARTS[request.split_by]
     return _Groups(request.by, request.split_by, group, split)
@@ -138,7 +139,7 @@ def _in_time(request: ReportActivityRequest, clock: Clock) -> Sequence[ColumnEle
     if request.HasField("since_ms"):
         since_ms = request.since_ms
     if since_ms < 0 or not 0 <= until_ms - since_ms <= _MAX_MS:
-        raise invalid("since_ms", "since_ms: takes a time before until, by 31 days at most")
+        raise invalid("since_ms", "since_ms: must be before until_ms, by at most 31 days")
     # Ids are the primary key, and are ordered by time.
     return [
         records.c.id >= time_prefix(RECORD, since_ms - _ID_SLACK_MS),

@@ -28,7 +28,7 @@ def check_page_size(page_size: int) -> None:
         GatewayError: invalid, naming the field.
     """
     if not 1 <= page_size <= MAX_PAGE_SIZE:
-        raise invalid("page_size", f"page_size: takes 1 to {MAX_PAGE_SIZE:,}")
+        raise invalid("page_size", f"page_size: must be 1 to {MAX_PAGE_SIZE:,}")
 
 
 def conditions_of(wanted: UsageFilter, table: Table) -> Sequence[ColumnElement[bool]]:

@@ -46,7 +46,7 @@ async def report(engine: AsyncEngine, request: ReportUsageRequest) -> ReportUsag
     """
     group = _GROUPS.get(request.by)
     if group is None:
-        raise invalid("by", "by: takes day, user, team, key, model or provider")
+        raise invalid("by", "by: must be day, user, team, key, model or provider")
     check_page_size(request.page_size)
     query = (
         select(
@@ -100,4 +100,4 @@ def _day(field: str, text: str) -> int:
     try:
         return (date.fromisoformat(text) - _EPOCH).days
     except ValueError:
-        raise invalid(field, f"{field}: takes a day such as 2026-11-23") from None
+        raise invalid(field, f"{field}: must be a date such as 2026-11-23") from None

@@ -63,8 +63,10 @@ def _checked(request: RecordUsageRequest) -> UsageBatch:
         GatewayError: invalid, naming the field.
     """
     if not 1 <= len(request.records) <= MAX_RECORDS:
-        raise invalid("records", f"records: takes 1 to {MAX_RECORDS:,}")
+        raise invalid("records", f"records: must contain 1 to {MAX_RECORDS:,} records")
     for index, record in enumerate(request.records):
         if not record.id or record.time_ms <= 0 or not record.outcome:
-            raise invalid(f"records[{index}]", f"records[{index}]: id, time or outcome is missing")
+            raise invalid(
+                f"records[{index}]", f"records[{index}]: id, time and outcome are required"
+            )
     return UsageBatch.of(request)

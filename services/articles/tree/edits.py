@@ -56,7 +56,7 @@ def read_edit(edit: pb.Edit, new_id: NewId) -> Operation:
     """
     kind = edit.WhichOneof("kind")
     if kind is None:
-        raise EditError(Code.FIELDS, "", "names no edit")
+        raise EditError(Code.FIELDS, "", "an edit is required")
     return _READERS[kind](getattr(edit, kind), new_id)
 
 
@@ -64,7 +64,7 @@ def _insert_blocks(edit: pb.InsertBlocks, new_id: NewId) -> InsertBlocks:
     path = _path(edit.path, "/path")
     sent = array(_json(edit.blocks, "/blocks"), "/blocks")
     if not 1 <= len(sent) <= limits.BLOCKS_AN_INSERT:
-        raise schema_error("/blocks", f"must hold 1 to {limits.BLOCKS_AN_INSERT} blocks")
+        raise schema_error("/blocks", f"must contain 1 to {limits.BLOCKS_AN_INSERT} blocks")
     blocks = [
         parse_element(block, join_pointer("/blocks", index), 1, new_id, {})
         for index, block in enumerate(sent)
@@ -163,7 +163,7 @@ _READERS: Mapping[str, Callable[[Any, NewId], Operation]] = {
 
 def _target(edit: pb.Cite | pb.SetLeafStyle) -> Target:
     if edit.HasField("block_id") == bool(edit.leaf_path):
-        raise EditError(Code.FIELDS, "", "takes exactly one of blockId and leafPath")
+        raise EditError(Code.FIELDS, "", "exactly one of blockId and leafPath is required")
     if edit.HasField("block_id"):
         return edit.block_id
     return _path(edit.leaf_path, "/leafPath")
@@ -171,7 +171,7 @@ def _target(edit: pb.Cite | pb.SetLeafStyle) -> Target:
 
 def _path(indices: Sequence[int], pointer: str) -> Path:
     if not indices:
-        raise EditError(Code.PATH, pointer, "must be an array of one or more whole numbers")
+        raise EditError(Code.PATH, pointer, "must be a non-empty array of integers")
     return tuple(indices)
 
 
@@ -179,11 +179,11 @@ def _json(content: bytes, pointer: str) -> Any:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
-        raise EditError(Code.BODY, pointer, "takes JSON in UTF-8") from None
+        raise EditError(Code.BODY, pointer, "must be JSON in UTF-8") from None
 
 
 def _object(content: bytes) -> Mapping[str, Any]:
     value = _json(content, "")
     if not isinstance(value, dict):
-        raise EditError(Code.BODY, "", "takes a JSON object")
+        raise EditError(Code.BODY, "", "must be a JSON object")
     return value

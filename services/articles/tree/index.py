@@ -47,7 +47,7 @@ class ParentIndex:
         for element_id, parent in new:
             target = bucket(element_id)
             if element_id in target:
-                raise ValueError(f"two elements with the id {element_id}")
+                raise ValueError(f"duplicate element id {element_id}")
             target[element_id] = parent
             length += 1
         made = object.__new__(ParentIndex)

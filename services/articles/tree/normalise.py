@@ -54,12 +54,12 @@ def grid(rows: Sequence[Element], pointer: str) -> dict[str, Json]:
     if not rows:
         return {"rowLength": 0, "colLength": 0}
     if len(rows) > limits.TABLE_ROWS:
-        raise schema_error(pointer, f"a table has at most {limits.TABLE_ROWS} rows")
+        raise schema_error(pointer, f"a table can have at most {limits.TABLE_ROWS} rows")
     width = sum(_spans(cell)[0] for cell in rows[0].elements)
     if width == 0:
-        raise schema_error(pointer, "the first row of a table needs a cell")
+        raise schema_error(pointer, "the first row of a table must have a cell")
     if width > limits.TABLE_COLUMNS:
-        raise schema_error(pointer, f"a table has at most {limits.TABLE_COLUMNS} columns")
+        raise schema_error(pointer, f"a table can have at most {limits.TABLE_COLUMNS} columns")
     # For each column, the first row that no cell from above spans into.
     free_from = [0] * width
     for y, row in enumerate(rows):
@@ -75,19 +75,17 @@ def _lay_row(row: Element, y: int, height: int, free_from: list[int], pointer: s
         columns, down = _spans(cell)
         cell_text = f"the cell at row {y}, column {x} of the table"
         if x + columns > width:
-            raise schema_error(
-                pointer, f"{cell_text} reaches beyond column {width - 1}, the last one"
-            )
+            raise schema_error(pointer, f"{cell_text} extends beyond the last column, {width - 1}")
         if y + down > height:
             raise schema_error(pointer, f"{cell_text} spans beyond the last row")
         for column in range(x, x + columns):
             if free_from[column] > y:
-                raise schema_error(pointer, f"{cell_text} overlaps one that spans down from above")
+                raise schema_error(pointer, f"{cell_text} overlaps a cell that spans down from above")
             free_from[column] = y + down
         x += columns
     if any(free <= y for free in free_from):
         raise schema_error(
-            pointer, f"row {y} of the table leaves columns empty; {width} are needed"
+            pointer, f"row {y} of the table has empty columns; all {width} must be covered"
         )
 
 

@@ -46,7 +46,7 @@ def parse_leaf(value: Any, pointer: str) -> Leaf:
     if kind == "url" and url is None:
         raise schema_error(join_pointer(pointer, "url"), "is required for a leaf of type url")
     if kind != "url" and url is not None:
-        raise schema_error(join_pointer(pointer, "url"), "belongs to a leaf of type url")
+        raise schema_error(join_pointer(pointer, "url"), "allowed only for a leaf of type url")
     _check_colour(color, pointer)
     return Leaf(
         value["text"],
@@ -104,7 +104,7 @@ def parse_element(
 ) -> Element:
     """Parse an ElementBlock into its normal form, with a new id; see `parse_children`."""
     if depth > limits.DEPTH:
-        raise schema_error(pointer, f"is nested deeper than {limits.DEPTH} elements")
+        raise schema_error(pointer, f"must be nested at most {limits.DEPTH} elements deep")
     kind = mapping(value, pointer).get("type")
     if not isinstance(kind, str) or kind not in ELEMENT_TYPES:
         problem = f"must be one of {', '.join(ELEMENT_TYPES)}"
@@ -152,18 +152,22 @@ def _fit(kind: str, children: Sequence[Node], pointer: str) -> None:
     held = HOLDS.get(kind)
     leaves = sum(isinstance(child, Leaf) for child in children)
     if kind in VOID_TYPES and children:
-        raise schema_error(pointer, f"a block of type {kind} has no children")
+        raise schema_error(pointer, f"a block of type {kind} cannot have children")
     for index, child in enumerate(children):
         if isinstance(child, Element) and child.type != held:
-            raise schema_error(join_pointer(pointer, index), f"{kind} cannot hold {child.type}")
+            raise schema_error(join_pointer(pointer, index), f"{kind} cannot contain {child.type}")
     if kind == "list-item":
         if any(isinstance(child, Element) for child in children[:-1]):
-            raise schema_error(pointer, "a list-item holds leaves, then at most one nested list")
+            raise schema_error(
+                pointer, "a list-item must contain leaves, then at most one nested list"
+            )
     elif kind == "label":
         if 0 < leaves < len(children):
-            raise schema_error(pointer, "a label holds either leaves or label-items, not both")
+            raise schema_error(
+                pointer, "a label must contain either leaves or label-items, not both"
+            )
     elif leaves and kind not in LEAVES_ONLY_TYPES:
-        raise schema_error(pointer, f"{kind} holds {held}, and no text of its own")
+        raise schema_error(pointer, f"{kind} must contain {held}, and no text of its own")
 
 
 def _content(kind: str, fields: Mapping[str, Any], pointer: str) -> dict[str, Json]:
@@ -205,7 +209,7 @@ def _image(item: Mapping[str, Json], pointer: str) -> Json:
     """Return an image, checked to have exactly one of url and fileId, without null fields."""
     url = item.get("url")
     if (url is None) == (item.get("fileId") is None):
-        raise EditError(Code.FIELDS, pointer, "takes exactly one of url and fileId")
+        raise EditError(Code.FIELDS, pointer, "exactly one of url and fileId is required")
     if isinstance(url, str):
         _check_image_url(url, join_pointer(pointer, "url"))
     names = ("url", "fileId", "alt", "title", "width", "height")
@@ -216,7 +220,7 @@ def _check_image_url(url: str, pointer: str) -> None:
     if _DATA_IMAGE.match(url):
         return
     if not _WEB_ADDRESS.match(url):
-        raise schema_error(pointer, "must be an http or https address or a data:image URL")
+        raise schema_error(pointer, "must be an http or https URL or a data:image URL")
     if len(url) > limits.URL:
         raise schema_error(pointer, f"must have at most {limits.URL} characters, has {len(url)}")
 
@@ -236,6 +240,6 @@ def _institutions(items: Sequence[Mapping[str, Json]], pointer: str) -> list[Jso
         identifier = item.get("id", index + 1)
         if identifier in made:
             where = join_pointer(join_pointer(pointer, index), "id")
-            raise schema_error(where, "is the id of another institution here")
+            raise schema_error(where, "id of another institution of the block")
         made[identifier] = {"id": identifier, "name": item["name"]}
     return list(made.values())

@@ -58,7 +58,7 @@ def _checked(value: object, pointer: str) -> Reference:
         entry_pointer = join_pointer(pointer, str(key))
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise schema_error(
-                entry_pointer, "is no name of a field: a letter, then letters, digits, _ or -"
+                entry_pointer, "invalid field name: must be a letter, then letters, digits, _ or -"
             )
         if key == "id":
             made[key] = string(entry, entry_pointer, limits.IDENTIFIER, empty=False)

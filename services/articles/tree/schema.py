@@ -19,8 +19,8 @@ _QUOTED = re.compile(r"'([^']*)'")
 _MESSAGES = {
     "missing": "is required",
     "string_type": "must be a string",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
     "bool_type": "must be true or false",
     "list_type": "must be an array",
     "dict_type": "must be an object",
@@ -29,8 +29,8 @@ _MESSAGES = {
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
     "string_too_long": "must have at most {max_length} characters",
-    "too_short": "must hold at least {min_length}",
-    "too_long": "must hold at most {max_length}",
+    "too_short": "must have at least {min_length} items",
+    "too_long": "must have at most {max_length} items",
     "value_error": "{error}",
 }
 
@@ -105,7 +105,7 @@ def _edit_error(kind: type, detail: ErrorDetails, value: object, pointer: str) -
             if isinstance(step, str):
                 kind = object_type(kind, step)
         known = ", ".join(sorted(fields_of(kind)))
-        return schema_error(error_pointer, f"is not known here; known are {known}")
+        return schema_error(error_pointer, f"unknown field; known fields: {known}")
     if detail["type"] == "literal_error":
         options = _QUOTED.findall(detail["ctx"]["expected"])
         return schema_error(error_pointer, f"must be one of {', '.join(options)}")

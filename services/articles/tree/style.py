@@ -31,7 +31,9 @@ def check_element_style(kind: str, patch: object, pointer: str) -> None:
     own = schema.object_type(ELEMENTS[kind], "style")
     for key in patch if isinstance(patch, Mapping) else ():
         if key not in schema.fields_of(own) and _is_property(key):
-            raise schema_error(join_pointer(pointer, key), f"does not fit a block of type {kind}")
+            raise schema_error(
+                join_pointer(pointer, key), f"not allowed for a block of type {kind}"
+            )
     schema.check(own, patch, pointer)
 
 

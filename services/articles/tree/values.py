@@ -41,6 +41,6 @@ def mapping(
             if key not in allowed:
                 known = ", ".join(sorted(allowed))
                 raise schema_error(
-                    join_pointer(pointer, str(key)), f"is not known here; known are {known}"
+                    join_pointer(pointer, str(key)), f"unknown field; known fields: {known}"
                 )
     return value

@@ -40,9 +40,9 @@ class Record(NamedTuple):
     def advice(self) -> str:
         """Return advice for an operator whose tables are too new for this version."""
         if self.oldest is None:
-            return "run the version of the gateway that took that step, or a newer one"
+            return "run the version of the gateway that applied this step, or a newer one"
         return (
-            f"run a version of the gateway that knows step {self.oldest}, or restore a backup from "
+            f"run a version of the gateway that has step {self.oldest}, or restore a backup from "
             "before that step"
         )
 

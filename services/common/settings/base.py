@@ -26,7 +26,7 @@ def without_variables(value: Any) -> Any:
     for text in value.values() if isinstance(value, dict) else (value,):
         if isinstance(text, str) and "${" in text:
             raise ValueError(
-                "variables are not expanded here; for a key write "
-                'api_key_env = "NAME_OF_THE_VARIABLE"'
+                "variables are not expanded in settings; for a key, set api_key_env = "
+                '"NAME_OF_THE_VARIABLE"'
             )
     return value

@@ -79,12 +79,12 @@ class Settings(Section):
         seen: set[str] = set()
         for index, model in enumerate(self.models):
             if model.name in seen:
-                raise ValueError(f"models[{index}].name: {model.name!r} is there twice")
+                raise ValueError(f"models[{index}].name: duplicate name {model.name!r}")
             for number, one in enumerate(model.served_by):
                 if one.provider not in self.providers and one.provider != "sandbox":
                     place = f"deployments[{number}]." if model.deployments else ""
                     raise ValueError(
-                        f"models[{index}].{place}provider: there is no [providers.{one.provider}]"
+                        f"models[{index}].{place}provider: no section [providers.{one.provider}]"
                     )
             seen.add(model.name)
         return self

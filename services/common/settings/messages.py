@@ -18,7 +18,7 @@ def words(item: ErrorDetails, model: type[BaseModel]) -> str:
 
     *path, name = item["loc"]
     close = get_close_matches(str(name), _keys_at(path, model), n=1)
-    return "there is no such key" + (f"; did you mean {close[0]}?" if close else "")
+    return "unknown key" + (f"; did you mean {close[0]}?" if close else "")
 
 
 def _keys_at(path: Sequence[int | str], model: type[BaseModel]) -> Iterable[str]:

@@ -74,9 +74,9 @@ class Provider(Section):
     @model_validator(mode="after")
     def _has_address(self) -> Self:
         if self.kind != "sandbox" and not self.base_url.startswith(("http://", "https://")):
-            raise ValueError("base_url: an http:// or https:// address is needed")
+            raise ValueError("base_url: must begin with http:// or https://")
         if self.responses and self.kind != "openai":
-            raise ValueError("responses: only a provider of kind openai has the endpoint")
+            raise ValueError("responses: allowed only for providers of kind openai")
         return self
 
     def key(self, environ: Mapping[str, str] = os.environ) -> str:
@@ -128,19 +128,21 @@ class Model(Section):
     def _has_wildcard_at_the_end(self) -> Self:
         upstreams = [self.upstream, *(one.upstream for one in self.deployments)]
         if WILDCARD in self.name[:-1] or any(WILDCARD in upstream for upstream in upstreams):
-            raise ValueError(f"name: takes one {WILDCARD}, at its end; upstream takes none")
+            raise ValueError(
+                f"name: may contain one {WILDCARD}, at the end; upstream must not contain any"
+            )
         return self
 
     @model_validator(mode="after")
     def _is_served_somewhere(self) -> Self:
         if (self.provider is None) == (not self.deployments):
-            raise ValueError("provider: is needed, or deployments in its place")
+            raise ValueError("provider: exactly one of provider and deployments is required")
         places = [(one.provider, one.upstream) for one in self.served_by]
         for index, place in enumerate(places):
             if place in places[:index]:
-                raise ValueError(f"deployments[{index}]: is there twice")
+                raise ValueError(f"deployments[{index}]: duplicate deployment")
         if self.deployments and not any(one.weight for one in self.deployments):
-            raise ValueError("deployments: one of them needs a weight above 0")
+            raise ValueError("deployments: at least one must have a weight above 0")
         return self
 
     @property

@@ -34,7 +34,9 @@ class Envoy(Section):
     @classmethod
     def _are_hosts_and_ports(cls, value: list[str]) -> list[str]:
         if not all(_HOST_AND_PORT.fullmatch(address) for address in value):
-            raise ValueError('addresses and ports are needed, ["10.0.0.1:8080"]')
+            raise ValueError(
+                'must be a list of addresses with ports, for example ["10.0.0.1:8080"]'
+            )
         return value
 
     @model_validator(mode="after")
@@ -42,7 +44,9 @@ class Envoy(Section):
         for prefix in ("", "upstream_"):
             given = [getattr(self, prefix + name) for name in ("certificate", "private_key")]
             if any(given) and not all(given):
-                raise ValueError(f"{prefix}certificate and {prefix}private_key go together")
+                raise ValueError(
+                    f"{prefix}certificate and {prefix}private_key must be set together"
+                )
         if self.client_ca and not self.certificate:
-            raise ValueError("client_ca: certificate and private_key are needed with it")
+            raise ValueError("client_ca: requires certificate and private_key")
         return self

@@ -92,7 +92,7 @@ def _read(section: dict[str, Any], name: str, place: str) -> None:
     if not file or not isinstance(file, str):
         return
     if section.get(name):
-        raise SettingsError(f"{key}: {name} is given too; leave one of them out")
+        raise SettingsError(f"{key}: cannot be combined with {name}; remove one of them")
     try:
         with Path(file).open("rb") as opened:
             held = opened.read(_MAX_BYTES + 1)
@@ -100,7 +100,7 @@ def _read(section: dict[str, Any], name: str, place: str) -> None:
     except OSError as error:
         raise SettingsError(f"{key}: {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise SettingsError(f"{key}: {file}: is no text") from error
+        raise SettingsError(f"{key}: {file}: is not UTF-8 text") from error
     if not secret or len(held) > _MAX_BYTES:
         raise SettingsError(f"{key}: {file}: {'is too long' if secret else 'is empty'}")
     section[name] = secret

@@ -38,7 +38,7 @@ class Server(Section):
     def _are_origins(cls, value: list[str]) -> list[str]:
         if not all(_ORIGIN.fullmatch(origin) for origin in value):
             raise ValueError(
-                'origins as browsers send them are needed, "https://app.example"; or "*"'
+                'must be origins as browsers send them, for example "https://app.example"; or "*"'
             )
         return value
 
@@ -46,15 +46,15 @@ class Server(Section):
     @classmethod
     def _is_host_and_port(cls, value: str) -> str:
         if value and not _HOST_AND_PORT.fullmatch(value):
-            raise ValueError('an address and a port are needed, "127.0.0.1:50051"; or ""')
+            raise ValueError('must be an address with a port, for example "127.0.0.1:50051", or ""')
         return value
 
     @model_validator(mode="after")
     def _certificate_has_key(self) -> Self:
         if bool(self.tls_certificate) != bool(self.tls_key):
-            raise ValueError("tls_certificate and tls_key go together")
+            raise ValueError("tls_certificate and tls_key must be set together")
         if self.tls_client_ca and not self.tls_certificate:
-            raise ValueError("tls_client_ca: tls_certificate and tls_key are needed with it")
+            raise ValueError("tls_client_ca: requires tls_certificate and tls_key")
         return self
 
     @field_validator("metrics_host")
@@ -63,7 +63,7 @@ class Server(Section):
         try:
             ipaddress.ip_address(value)
         except ValueError:
-            raise ValueError("an IP address of this machine to listen on is needed") from None
+            raise ValueError("must be an IP address of this machine") from None
         return value
 
     def is_at(self, url: str) -> bool:
@@ -199,7 +199,7 @@ class Grpc(Section):
     def _certificates_go_together(self) -> Self:
         given = [self.certificate, self.private_key, self.client_ca]
         if any(given) and not all(given):
-            raise ValueError("certificate, private_key and client_ca go together")
+            raise ValueError("certificate, private_key and client_ca must be set together")
         return self
 
 
@@ -215,7 +215,9 @@ class Telemetry(Section):
     @classmethod
     def _is_http(cls, value: str) -> str:
         if value and not value.startswith(("http://", "https://")):
-            raise ValueError("begins with http:// or https://, as http://127.0.0.1:4318")
+            raise ValueError(
+                "must begin with http:// or https://, for example http://127.0.0.1:4318"
+            )
         return value
 
 
@@ -231,7 +233,7 @@ class Admin(Section):
     @classmethod
     def _is_sha256(cls, value: str) -> str:
         if value and not _SHA256.fullmatch(value):
-            raise ValueError("64 hex digits are needed, the SHA-256 of an admin key")
+            raise ValueError("must be 64 hex digits, the SHA-256 of an admin key")
         return value
 
 

@@ -32,9 +32,9 @@ class WebSearch(Section):
     @model_validator(mode="after")
     def _has_address(self) -> Self:
         if self.url and not self.backend:
-            raise ValueError("backend: searxng, brave or tavily is needed with url")
+            raise ValueError("backend: must be searxng, brave or tavily if url is set")
         if (self.url or self.backend == "searxng") and not self._leads_somewhere():
-            raise ValueError("url: the http:// or https:// address of the backend is needed")
+            raise ValueError("url: must be the http:// or https:// address of the backend")
         return self
 
     def _leads_somewhere(self) -> bool:

@@ -44,7 +44,7 @@ def load_otlp() -> "type[OtlpTelemetry]":
         from services.common.telemetry.otlp import OtlpTelemetry
     except ImportError:
         raise SettingsError(
-            "telemetry.otlp_endpoint: to send traces takes an extra, which is not installed: "
-            "pip install 'llm-gateway[telemetry]'"
+            "telemetry.otlp_endpoint: sending traces requires an extra that is not installed: pip "
+            "install 'llm-gateway[telemetry]'"
         ) from None
     return OtlpTelemetry

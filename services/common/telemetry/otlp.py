@@ -47,7 +47,7 @@ _MEASURES: Mapping[Measure, tuple[str, str, tuple[float, ...]]] = {
     "gen_ai.client.operation.duration": ("s", "Duration of attempts at providers.", _SECONDS),
     "gen_ai.client.token.usage": ("{token}", "Tokens of requests and answers.", _TOKENS),
     "gen_ai.server.time_to_first_token": ("s", "Time to the first content.", _FIRST),
-    "gen_ai.server.time_per_output_token": ("s", "Time per token after the first.", _EACH),
+    "gen_ai.server.time_per_output_token": ("s", "Time per output token after the first.", _EACH),
 }
 
 

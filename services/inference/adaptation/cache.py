@@ -82,9 +82,9 @@ class Cache:
             if kept is not None:
                 made = await offload_if(len(kept) > _MANY_BYTES, load, kept)
         except GatewayError as error:
-            log.warning("a conversion could not be read", extra={"error": error.message})
+            log.warning("a cached conversion could not be read", extra={"error": error.message})
         except ValueError as error:
-            log.warning("a conversion that was kept is damaged", extra={"error": str(error)})
+            log.warning("a cached conversion is damaged", extra={"error": str(error)})
         result = made if isinstance(made, kind) else None
         self._metrics.adaptation_cache.labels("miss" if result is None else "hit").inc()
         return result
@@ -99,4 +99,4 @@ class Cache:
         try:
             await self._store.put(key, content)
         except GatewayError as error:
-            log.warning("a conversion could not be kept", extra={"error": error.message})
+            log.warning("a conversion could not be cached", extra={"error": error.message})

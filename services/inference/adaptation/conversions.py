@@ -242,7 +242,7 @@ class Conversions:
             where = "multimodal.video.frames"
             raise AdaptationError(
                 errors_pb2.REASON_INVALID_REQUEST,
-                f"{where}: takes 1 to {MAX_FRAMES}",
+                f"{where}: must be 1 to {MAX_FRAMES}",
                 param=where,
             )
         helper: Helper | None = None

@@ -45,11 +45,10 @@ def of_helper(path: str, what: str, model: str, error: GatewayError) -> Adaptati
     """
     if error.reason in _REFUSALS:
         reason = errors_pb2.REASON_INVALID_REQUEST
-        message = f"the model {model}, which was to {what}, refused it: {error.message}"
+        message = f"the model {model} refused to {what}: {error.message}"
     else:
         reason = errors_pb2.REASON_UPSTREAM_ERROR
         message = (
-            f"the model {model}, which was to {what}, failed: {error.message}; try again, or "
-            "name another model"
+            f"the model {model} failed to {what}: {error.message}; try again, or use another model"
         )
     return of_part(path, reason, message)

@@ -105,9 +105,10 @@ class Helpers:
         raise of_part(
             path,
             errors_pb2.REASON_NO_VISION_MODEL,
-            "the model reads no images, and no model is known that could describe this one; name "
-            f"one in {field} (`{EMBEDDED}`: its text and colours, without a model), or the "
-            f"operator one in {setting}, or as [[models]] with inputs that have `image`",
+            "the model cannot read images, and no model is configured to describe them; set "
+            f"{field} to a model (or to `{EMBEDDED}` for text and colours without a model), or "
+            f"ask the operator to set {setting}, or to add `image` to the inputs of a model in "
+            "[[models]]",
         )
 
     def transcriber(self, field: str, named: str) -> Helper:
@@ -134,7 +135,8 @@ class Helpers:
         if kind == IMAGE and not target.reads(kind):
             raise AdaptationError(
                 errors_pb2.REASON_INVALID_REQUEST,
-                f"{where}: {quoted(name)} reads no images; name a model that does, or `{EMBEDDED}`",
+                f"{where}: {quoted(name)} cannot read images; use a model that can, or "
+                f"`{EMBEDDED}`",
                 param=where,
             )
         return Helper(name, target)
@@ -215,5 +217,5 @@ class Helpers:
 
 def _nothing(provider: str) -> UpstreamError:
     return UpstreamError(
-        errors_pb2.REASON_UPSTREAM_ERROR, f"the provider {provider} answered no text"
+        errors_pb2.REASON_UPSTREAM_ERROR, f"the provider {provider} returned no text"
     )

@@ -194,8 +194,8 @@ class Session:
             raise of_part(
                 own[most].path,
                 errors_pb2.REASON_INVALID_REQUEST,
-                f"{capabilities.name} reads no images, and {len(own)} are to be described for it; "
-                f"multimodal.image.max_images is {most}",
+                f"{capabilities.name} cannot read images, and {len(own)} images would have to be "
+                f"described for it; multimodal.image.max_images is {most}",
             )
         remembered = [job.place for job in images if job.found.is_remembered]
         older = frozenset(remembered[: max(0, len(images) - most)])
@@ -250,13 +250,15 @@ class Session:
             raise at_part(path, error) from error
         mime_type, content, name = fetched
         if not content:
-            raise of_part(path, errors_pb2.REASON_INVALID_REQUEST, "its address holds nothing")
+            raise of_part(
+                path, errors_pb2.REASON_INVALID_REQUEST, "the content of the URL is empty"
+            )
         kind = kind_of(mime_type, media.kind)
         if media.kind == _IMAGE and kind != media.kind:
             raise of_part(
                 path,
                 errors_pb2.REASON_INVALID_REQUEST,
-                f"its address holds {mime_type}, and no image",
+                f"the content of the URL is {mime_type}, not an image",
             )
         return Media(
             kind=kind,

@@ -21,8 +21,8 @@ _EXTRAS = {
 }
 # Alternatives to installing an extra.
 _INSTEAD = {
-    "embeddings": ", or name another model that makes vectors",
-    "speech": ", or name a model that transcribes: [roles] transcribe_audio",
+    "embeddings": ", or use another embedding model",
+    "speech": ", or configure a transcription model: [roles] transcribe_audio",
 }
 
 # Signals of a crash in native code.
@@ -79,25 +79,25 @@ def failure(name: str, reply: dict[str, Any]) -> GatewayError:
         other = _INSTEAD.get(extra, "")
         return unsupported(
             "",
-            f"converting it needs the library {library}, which this gateway is installed "
-            f"without; its operator can add it: pip install 'llm-gateway[{extra}]'{other}",
+            f"the conversion requires the library {library}, which is not installed; the operator "
+            f"can install it: pip install 'llm-gateway[{extra}]'{other}",
         )
     if "out_of_memory" in reply:
-        return refused(f"converting it takes more memory than {_MEMORY}", _MEMORY)
+        return refused(f"the conversion exceeded {_MEMORY}", _MEMORY)
     log.warning(
         "a conversion failed",
         extra={"conversion": name, "trace": str(reply.get("failed"))[-_MAX_TRACE:]},
     )
-    return refused("it cannot be read; it may be damaged")
+    return refused("the file cannot be read; it may be damaged")
 
 
 def death(status: int) -> GatewayError:
     """Return the error for a worker that exited instead of replying."""
     if status in _CRASHES:
         return refused(
-            f"converting it crashed; it may be damaged, or take more memory than {_MEMORY}"
+            f"the conversion crashed; the file may be damaged, or need more memory than {_MEMORY}"
         )
-    return unavailable("the conversion was ended from outside; try again")
+    return unavailable("the conversion was interrupted; try again")
 
 
 def refused(message: str, limit: str = "") -> GatewayError:

@@ -32,6 +32,8 @@ def pages_as_pictures(source: Source, *, max_pages: int) -> tuple[Picture, ...]:
     if kind is Format.DOCX:
         content = load("typeset").docx_as_pdf(content)
     elif kind is not Format.PDF:
-        raise ConversionError(f"pages of PDF and DOCX are made into pictures, not {kind.value}")
+        raise ConversionError(
+            f"only pages of PDF and DOCX can be converted to images, not {kind.value}"
+        )
     pictures: tuple[Picture, ...] = load("pdf").pages_as_pictures(content, max_pages)
     return pictures

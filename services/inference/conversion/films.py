@@ -29,10 +29,10 @@ def film(source: Source, *, frames: int) -> Film:
 def _opened(content: bytes) -> Iterator[InputContainer]:
     with opened(content) as container:
         if not container.streams.video:
-            raise ConversionError("the film has no pictures")
+            raise ConversionError("the video has no pictures")
         context = container.streams.video[0].codec_context
         if context.width * context.height > MAX_PIXELS:
-            raise ConversionError(f"the film has more than {MAX_PIXELS // 1_000_000} megapixels")
+            raise ConversionError(f"the video has more than {MAX_PIXELS // 1000000} megapixels")
         yield container
 
 

@@ -7,7 +7,7 @@ from enum import Enum
 from services.inference.conversion.bounds import MAX_UNPACKED
 from services.inference.conversion.errors import ConversionError
 
-_READ = "documents are read as PDF, DOCX, PPTX, XLSX or text"
+_READ = "supported documents are PDF, DOCX, PPTX, XLSX and text"
 _PDF = b"%PDF-"
 _ZIP = b"PK\x03\x04"
 _ZIP_END = b"PK\x05\x06"
@@ -53,24 +53,24 @@ def detect(content: bytes) -> Format:
     """
     if content.startswith(_PDF):
         if _ends_as_archive(content):
-            raise ConversionError("it is a PDF and a ZIP archive at once; send one of them")
+            raise ConversionError("the file is both a PDF and a ZIP archive; send only one of them")
         return Format.PDF
     header = content.find(_PDF, 0, _HEADER_WITHIN)
     if content.startswith(_ZIP):
         if header > 0:
-            raise ConversionError("it is a ZIP archive and a PDF at once; send one of them")
+            raise ConversionError("the file is both a ZIP archive and a PDF; send only one of them")
         return _in_archive(content)
     if content.startswith(_OLE):
         if "EncryptedPackage".encode("utf-16-le") in content:
             raise ConversionError("the document is encrypted; send it without a password")
-        raise ConversionError(f"it is in the format of Office before 2007; {_READ}")
+        raise ConversionError(f"the file is in an Office format before 2007; {_READ}")
     for beginning, name in _OTHERS:
         if content.startswith(beginning):
-            raise ConversionError(f"it is {name}, and no document; {_READ}")
+            raise ConversionError(f"the file is {name}, not a document; {_READ}")
     if header > 0 and not content[:header].strip(b"\xef\xbb\xbf \t\r\n\0"):
         return Format.PDF  # some programs write white space first
     if header > 0 and b"\nstartxref" in content.replace(b"\r", b"\n"):
-        raise ConversionError("it is a PDF with something else before it; send the PDF alone")
+        raise ConversionError("the file has other data before the PDF; send only the PDF")
     return Format.TEXT
 
 
@@ -104,4 +104,4 @@ def _in_archive(content: bytes) -> Format:
     ):
         if name in names:
             return found
-    raise ConversionError(f"it is a ZIP archive, and no document; {_READ}")
+    raise ConversionError(f"the file is a ZIP archive, not a document; {_READ}")

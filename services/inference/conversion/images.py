@@ -45,7 +45,8 @@ def opened(content: bytes) -> Iterator[Image.Image]:
             yield image
     except UnidentifiedImageError:
         raise ConversionError(
-            f"the image is damaged or of a format that is not read ({', '.join(_FORMATS)} are)"
+            "the image is damaged, or its format is not supported (supported: "
+            f"{', '.join(_FORMATS)})"
         ) from None
     except Image.DecompressionBombError:
         raise ConversionError(_TOO_LARGE) from None

@@ -61,9 +61,7 @@ def _opened(content: bytes, max_pages: int) -> Iterator[pdfium.PdfDocument]:
         document = pdfium.PdfDocument(content)
     except pdfium.PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
-            raise ConversionError(
-                "the PDF is encrypted; send one that opens without a password"
-            ) from None
+            raise ConversionError("the PDF is encrypted; send it without a password") from None
         if error.err_code == raw.FPDF_ERR_SECURITY:
             raise ConversionError("the PDF is encrypted in a way that is not supported") from None
         raise ConversionError("the PDF cannot be opened; it is damaged") from None
@@ -72,7 +70,7 @@ def _opened(content: bytes, max_pages: int) -> Iterator[pdfium.PdfDocument]:
             raise ConversionError("the PDF has no pages")
         if len(document) > max_pages:
             raise ConversionError(
-                f"the document has {len(document)} pages, and at most {max_pages} are converted"
+                f"the document has {len(document)} pages; at most {max_pages} are converted"
             )
         if document.get_formtype() != raw.FORMTYPE_NONE:
             document.init_forms()

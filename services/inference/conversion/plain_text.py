@@ -28,7 +28,7 @@ def decode(content: bytes, mime_type: str) -> str:
     if text is None:
         text = _decoded(content, load("charsets").guess(content))
     if text is None or _CONTROLS.search(text):
-        raise ConversionError("it is neither text nor a document of a format that is read")
+        raise ConversionError("the file is neither text nor a supported document")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

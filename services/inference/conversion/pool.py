@@ -130,7 +130,7 @@ class ConversionPool:
             is_done = True
         except TimeoutError:
             raise refused(
-                f"converting it takes longer than {self._timeout_s:g} s ({_TIMEOUT})", _TIMEOUT
+                f"the conversion exceeded {self._timeout_s:g} s ({_TIMEOUT})", _TIMEOUT
             ) from None
         except WorkerDiedError as error:
             log.warning(

@@ -57,10 +57,10 @@ def answer(head: dict[str, Any], held: list[bytes]) -> tuple[Any, list[bytes]]:
             result = function(source, **head["options"])
         reply = orjson.dumps({"result": result}, default=hold)
         if len(reply) > MAX_TEXT:
-            raise ConversionError(f"it has more than {MAX_TEXT >> 20} MiB of text")
+            raise ConversionError(f"the result has more than {MAX_TEXT >> 20} MiB of text")
         if sum(map(len, blobs)) > MAX_RESULT:
             raise ConversionError(
-                f"it is converted to more than {MAX_RESULT >> 20} MiB; send fewer pages"
+                f"the result has more than {MAX_RESULT >> 20} MiB; send fewer pages"
             )
         return reply, blobs
     except ConversionError as error:

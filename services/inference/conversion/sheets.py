@@ -31,7 +31,7 @@ def as_pages(content: bytes, max_pages: int) -> tuple[PageText, ...]:
     names = [sheet.title for sheet in values.worksheets]
     if len(names) > max_pages:
         raise ConversionError(
-            f"the document has {len(names)} sheets, and at most {max_pages} are converted"
+            f"the document has {len(names)} sheets; at most {max_pages} are converted"
         )
     return tuple(
         PageText(number, f"## {name}\n\n{markdown.table(_rows(values[name], formulas[name]))}")
@@ -48,7 +48,7 @@ def _rows(values: Any, formulas: Any) -> Sequence[Sequence[str]]:
         if any(texts):
             size += sum(map(len, texts)) + len(texts)
             if size > MAX_TEXT:
-                raise ConversionError(f"it has more than {MAX_TEXT >> 20} MiB of text")
+                raise ConversionError(f"the document has more than {MAX_TEXT >> 20} MiB of text")
             rows.append(texts)
     first = min((_first(row) for row in rows), default=0)
     last = max((len(row) - _first(row[::-1]) for row in rows), default=0)

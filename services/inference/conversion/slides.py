@@ -25,7 +25,7 @@ def as_pages(content: bytes, max_pages: int, ocr: Ocr) -> tuple[PageText, ...]:
         raise ConversionError("the PPTX is damaged") from error
     if len(slides) > max_pages:
         raise ConversionError(
-            f"the document has {len(slides)} slides, and at most {max_pages} are converted"
+            f"the document has {len(slides)} slides; at most {max_pages} are converted"
         )
     reader = PictureReader(ocr)
     return tuple(

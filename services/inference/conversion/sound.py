@@ -32,7 +32,7 @@ def opened(content: bytes) -> Iterator[InputContainer]:
             assert isinstance(container, InputContainer)
             yield container
     except av.FFmpegError:
-        raise ConversionError("it is damaged or of a format that is not read") from None
+        raise ConversionError("the recording is damaged, or its format is not supported") from None
 
 
 def decoded(content: bytes) -> bytes:
@@ -50,7 +50,7 @@ def decoded(content: bytes) -> bytes:
             for part in resampler.resample(frame):
                 samples += part.to_ndarray().tobytes()
             if len(samples) > MAX_SOUND_S * RATE * 2:
-                raise ConversionError(f"its sound is longer than {MAX_SOUND_S // 60} minutes")
+                raise ConversionError(f"the recording is longer than {MAX_SOUND_S // 60} minutes")
         for part in resampler.resample(None):
             samples += part.to_ndarray().tobytes()
     return bytes(samples)

@@ -30,8 +30,8 @@ def transcript(source: Source, *, language: str) -> str:
     """Return the transcript of a recording, one line per pause; see `Converter.transcript`."""
     if language and language.lower().replace("_", "-").split("-")[0] not in ("en", "english"):
         raise ConversionError(
-            "the gateway's own speech recognition knows English alone; its operator can name a "
-            "model that knows more: [roles] transcribe_audio"
+            "the built-in speech recognition supports only English; the operator can configure "
+            "another model: [roles] transcribe_audio"
         )
     samples, rate = _samples(source.content)
     lines = []
@@ -47,7 +47,7 @@ def _samples(content: bytes) -> tuple[Samples, int]:
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as opened:
             if opened.frames > MAX_SOUND_S * opened.samplerate:
-                raise ConversionError(f"it is longer than {MAX_SOUND_S // 60} minutes")
+                raise ConversionError(f"the recording is longer than {MAX_SOUND_S // 60} minutes")
             samples: Samples = opened.read(dtype="float32", always_2d=True)
             return samples.mean(axis=1).astype(np.float32), opened.samplerate
     except soundfile.LibsndfileError:  # such as AAC

@@ -39,7 +39,7 @@ class Turns:
             return
         if self._count >= self._max_waiting:
             raise unavailable(
-                "too many media wait to be converted; try again", retry_after_s=5, limit=_LIMIT
+                "too many conversions are waiting; try again", retry_after_s=5, limit=_LIMIT
             )
         mine = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(owner, deque()).append(mine)

@@ -59,8 +59,8 @@ def docx_as_pdf(content: bytes) -> bytes:
         if not _missing(error):
             raise
         raise ConversionError(
-            "no font of the gateway's machine has some of the document's letters; have it "
-            "converted to text, or send a PDF"
+            "no font is installed for some characters of the document; convert it to text, or "
+            "send a PDF"
         ) from None
 
 

@@ -51,7 +51,7 @@ def read_page(source: Source, url: str) -> WebPage:
         _fit(page, base)
         return WebPage(title, _main_text(page, url))
     except (etree.LxmlError, ValueError, RecursionError) as error:
-        raise ConversionError("the page cannot be read as HTML") from error
+        raise ConversionError("the page is not valid HTML") from error
 
 
 def _text(source: Source) -> str:

@@ -136,8 +136,8 @@ class StepRunner:
                     raise out_of_time() from None
                 raise AdaptationError(
                     errors_pb2.REASON_UPSTREAM_TIMEOUT,
-                    f"the media for {step.target.name} were not converted within the time "
-                    "limit; send fewer or smaller ones, or allow the step more time",
+                    f"the media for {step.target.name} were not converted within the time limit; "
+                    "send fewer or smaller media, or increase the step's timeout",
                 ) from None
         except GatewayError as error:
             context.begin(step).refused(error)

@@ -84,7 +84,7 @@ class Fetcher:
             except TimeoutError:
                 raise GatewayError(
                     errors_pb2.REASON_UPSTREAM_TIMEOUT,
-                    f"the address could not be fetched within {self._timeout_s:g} s",
+                    f"the URL could not be fetched within {self._timeout_s:g} s",
                     limit="limits.fetch_timeout_s",
                 ) from None
             except http.TooLargeError:
@@ -92,18 +92,18 @@ class Fetcher:
             except http.NotHttpError as error:
                 raise GatewayError(
                     errors_pb2.REASON_UPSTREAM_ERROR,
-                    "the server of the address answered something that is not HTTP/1.1, or is "
-                    "packed in a way that was not asked for",
+                    "the server of the URL did not answer with HTTP/1.1, or with an unsupported "
+                    "content-encoding",
                 ) from error
             except ssl.SSLError as error:
                 raise GatewayError(
                     errors_pb2.REASON_UPSTREAM_CONNECTION,
-                    "the server of the address has no TLS with a certificate for it that is valid",
+                    "the server of the URL has no valid TLS certificate",
                 ) from error
             except (OSError, http.HttpError) as error:
                 raise GatewayError(
                     errors_pb2.REASON_UPSTREAM_CONNECTION,
-                    "no connection to the server of the address came about, or it broke",
+                    "the connection to the server of the URL failed",
                 ) from error
 
     async def _follow(self, target: Target, at_most: int) -> Fetched:
@@ -118,7 +118,7 @@ class Fetcher:
             finally:
                 connection.close()
             target = redirected(target, naming.field_text(location), self._ports)
-        raise invalid("", f"the address redirects more than {MAX_REDIRECTS} times")
+        raise invalid("", f"the URL redirects more than {MAX_REDIRECTS} times")
 
     async def _open(self, target: Target, at_most: int) -> Connection:
         host, port, is_secure = target.origin
@@ -154,8 +154,7 @@ class Fetcher:
         if not addresses or not all(map(self._is_allowed, addresses)):
             raise invalid(
                 "",
-                "the host of the address is not one of the public internet, or not known there; "
-                "what it holds can be sent along instead",
+                "the host of the URL is unknown or not public; send the content itself instead",
             )
         return addresses
 
@@ -168,7 +167,7 @@ class Fetcher:
 async def _read(response: http.Response, target: Target, at_most: int) -> Fetched:
     status, headers = response.status, response.headers
     if not 200 <= status < 300:
-        message = f"the server of the address answered with status {status}"
+        message = f"the server of the URL answered with status {status}"
         if 400 <= status < 500 and status not in _PASSING:
             raise invalid("", message)
         raise GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, message)
@@ -191,7 +190,7 @@ async def _read(response: http.Response, target: Target, at_most: int) -> Fetche
 
 
 def _too_large(at_most: int) -> GatewayError:
-    message = f"the address holds more than {at_most:,} bytes"
+    message = f"the content of the URL exceeds {at_most:,} bytes"
     return GatewayError(
         errors_pb2.REASON_INVALID_REQUEST, message, limit="limits.max_fetched_bytes"
     )

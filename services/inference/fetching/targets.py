@@ -42,19 +42,19 @@ def target_of(url: str, ports: Container[int]) -> Target:
     """
     parsed = _parse(url)
     if parsed.scheme not in ("http", "https"):
-        raise invalid("", "the address takes http or https")
+        raise invalid("", "the URL must begin with http:// or https://")
     # The user and password parsed by libraries do not always match the text.
     if "@" in parsed.raw_authority:
-        raise invalid("", "the address takes no user name or password")
+        raise invalid("", "the URL must not contain a user name or password")
     host = (parsed.raw_host or "").rstrip(".").lower()
     if len(host) > _MAX_HOST or not _HOST.fullmatch(host):
-        raise invalid("", "the address takes the name or the IP address of a host")
+        raise invalid("", "the host of the URL must be a host name or an IP address")
     path = parsed.raw_path_qs
     if not _SENDABLE.fullmatch(path):
-        raise invalid("", "the address is not a URL")
+        raise invalid("", "the address is not a valid URL")
     origin = origin_of(parsed)._replace(host=host)
     if origin.port not in ports:
-        raise invalid("", "the address takes the ports 80, 443, 8080 and 8443 alone")
+        raise invalid("", "the port of the URL must be 80, 443, 8080 or 8443")
     return Target(parsed, origin, path)
 
 
@@ -70,19 +70,19 @@ def redirected(before: Target, location: str, ports: Container[int]) -> Target:
     try:
         after = target_of(str(before.url.join(_parse(location))), ports)
     except (GatewayError, ValueError):
-        raise invalid("", "the address redirects to one that is not fetched") from None
+        raise invalid("", "the URL redirects to an address that may not be fetched") from None
     if before.origin.is_secure and not after.origin.is_secure:
-        raise invalid("", "the address redirects from https to http, which is not followed")
+        raise invalid("", "the URL redirects from https to http, which is not followed")
     return after
 
 
 def _parse(text: str) -> URL:
     text = text.partition("#")[0]
     if len(text) > _MAX_URL:
-        raise invalid("", f"the address has more than {_MAX_URL:,} characters")
+        raise invalid("", f"the URL has more than {_MAX_URL:,} characters")
     try:
         url = URL(text, encoded=_SENDABLE.fullmatch(text) is not None)
         _ = url.port  # parsed lazily
     except ValueError:
-        raise invalid("", "the address is not a URL") from None
+        raise invalid("", "the address is not a valid URL") from None
     return url

@@ -140,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
         loop = asyncio.get_running_loop()
         transport = await loop.start_tls(self._transport, self, tls, server_hostname=host)
         if transport is None:
-            raise ConnectionBrokenError("the connection ended while TLS began")
+            raise ConnectionBrokenError("the connection ended during the TLS handshake")
         self._transport = transport
         self._parser = httptools.HttpResponseParser(self)
 

@@ -19,5 +19,5 @@ def fields(headers: Collection[tuple[str, str]]) -> str:
         text = name + value
         # Fast path for printable values.
         if not text.isprintable() and _UNSENDABLE.search(text):
-            raise invalid(name, f"{name}: holds characters that cannot be sent")
+            raise invalid(name, f"{name}: contains characters that are not allowed in a header")
     return "".join([f"{name}: {value}\r\n" for name, value in headers])

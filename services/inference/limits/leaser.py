@@ -145,7 +145,7 @@ class Leaser:
         self._due = self._allowances
         error = await self._claim_due(closes=True)
         if error is not None:
-            log.warning("leases on limits were not returned", extra={"error": error.message})
+            log.warning("leased allowances could not be returned", extra={"error": error.message})
 
     def _note(self, keys: Sequence[Key]) -> None:
         for key in keys:
@@ -182,7 +182,7 @@ class Leaser:
                 error = await self._claim_due()
             except Exception:
                 log.exception("claims on limits failed")
-                error = unavailable("limits cannot be checked now; try again")
+                error = unavailable("limits cannot be checked; try again")
             if answered is not None:
                 answered.set_result(error)
         self._task = None

@@ -14,12 +14,12 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.calls = Counter(
             "gateway_limit_leases",
-            "Calls that lease what keys, users and teams may use, by outcome: answered, failed.",
+            "Calls that lease allowances of keys, users and teams, by outcome: answered, failed.",
             ("outcome",),
             registry=registry,
         )
         self.claims = Counter(
             "gateway_limit_claims",
-            "Claims in these calls: for one limit of one key, user or team each.",
+            "Claims in these calls, one per limit of a key, user or team.",
             registry=registry,
         )

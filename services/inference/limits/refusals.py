@@ -26,9 +26,9 @@ _SHOWN: Mapping[SubjectKind.ValueType, str] = {
     limits_pb2.SUBJECT_KIND_TEAM: "the team",
 }
 _MEASURES: Mapping[Measure.ValueType, tuple[str, str]] = {
-    limits_pb2.MEASURE_REQUESTS_PER_MINUTE: ("requests_per_minute", "requests a minute"),
-    limits_pb2.MEASURE_TOKENS_PER_MINUTE: ("tokens_per_minute", "tokens a minute"),
-    limits_pb2.MEASURE_CONCURRENT_REQUESTS: ("concurrent_requests", "requests at once"),
+    limits_pb2.MEASURE_REQUESTS_PER_MINUTE: ("requests_per_minute", "requests per minute"),
+    limits_pb2.MEASURE_TOKENS_PER_MINUTE: ("tokens_per_minute", "tokens per minute"),
+    limits_pb2.MEASURE_CONCURRENT_REQUESTS: ("concurrent_requests", "concurrent requests"),
     limits_pb2.MEASURE_SPEND_PER_DAY: ("spend_per_day", "a day"),
     limits_pb2.MEASURE_SPEND_PER_MONTH: ("spend_per_month", "a month"),
 }
@@ -46,14 +46,14 @@ def limit_reached(key: Key, amount: int, allowance: Allowance, now_ms: int) -> G
         until = datetime.fromtimestamp(end_ms // 1000, UTC).strftime("%Y-%m-%d at %H:%M UTC")
         return GatewayError(
             errors_pb2.REASON_BUDGET_EXCEEDED,
-            f"{_SHOWN[kind]} has spent its budget of {dollars(limit)} US dollars {unit}; "
-            f"there is a new one on {until}",
+            f"{_SHOWN[kind]} has spent its budget of {dollars(limit)} US dollars {unit}; the next "
+            f"budget starts on {until}",
             retry_after_s=wait_s,
             limit=counted,
         )
     reached = f"the limit of {_SHOWN[kind]}, {limit:,} {unit}, "
     if measure == limits_pb2.MEASURE_TOKENS_PER_MINUTE and amount > limit:
-        message = f"{reached}is below the request's own tokens, which are about {amount:,}"
+        message = f"{reached}is less than the tokens of this request, about {amount:,}"
     else:
         message = f"{reached}is reached; try again in {wait_s} s"
     return GatewayError(
@@ -65,8 +65,8 @@ def model_refused(path: str, name: str, kind: SubjectKind.ValueType) -> GatewayE
     """Return the error for a model that a subject may not use, whether or not it exists."""
     return GatewayError(
         errors_pb2.REASON_PERMISSION_DENIED,
-        f"{path}: {_SHOWN[kind]} may not use a model called {quoted(name)}; "
-        "GET /beta/v1/models lists those it may use",
+        f"{path}: {_SHOWN[kind]} may not use the model {quoted(name)}; GET /beta/v1/models lists "
+        "the available models",
         param=path,
         limit=f"{_SUBJECTS[kind]}.allowed_models",
     )

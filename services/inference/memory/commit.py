@@ -76,7 +76,7 @@ class AnswerCommitter:
         # No caller is left to receive the failure.
         if isinstance(failure, GatewayError | TimeoutError):
             reason = failure.code if isinstance(failure, GatewayError) else "cancelled"
-            log.warning("an answer was not remembered", extra={"reason": reason})
+            log.warning("a turn could not be stored in the memory", extra={"reason": reason})
         else:
             log.error("unforeseen failure", exc_info=failure)
 

@@ -68,9 +68,7 @@ def check_steps(request: GenerateRequest, plan: Plan) -> None:
         theirs = conversation_messages(step.parameters.messages, request.memory)
         if list(theirs) != list(conversation_messages(request.messages, request.memory)):
             path = f"{step.path}.parameters.messages"
-            raise invalid(
-                path, f"{path}: must be those of the request, since memory takes part in it"
-            )
+            raise invalid(path, f"{path}: must be the same as in the request if a memory is used")
 
 
 def instructions(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
@@ -102,7 +100,10 @@ def split_request(request: GenerateRequest) -> SplitRequest:
         GatewayError: invalid, if there are only instructions.
     """
     if all(message.role in _INSTRUCTIONS for message in request.messages):
-        raise invalid("messages", "messages: memory needs one that is no instruction")
+        raise invalid(
+            "messages",
+            "messages: must contain a message that is not an instruction if a memory is used",
+        )
     split = _split_for_memory if request.memory.memory_id else _split_for_profile
     parts = split(request)
     del request.messages[:]

@@ -289,7 +289,7 @@ def _asks_to_think(request: GenerateRequest) -> bool:
 def _check_max_tokens(request: GenerateRequest, target: Target) -> None:
     limit = target.max_output_tokens
     if limit and request.max_tokens > limit and not request.lowers_max_tokens:
-        raise invalid("max_tokens", f"max_tokens: {target.name} writes at most {limit} tokens")
+        raise invalid("max_tokens", f"max_tokens: must be at most {limit} for {target.name}")
 
 
 def _check_config(request: GenerateRequest) -> None:
@@ -302,7 +302,7 @@ def _check_config(request: GenerateRequest) -> None:
     if config.HasField("global_timeout_ms"):
         _check_range(f"{path}.global_timeout_ms", config.global_timeout_ms, 1)
     if not 1 <= len(config.steps) <= MAX_STEPS:
-        raise invalid(f"{path}.steps", f"{path}.steps: 1 to {MAX_STEPS} are needed")
+        raise invalid(f"{path}.steps", f"{path}.steps: must contain 1 to {MAX_STEPS} steps")
     seen: dict[str, int] = {}
     for index, step in enumerate(config.steps):
         where = f"{path}.steps[{index}].step_id"
@@ -310,7 +310,7 @@ def _check_config(request: GenerateRequest) -> None:
             raise invalid(where, f"{where}: is required, with at most {MAX_NAME} characters")
         earlier = seen.setdefault(step.step_id, index)
         if earlier != index:
-            said = f"must be unique, and {step.step_id!r} is {path}.steps[{earlier}] already"
+            said = f"must be unique; {path}.steps[{earlier}] has the same id {step.step_id!r}"
             raise invalid(where, f"{where}: {said}")
 
 
@@ -388,5 +388,5 @@ def _check_parameters(request: GenerateRequest, parameters: GenerateRequest, pat
 def _check_range(path: str, value: float, low: float, high: float | None = None) -> None:
     # NaN fails every comparison, so it is rejected here too.
     if not (low <= value and (high is None or value <= high)):
-        bounds = f"{low} and more" if high is None else f"{low} to {high}"
-        raise invalid(path, f"{path}: takes {bounds}")
+        bounds = f"at least {low}" if high is None else f"{low} to {high}"
+        raise invalid(path, f"{path}: must be {bounds}")

@@ -74,7 +74,7 @@ def out_of_time() -> GatewayError:
     """Return the error of a chain whose `global_timeout_ms` has passed: 504."""
     return GatewayError(
         errors_pb2.REASON_TIMEOUT,
-        "fallback_config.global_timeout_ms: the time for the whole chain is over",
+        "fallback_config.global_timeout_ms: the time limit of the whole chain was exceeded",
     )
 
 

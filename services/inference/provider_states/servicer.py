@@ -66,5 +66,5 @@ class ProviderStates(providers_pb2_grpc.ProviderAdminServiceServicer):
             try:
                 self._folder.write(observe(self._engine, self._clock))
             except OSError as error:
-                log.warning("provider states not written", extra={"error": str(error)})
+                log.warning("provider states could not be written", extra={"error": str(error)})
             await asyncio.sleep(_WRITE_EVERY_S)

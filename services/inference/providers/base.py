@@ -255,8 +255,8 @@ def no_transcripts(provider: str) -> GatewayError:
     """Return the error for a provider without transcription."""
     return unsupported(
         "model",
-        f"the provider {provider} transcribes no recordings; one of kind `openai` with "
-        "/audio/transcriptions does",
+        f"the provider {provider} does not support transcription; use a provider of kind `openai` "
+        "with /audio/transcriptions",
     )
 
 

@@ -47,7 +47,7 @@ class Bounds:
         if self._parts < 0:
             raise over_limit(
                 self._provider,
-                f"answered more than {self._limits.max_answer_parts:,} parts",
+                f"returned more than {self._limits.max_answer_parts:,} parts",
                 "limits.max_answer_parts",
             )
 
@@ -159,5 +159,5 @@ def _marks(data: bytes) -> int:
 
 def _too_many_values(provider: str, most: int) -> UpstreamError:
     return over_limit(
-        provider, f"answered more than {most:,} JSON values", "limits.max_answer_values"
+        provider, f"returned more than {most:,} JSON values", "limits.max_answer_values"
     )

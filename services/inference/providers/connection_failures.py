@@ -16,9 +16,9 @@ from services.inference.providers.sse import SseTooLongError
 TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 # Messages for failed connections.
 _BROKEN: tuple[tuple[type[Exception], str], ...] = (
-    (ConnectionRefusedError, "the provider {}'s server refused the connection"),
-    (socket.gaierror, "the name of the provider {}'s server cannot be resolved"),
-    (ssl.SSLError, "no TLS connection to the provider {}'s server came about"),
+    (ConnectionRefusedError, "the server of the provider {} refused the connection"),
+    (socket.gaierror, "the host name of the provider {} could not be resolved"),
+    (ssl.SSLError, "the TLS connection to the provider {} failed"),
 )
 
 
@@ -41,28 +41,28 @@ def connection_failure(
         case TimeoutError():
             return UpstreamError(
                 errors_pb2.REASON_UPSTREAM_TIMEOUT,
-                f"the provider {provider} stayed silent beyond the time limit",
+                f"the provider {provider} did not respond within the time limit",
             )
         case http.NotHttpError():
-            return failures.broken_answer(provider, "answered something that is not HTTP")
+            return failures.broken_answer(provider, "did not respond with HTTP")
         case http.CutOffError():
             return failures.cut_off(provider)
         case http.TooLargeError():
             return failures.over_limit(
                 provider,
-                f"answered more than {limits.max_answer_bytes:,} bytes",
+                f"returned more than {limits.max_answer_bytes:,} bytes",
                 "limits.max_answer_bytes",
             )
         case SseTooLongError():
             return failures.over_limit(
                 provider,
-                f"streamed an event over {limits.max_sse_line_bytes:,} bytes",
+                f"streamed an event of more than {limits.max_sse_line_bytes:,} bytes",
                 "limits.max_sse_line_bytes",
             )
         case _:
             what = next(
                 (what for kind, what in _BROKEN if isinstance(error.__cause__, kind)),
-                "no connection to the provider {}, or it broke",
+                "the connection to the provider {} failed",
             )
             words = str(error)
             return UpstreamError(

@@ -106,7 +106,7 @@ class EmbeddedProvider:
             if inputs.HasField("dimensions") and inputs.dimensions != made.dimensions:
                 raise invalid(
                     "dimensions",
-                    f"dimensions: the vectors of {call.target.name} have {made.dimensions} numbers",
+                    f"dimensions: must be {made.dimensions} for {call.target.name}",
                 )
             size = made.dimensions * packed_floats.WIDTH
             response.vectors.extend(
@@ -130,13 +130,13 @@ class EmbeddedProvider:
                 raise unsupported("model", f"model: {error.message}") from error
             raise UpstreamError(
                 errors_pb2.REASON_UPSTREAM_ERROR,
-                f"the provider {self.name} made no vectors: {error.message}",
+                f"the provider {self.name} could not create vectors: {error.message}",
                 limit=error.limit,
             ) from error
 
     def _refuse(self, call: Call) -> NoReturn:
         raise unsupported(
-            "model", f"model: {call.target.name} makes vectors (/embeddings), and no text"
+            "model", f"model: {call.target.name} is an embedding model; use /embeddings"
         )
 
 

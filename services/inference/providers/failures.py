@@ -188,7 +188,7 @@ def cut_off(provider: str, body: bytes = b"") -> UpstreamError:
     """Return the error for an incomplete response."""
     return UpstreamError(
         errors_pb2.REASON_UPSTREAM_CONNECTION,
-        f"the provider {provider} broke off before its answer was whole",
+        f"the provider {provider} ended its answer before it was complete",
         body=_kept(body),
     )
 
@@ -235,8 +235,8 @@ def _judge(
     if refused or _BILLING_WORDS in parsed.message:
         return (
             errors_pb2.REASON_UPSTREAM_AUTH,
-            f"the provider {provider} refused the gateway's credential; "
-            "the gateway's operator has to look at its key and account there",
+            f"the provider {provider} rejected the gateway's credentials; the operator must check "
+            "the key and the account",
             "",
         )
     if status == 529 or "overloaded_error" in kinds:
@@ -244,14 +244,14 @@ def _judge(
     if status == 508:
         return (
             errors_pb2.REASON_LOOP_DETECTED,
-            f"the address of the provider {provider} leads back to this gateway; "
-            "the gateway's operator has to mend its base_url",
+            f"the address of the provider {provider} leads back to this gateway; the operator "
+            "must correct its base_url",
             "",
         )
     if status == 429:
         return (
             errors_pb2.REASON_UPSTREAM_RATE_LIMITED,
-            f"the provider {provider} limits the gateway's rate",
+            f"the provider {provider} rate-limited the gateway",
             "",
         )
     if status == 408:
@@ -276,16 +276,16 @@ def _judge_refusal(
     elif status == 404:
         return (
             errors_pb2.REASON_MODEL_NOT_FOUND,
-            f"model: the provider {provider} does not know the model that this name stands for",
+            f"model: the provider {provider} does not have the model configured for this name",
             "model",
         )
     elif status == 413:
-        message = f"the request is larger than the provider {provider} takes"
+        message = f"the request exceeds the maximum size of the provider {provider}"
         return errors_pb2.REASON_TOO_LARGE, message, ""
     else:
         reason = errors_pb2.REASON_UPSTREAM_REJECTED
     words = redact(parsed.message, secrets)
-    refused = f"the provider {provider} refused the request"
+    refused = f"the provider {provider} rejected the request"
     return reason, words or f"{refused} (status {status})", ""
 
 

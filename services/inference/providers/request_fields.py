@@ -185,7 +185,7 @@ class RequestFields:
 
     def unsupported(self, path: str, what: str) -> GatewayError:
         """Return the error for a part of the request that the provider does not support."""
-        return unsupported(path, f"{path}: this model's provider cannot take {what}")
+        return unsupported(path, f"{path}: this model's provider does not support {what}")
 
     def stored_object_error(self, path: str) -> GatewayError:
         """Return the error for a reference to an object stored at the provider.
@@ -194,8 +194,8 @@ class RequestFields:
         """
         return invalid(
             path,
-            f"{path}: names something kept at the provider, which this gateway does not pass on "
-            "(the provider's setting pass_stateful lets it)",
+            f"{path}: refers to an object stored at the provider, which this gateway does not "
+            "allow (see the provider's setting pass_stateful)",
         )
 
 
@@ -215,7 +215,7 @@ def read_object(json: bytes | str, path: str) -> Json:
     except orjson.JSONDecodeError:
         value = None
     if not isinstance(value, dict):
-        raise invalid(path, f"{path}: a JSON object is needed")
+        raise invalid(path, f"{path}: must be a JSON object")
     return value
 
 

@@ -194,7 +194,9 @@ def _drop_unknown_fields(call: Call) -> None:
         return
     if _FORM in extra.required:
         path = f"extra.{_FORM}"
-        raise unsupported(path, f"{path}: this model's provider has no answers of this form")
+        raise unsupported(
+            path, f"{path}: this model's provider does not support this response format"
+        )
     for name in unknown_paths(_json_object(extra.json, "extra"), extra.named):
         call.drop(f"extra.{name}")
 
@@ -210,7 +212,7 @@ def check_request(request: GenerateRequest) -> None:
         for place, block in enumerate(message.blocks):
             if block.HasField("opaque"):
                 path = block_path(number, place)
-                raise unsupported(path, f"{path}: the sandbox has no blocks of this type")
+                raise unsupported(path, f"{path}: the sandbox does not support blocks of this type")
     for number, tool in enumerate(request.tools):
         path = f"tools[{number}]"
         if tool.opaque:
@@ -219,11 +221,11 @@ def check_request(request: GenerateRequest) -> None:
             _json_object(tool.input_schema, f"{path}.input_schema")
     choice = request.tool_choice
     if choice.mode == ToolChoice.MODE_UNSPECIFIED and choice.HasField("extra"):
-        raise unsupported("tool_choice", "tool_choice: the sandbox has no such choice")
+        raise unsupported("tool_choice", "tool_choice: not supported by the sandbox")
     if request.output_format.kind == OutputFormat.KIND_JSON_SCHEMA:
         _json_object(request.output_format.schema, "output_format.schema")
     if request.thinking.mode == ThinkingConfig.MODE_OPAQUE:
-        raise unsupported("thinking", "thinking: the sandbox has no such mode")
+        raise unsupported("thinking", "thinking: mode not supported by the sandbox")
 
 
 def _json_object(text: bytes, path: str) -> Mapping[str, object]:
@@ -232,7 +234,7 @@ def _json_object(text: bytes, path: str) -> Mapping[str, object]:
     except orjson.JSONDecodeError:
         value = None
     if not isinstance(value, dict):
-        raise invalid(path, f"{path}: a JSON object is needed")
+        raise invalid(path, f"{path}: must be a JSON object")
     return value
 
 

@@ -271,7 +271,7 @@ class Upstream:
         value = parse(body, self.name, max_values)
         if not isinstance(value, dict):
             raise failures.broken_answer(
-                self.name, "answered something that is no JSON object", body
+                self.name, "returned a response that is not a JSON object", body
             )
         if value.get("error"):
             raise self.in_band(body)
@@ -351,7 +351,9 @@ class Upstream:
         if kind == _EVENT_STREAM or kind in _UNTYPED:
             return True
         if kind != _JSON:
-            raise failures.broken_answer(self.name, "answered something that is no event stream")
+            raise failures.broken_answer(
+                self.name, "returned a response that is not an event stream"
+            )
         return False
 
     async def _let_end(self, response: http.Response) -> None:

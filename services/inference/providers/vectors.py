@@ -57,7 +57,7 @@ def check_only_texts(call: EmbeddingCall, fields: RequestFields, provider: str) 
     if inputs.token_lists:
         raise unsupported(
             "token_lists",
-            f"token_lists: the provider {provider} takes no tokens; send the texts",
+            f"token_lists: not supported by the provider {provider}; send texts",
         )
     fields.native_fields(inputs.extra, "extra")
     if inputs.end_user:
@@ -109,7 +109,7 @@ def check_lengths(vectors: Sequence[Vector | None], provider: str) -> Sequence[V
     """
     lengths = {0 if vector is None else vector.length for vector in vectors}
     if len(lengths) != 1 or not 0 < lengths.pop() <= MAX_LENGTH:
-        raise broken_answer(provider, "answered vectors that are none, or of several lengths")
+        raise broken_answer(provider, "returned malformed vectors, or vectors of different lengths")
     return [vector for vector in vectors if vector is not None]
 
 
@@ -124,7 +124,7 @@ def packed(vector: Vector, provider: str) -> bytes:
     try:
         return packed_floats.pack(orjson.loads(vector.text))
     except (orjson.JSONDecodeError, OverflowError, struct.error) as error:
-        raise broken_answer(provider, "answered vectors of something else than numbers") from error
+        raise broken_answer(provider, "returned vectors with values other than numbers") from error
 
 
 def in_json(vector: Vector, provider: str, *, base64: bool) -> orjson.Fragment:
@@ -143,7 +143,7 @@ def in_json(vector: Vector, provider: str, *, base64: bool) -> orjson.Fragment:
 
 def no_answer(count: int, provider: str) -> UpstreamError:
     """Return the error for an answer without `count` vectors."""
-    return broken_answer(provider, f"did not answer {count} vectors")
+    return broken_answer(provider, f"did not return {count} vectors")
 
 
 @lru_cache

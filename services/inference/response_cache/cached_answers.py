@@ -188,7 +188,7 @@ class CachedAnswers:
         try:
             entry = await self._store.get(key)
         except GatewayError as error:
-            log.warning("an answer could not be read", extra={"error": error.message})
+            log.warning("a cached answer could not be read", extra={"error": error.message})
             return None
         kept = None if entry is None else CachedAnswer.parse(entry)
         if kept is None:
@@ -234,7 +234,7 @@ class CachedAnswers:
         try:
             await self._store.put(key, entry)
         except GatewayError as error:
-            log.warning("an answer could not be kept", extra={"error": error.message})
+            log.warning("an answer could not be cached", extra={"error": error.message})
 
     def _count(self, result: str) -> None:
         self._metrics.response_cache.labels(result).inc()

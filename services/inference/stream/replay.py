@@ -17,7 +17,7 @@ class DivergedError(UpstreamError):
     def __init__(self, provider: str) -> None:
         super().__init__(
             errors_pb2.REASON_UPSTREAM_ERROR,
-            f"the provider {provider} began another answer than the one that had broken off",
+            f"the provider {provider} restarted the interrupted answer with different content",
             status=200,
         )
 

@@ -53,8 +53,8 @@ class StopSequenceFilter:
         if sum(map(len, stop_sequences)) > MAX_CHARACTERS:
             raise unsupported(
                 "stop_sequences",
-                "stop_sequences: this model's provider does not tell which one ended an answer,"
-                f" so they may hold at most {MAX_CHARACTERS:,} characters in all",
+                f"stop_sequences: must have at most {MAX_CHARACTERS:,} characters in total, "
+                "because this model's provider does not report which one ended an answer",
             )
         self.is_done = False
         self._choices = ChoiceStates(partial(_SearchState, StopAutomaton(stop_sequences)))

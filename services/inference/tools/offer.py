@@ -20,11 +20,8 @@ FETCH = "web_fetch"
 
 _NAMES = {WebTool.KIND_SEARCH: SEARCH, WebTool.KIND_FETCH: FETCH}
 _SEARCH_OPTIONS = "web_search"
-_SETTING = (
-    "this gateway has no search engine; whoever runs it names one in its settings, "
-    "under [tools.web_search]"
-)
-_NO_PAGES = "this gateway fetches no pages of the web"
+_SETTING = "this gateway has no search engine; the operator can configure one in [tools.web_search]"
+_NO_PAGES = "this gateway does not fetch web pages"
 # Name patterns of models of OpenAI's dialect that search the web themselves (OpenAI's search
 # models, Perplexity's, OpenRouter's `:online`).
 _SEARCHES_ITSELF = ("-search-preview", "-search-api", ":online")
@@ -174,7 +171,7 @@ def offer_tools(
     for offered in tools.values():
         _fit(offered, target)
     if tools and request.n > 1:
-        raise unsupported("n", "n: must be 1 where the gateway runs tools for the answer")
+        raise unsupported("n", "n: must be 1 if the gateway runs tools for the answer")
     return Offered(tools, dropped)
 
 
@@ -202,10 +199,10 @@ def _add_own(
             missing.append(f"use_built_in_tools.{name}")
     choice, names = request.tool_choice, [tool.name for tool in request.tools]
     if choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL) and not names:
-        raise unsupported("tool_choice", "tool_choice: there are no tools to choose from")
+        raise unsupported("tool_choice", "tool_choice: no tools are available")
     # A tool without a name is a provider's toolset, whose names are unknown.
     if choice.mode == ToolChoice.MODE_TOOL and choice.name not in names and all(names):
-        why = f"there is no tool {quoted(choice.name)} in tools or in this gateway"
+        why = f"no tool {quoted(choice.name)} in tools or among the gateway's tools"
         raise unsupported("tool_choice.name", f"tool_choice.name: {why}")
     return missing
 
@@ -288,7 +285,7 @@ def _fit(tool: WebTool, target: Target) -> None:
 def _lacking(path: str, tool: WebTool, target: Target) -> Exception:
     does = "search the web" if tool.kind == WebTool.KIND_SEARCH else "fetch pages"
     why = _SETTING if tool.kind == WebTool.KIND_SEARCH else _NO_PAGES
-    return unsupported(path, f"{path}: {target.name} cannot {does} by itself, and {why}")
+    return unsupported(path, f"{path}: {target.name} cannot {does} itself, and {why}")
 
 
 def _copy(tool: WebTool) -> WebTool:

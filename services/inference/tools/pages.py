@@ -91,10 +91,10 @@ class Pages:
         allowed = [domain_of(rule) for rule in allowed_domains]
         blocked = [domain_of(rule) for rule in blocked_domains]
         if not permits(url, allowed, blocked):
-            raise invalid("", "the address is not in a domain that may be fetched from")
+            raise invalid("", "the domain of the URL is not allowed")
         fetched = await self._fetches.fetch(url, at_most=self._max_fetched)
         if not permits(fetched.url, allowed, blocked):
-            raise invalid("", "the address redirects to a domain that may not be fetched from")
+            raise invalid("", "the URL redirects to a domain that is not allowed")
         kind = detect_type(fetched.content[:HEAD_SIZE], fetched.mime_type, fetched.name)
         title, text = await self._text(fetched, kind)
         is_cut = len(text) > max_characters
@@ -116,7 +116,9 @@ class Pages:
                 return fetched.name, text
         elif kind not in _DOCUMENTS:
             raise invalid(
-                "", f"the address holds {kind}; HTML, text, PDF, DOCX, PPTX and XLSX are read"
+                "",
+                f"the content of the URL is {kind}; supported are HTML, text, PDF, DOCX, PPTX "
+                "and XLSX",
             )
         pages = await self._converter.pages_as_text(source, max_pages=_MAX_PAGES, ocr=Ocr.AUTO)
         if len(pages) == 1:

@@ -219,7 +219,7 @@ class WebTools:
             async with asyncio.timeout(self._timeout_s):
                 return await work
         except TimeoutError:
-            log.warning("a tool was too slow", extra={"tool": name})
+            log.warning("a tool exceeded its time limit", extra={"tool": name})
             raise _RefusedError("unavailable") from None
         except GatewayError as error:
             log.info("a tool failed", extra={"tool": name, "reason": error.code})

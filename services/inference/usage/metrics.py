@@ -32,24 +32,24 @@ class UsageMetrics:
         )
         self.cost = Counter(
             "gateway_cost_dollars",
-            "Costs of recorded requests, as far as prices are known.",
+            "Costs of recorded requests, where prices are known.",
             ("provider",),
             registry=registry,
         )
         self.unpriced = Counter(
             "gateway_unpriced_answers",
-            "Recorded answers whose costs are not known.",
+            "Recorded answers with unknown costs.",
             ("provider",),
             registry=registry,
         )
         self.dropped = Counter(
             "gateway_usage_dropped",
-            "Usage records that neither the journal nor the database took.",
+            "Usage records lost: neither the journal nor the database accepted them.",
             registry=registry,
         )
         self.journal_bytes = Gauge(
             "gateway_usage_journal_bytes",
-            "Bytes of the journal of usage that wait for the database.",
+            "Bytes of the usage journal not yet recorded in the database.",
             multiprocess_mode="livesum",
             registry=registry,
         )

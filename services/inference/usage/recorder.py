@@ -118,7 +118,7 @@ class UsageRecorder:
             return
         except OSError as error:
             if not self._is_disk_failing:
-                log.error("the journal of usage cannot be written", extra={"error": str(error)})
+                log.error("the usage journal cannot be written", extra={"error": str(error)})
             self._is_disk_failing = True
             if len(self._held) < _MAX_HELD:
                 self._held.append(content)
@@ -126,7 +126,7 @@ class UsageRecorder:
         self.metrics.dropped.inc()
 
     def _refuse(self, error: TypeError) -> None:
-        log.error("usage cannot be written", extra={"error": str(error)})
+        log.error("a usage record cannot be serialized", extra={"error": str(error)})
         self.metrics.dropped.inc()
 
     async def run(self) -> None:
@@ -135,7 +135,10 @@ class UsageRecorder:
             try:
                 await self.flush(takes_over=number % _ROUNDS_PER_SEARCH == 0)
             except GatewayError as error:
-                log.warning("usage is recorded later", extra={"error": error.message})
+                log.warning(
+                    "usage could not be recorded yet and will be retried",
+                    extra={"error": error.message},
+                )
             except Exception:
                 log.exception("usage could not be recorded")
             await asyncio.sleep(self._every_s)
@@ -174,7 +177,11 @@ class UsageRecorder:
             async with asyncio.timeout(_SETTLE_S):
                 await self.flush()
         except (GatewayError, TimeoutError) as error:
-            log.warning("usage is left to another process", extra={"error": str(error)})
+            log.warning(
+                "usage could not be recorded before the process ended; another process will "
+                "record it",
+                extra={"error": str(error)},
+            )
 
     def close(self) -> None:
         """Leave lines that are not recorded to another process, or to the next start."""
@@ -188,7 +195,7 @@ class UsageRecorder:
                 file.release()
                 raise
             file.remove()
-            log.info("usage of a process that has ended was recorded", extra={"file": file.name})
+            log.info("usage of an ended process was recorded", extra={"file": file.name})
 
     async def _record(self, file: str, chunks: Iterable[Sequence[bytes]]) -> None:
         """Send the records of the lines of a file."""
@@ -197,7 +204,7 @@ class UsageRecorder:
         for lines in chunks:
             for error in maker.add(lines, number):
                 # Perhaps of another version. It must not block the others.
-                log.error("a line of usage cannot be read", extra={"error": str(error)})
+                log.error("a line of the usage journal cannot be read", extra={"error": str(error)})
                 self.metrics.dropped.inc()
             number += len(lines)
             if maker.batch.size >= _RECORDS_AT_ONCE:
@@ -213,7 +220,7 @@ class UsageRecorder:
         except GatewayError as error:
             if error.reason in _PASSING:
                 raise
-            log.error("usage records were refused", extra={"error": error.message})
+            log.error("usage records were rejected", extra={"error": error.message})
             self.metrics.dropped.inc(batch.size)
         else:
             self.metrics.count(batch)

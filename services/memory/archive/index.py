@@ -46,7 +46,7 @@ async def add(
     empty = {"entity_id": entity_id, "owner_id": owner_id, "turns": 0, "terms": 0}
     await insert_if_absent(connection, archives, empty)
     if await _lock_archive(connection, entity_id) != owner_id:
-        raise ValueError(f"{entity_id} is another user's")
+        raise ValueError(f"{entity_id} belongs to another user")
     numbers = [turn.number for turn in turns]
     there = await connection.scalars(
         _select(tables.archived_turns, entity_id, tables.archived_turns.c.turn).where(

@@ -177,7 +177,7 @@ class JobRunner:
             try:
                 await self._poll()
             except GatewayError as error:
-                log.warning("the job queue was not polled", extra={"error": error.message})
+                log.warning("the job queue could not be polled", extra={"error": error.message})
             except Exception:
                 log.exception("polling the job queue failed")
             await wait_briefly(self._woken, self._poll_s * self._uniform(0.5, 1.5))
@@ -251,7 +251,10 @@ class JobRunner:
         failures = job.attempts + 1
         delay_s = retry_after_s(job.kind, failures, self._uniform)
         if delay_s is None:
-            log.error("a job is given up", extra={"kind": job.kind.value, "failures": failures})
+            log.error(
+                "a job failed too often and is dropped",
+                extra={"kind": job.kind.value, "failures": failures},
+            )
             await self._settle(self._queue.drop(job))
             return "dropped"
         await self._settle(self._queue.release(job, delay_s, failed=True))
@@ -262,4 +265,4 @@ class JobRunner:
             await change
         except GatewayError as error:
             # The job is free once its lease has expired.
-            log.warning("a job was not released", extra={"error": error.message})
+            log.warning("a job could not be released", extra={"error": error.message})

@@ -108,4 +108,4 @@ class TaskClient:
 
 
 def _empty_answer() -> GatewayError:
-    return GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, "a model answered nothing")
+    return GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, "a model returned an empty answer")

@@ -268,7 +268,10 @@ class MemoryLocks:
             await self.queue.leave(claim.id)
         except GatewayError as error:
             # It is not renewed, so it expires, if it is not removed before.
-            log.warning("a lock on a memory was left to expire", extra={"error": error.message})
+            log.warning(
+                "the lock of a memory could not be released and will expire",
+                extra={"error": error.message},
+            )
         finally:
             self._open.discard(claim.id)
             self._renewer.discard(claim.id)

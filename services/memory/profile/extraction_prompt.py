@@ -110,7 +110,9 @@ def parse_facts(answer: str, text: str) -> list[ExtractedFact]:
     try:
         answered = _Answer.model_validate_json(fenced[1] if fenced else answer)
     except ValidationError:
-        raise GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, "a model answered no facts") from None
+        raise GatewayError(
+            errors_pb2.REASON_UPSTREAM_ERROR, "a model returned no list of facts"
+        ) from None
     said = _comparable(strip_non_prose(text))
     found = [
         ExtractedFact(

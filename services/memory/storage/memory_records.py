@@ -64,8 +64,8 @@ def lock_lost_error() -> GatewayError:
     """Return the 409 error for a caller whose lock on a memory, or the memory itself, is gone."""
     return GatewayError(
         errors_pb2.REASON_CONFLICT,
-        "memory_id: the memory was taken over or deleted meanwhile, and nothing was remembered; "
-        "try again",
+        "memory_id: another process has taken over or deleted the memory, and this turn was not "
+        "stored; try again",
         param="memory_id",
     )
 
@@ -74,8 +74,8 @@ def quota_exceeded(max_memories: int) -> GatewayError:
     """Return the 403 error for an owner who has as many memories as the plan allows."""
     return GatewayError(
         errors_pb2.REASON_MEMORY_QUOTA_EXCEEDED,
-        f"memory_id: your plan has {max_memories} memories, and this would be one more; "
-        "DELETE /beta/v1/memories/{memory_id} frees one",
+        f"memory_id: your plan allows {max_memories} memories; delete one with DELETE "
+        "/beta/v1/memories/{memory_id}",
         param="memory_id",
         limit="memory.quota",
     )
@@ -90,8 +90,8 @@ def check_storage(size_bytes: int, max_bytes: int) -> None:
     if size_bytes > max_bytes:
         raise GatewayError(
             errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
-            f"memory_id: your memories may take up {max_bytes} bytes in all, and this turn does "
-            "not fit; DELETE /beta/v1/memories/{memory_id} frees what one takes up",
+            f"memory_id: your plan allows {max_bytes} bytes of memories, which this turn would "
+            "exceed; delete a memory with DELETE /beta/v1/memories/{memory_id}",
             param="memory_id",
             limit="memory.storage",
         )

@@ -85,7 +85,7 @@ class ContextReader:
         except (GatewayError, TimeoutError) as error:
             # Retrieval by words alone is better than failing or delaying the request.
             reason = error.code if isinstance(error, GatewayError) else "timeout"
-            log.warning("a question was not embedded", extra={"reason": reason})
+            log.warning("a question could not be embedded", extra={"reason": reason})
             return None
         return QuestionVector(embedding.model, embedding.vectors[0])
 
@@ -143,7 +143,7 @@ def present_turn_context(turn: StoredTurn) -> TurnContext:
     """
     messages = to_model_messages(turn.messages)
     if not messages:
-        raise invalid("messages", "messages: a message of the user's is needed")
+        raise invalid("messages", "messages: a user message is required")
     starts = [place for place, one in enumerate(messages) if is_user_turn_start(one)]
     return TurnContext(messages=messages, newest_user_message_index=starts[-1] if starts else 0)
 

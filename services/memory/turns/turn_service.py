@@ -93,7 +93,7 @@ class TurnService:
         """
         sent = await offload_if(has_large_messages(opening.messages), normalize, opening.messages)
         if not sent:
-            raise invalid("messages", "messages: one with something in it is needed")
+            raise invalid("messages", "messages: at least one message with content is required")
         owner_id = caller.user_id
         if not opening.memory_id:
             yield await self._without_memory(owner_id, opening, sent)
@@ -245,7 +245,7 @@ class TurnService:
 
 
 async def _refuse_commit(_answer: Message) -> int:
-    raise invalid("commit", "commit: the turn was opened to read only")
+    raise invalid("commit", "commit: the turn was opened read-only")
 
 
 def _windows(opening: OpenTurn) -> Windows:

@@ -45,14 +45,14 @@ def check_size(limits: ConversationLimits, count: int, size: int) -> None:
     if count > limits.max_items:
         raise GatewayError(
             errors_pb2.REASON_TOO_LARGE,
-            f"conversation: has at most {limits.max_items:,} items",
+            f"conversation: must have at most {limits.max_items:,} items",
             param="conversation",
             limit="memory.max_conversation_items",
         )
     if size > limits.max_bytes:
         raise GatewayError(
             errors_pb2.REASON_TOO_LARGE,
-            f"conversation: takes up at most {limits.max_bytes:,} bytes",
+            f"conversation: must have at most {limits.max_bytes:,} bytes",
             param="conversation",
             limit="limits.max_body_bytes",
         )
@@ -62,7 +62,7 @@ def conversation_not_found(conversation_id: str) -> GatewayError:
     """Return the 404 error for a conversation that the caller does not have."""
     return GatewayError(
         errors_pb2.REASON_NOT_FOUND,
-        f"conversation_id: you have no conversation {quoted(conversation_id)}",
+        f"conversation_id: no conversation {quoted(conversation_id)}",
         param="conversation_id",
     )
 
@@ -71,7 +71,7 @@ def item_not_found(item_id: str) -> GatewayError:
     """Return the 404 error for an item that the conversation does not have."""
     return GatewayError(
         errors_pb2.REASON_NOT_FOUND,
-        f"id: the conversation has no item {quoted(item_id)}",
+        f"id: no item {quoted(item_id)} in the conversation",
         param="id",
     )
 
@@ -80,8 +80,8 @@ def storage_exceeded(max_bytes: int) -> GatewayError:
     """Return the 403 error for an owner who has stored as much as the plan allows."""
     return GatewayError(
         errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
-        f"items: your memories, stored responses and conversations may take up {max_bytes} bytes "
-        "in all, and this does not fit; to delete some of them frees what they take up",
+        f"items: your plan allows {max_bytes} bytes of memories, stored responses and "
+        "conversations, which these items would exceed; delete some of them",
         param="items",
         limit="memory.storage",
     )

@@ -260,7 +260,7 @@ class ConversationRepository:
         rows = await self._rows(owner_id, conversation_id, items.c.item_id == item_id)
         position: int | None = rows[0].position
         if position is None:
-            raise invalid("after", "after: takes the id of an item of this conversation")
+            raise invalid("after", "after: must be the id of an item of this conversation")
         return position
 
     async def _rows(

@@ -115,7 +115,7 @@ class ConversationServicer(conversations_pb2_grpc.ConversationServiceServicer):
         """List items of a conversation."""
         size = page_size(request)
         if request.after and not is_item_id(request.after):
-            raise invalid("after", "after: takes the id of an item of this conversation")
+            raise invalid("after", "after: must be the id of an item of this conversation")
         found, has_more = await self._repository.page(
             caller.get().user_id,
             _possible(request.conversation_id),
@@ -143,7 +143,7 @@ class ConversationServicer(conversations_pb2_grpc.ConversationServiceServicer):
 
 def _check_metadata(metadata: bytes) -> None:
     if len(metadata) > _MAX_METADATA:
-        raise invalid("metadata", f"metadata: takes at most {_MAX_METADATA} bytes")
+        raise invalid("metadata", f"metadata: must have at most {_MAX_METADATA} bytes")
 
 
 def _possible(conversation_id: str) -> str:

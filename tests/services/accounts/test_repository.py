@@ -83,7 +83,7 @@ async def test_another_team_for_a_known_user_isinvalid(repository: AccountReposi
     with invalid("team", "'ada' is in team 'math'", "users set"):
         await repository.create_key("ada", "chess")
     await repository.create_key("bob")
-    with invalid("team", "'bob' is in no team", "users set"):
+    with invalid("team", "'bob' is not in a team", "users set"):
         await repository.create_key("bob", "math")
 
 

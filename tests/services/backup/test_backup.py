@@ -87,6 +87,6 @@ def test_files_that_come_and_go_meanwhile_leave_no_gap(
 def test_a_row_that_never_has_its_bytes_is_named(data: Data, tmp_path: Path) -> None:
     data.upload(1)
     next((data.storage.data_dir / "files").iterdir()).unlink()
-    with pytest.raises(backup.BackupError, match="is not there, though the database names it"):
+    with pytest.raises(backup.BackupError, match="missing, although the database refers to it"):
         backup.back_up(data.storage, tmp_path / "copy", datetime.now(UTC))
     data.close()

@@ -44,7 +44,7 @@ def test_a_key_is_changed(gateway: Command) -> None:
     shown = fields(gateway(f"keys set {key} --enable --expires-in never")[0])
     assert (shown["STATE"], shown["EXPIRES"], shown["NAME"]) == ("active", "-", "cd")
     assert "at least one" in gateway.refused(f"keys set {key}")
-    assert "as 90d" in gateway.refused(f"keys set {key} --expires-in soon", status=2)
+    assert "for example 90d" in gateway.refused(f"keys set {key} --expires-in soon", status=2)
     assert "future" in gateway.refused(f"keys set {key} --expires-in 0s")
 
 
@@ -60,7 +60,7 @@ def test_a_rotated_key_has_the_limits_of_the_old_one(gateway: Command) -> None:
     assert (shown["NAME"], shown["EXPIRES"]) == ("ci", "-")
     assert shown["REPLACES"] == fields(gateway(f"keys show {old}")[0])["ID"]
     assert fields(gateway(f"limits show --key {new}")[0])["CONCURRENT_REQUESTS"] == "3"
-    assert "has been rotated" in gateway.refused(f"keys rotate {old}")
+    assert "already rotated" in gateway.refused(f"keys rotate {old}")
     assert "seconds" in gateway.refused(f"keys rotate {new} --grace 31d")
 
 
@@ -88,7 +88,7 @@ def test_users_and_teams_are_made_listed_and_moved(gateway: Command) -> None:
 def test_users_and_teams_are_deleted(gateway: Command) -> None:
     user = gateway("users create ada --team lab")[0].strip()
     gateway("keys create --user ada")
-    assert "users are in the team (1)" in gateway.refused("teams delete lab")
+    assert "the team has users (1)" in gateway.refused("teams delete lab")
     assert gateway("users delete ada")[1] == f"Deleted {user} (ada) with 1 key.\n"
     assert table(gateway("users list")[0]) == table(gateway("keys list")[0]) == []
     gateway("teams delete lab")
@@ -122,22 +122,24 @@ def test_limits_are_set_shown_and_cleared(gateway: Command) -> None:
 def test_limits_that_cannot_be_set_are_told(gateway: Command) -> None:
     gateway("users create ada")
     for line in ("limits show", "limits clear --user ada --team lab"):
-        assert "name one of --key, --user and --team" in gateway.refused(line, status=2)
+        assert "exactly one of --key, --user and --team is required" in gateway.refused(
+            line, status=2
+        )
     assert "at least one" in gateway.refused("limits set --user ada", status=2)
     for amount in ("1e3", "ten", "12.5.1", "99999999"):
         told = gateway.refused(f"limits set --user ada --spend-per-day {amount}", status=2)
-        assert f"{amount}: takes US dollars" in told
+        assert f"{amount}: must be US dollars" in told
     told = gateway.refused("limits set --user ada --spend-per-month 4000001", status=2)
     assert "at most 4,000,000" in told
     gateway("limits set --user ada --spend-per-month 4000000")
     assert "allowed_models[0]" in gateway.refused("limits set --user ada --model a*b")
-    assert "nobody is called 'bob'" in gateway.refused("limits set --user bob --model a")
+    assert "no user 'bob'" in gateway.refused("limits set --user bob --model a")
 
 
 def test_an_admin_key_is_made_listed_and_revoked(gateway: Command) -> None:
     output, errors = gateway("admin-key create --name ops")
     key = output.removesuffix("\n")
-    assert is_admin_key(key) and "Keep it" in errors
+    assert is_admin_key(key) and "Store it now" in errors
     ((key_id, prefix, name, _, revoked),) = table(gateway("admin-key list")[0])
     assert (name, revoked) == ("ops", "-") and key.startswith(prefix)
     gateway(f"admin-key revoke {key_id}")

@@ -73,7 +73,7 @@ def test_a_group_is_made_joined_listed_and_left(tmp_path: Path, users: dict[str,
     ]
     run(tmp_path, "groups", "remove", group, "--user", "bob")
     assert len(groups_of(tmp_path, users["bob"])) == 1
-    assert "not in" in run(tmp_path, "groups", "remove", group, "--user", "bob", status=1)
+    assert "not a member" in run(tmp_path, "groups", "remove", group, "--user", "bob", status=1)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_a_file_is_deleted_with_its_bytes(tmp_path: Path, files: list[File]) -> 
     run(tmp_path, f"files rm --user ada {gone.id}")
     assert [path.name for path in (tmp_path / FOLDER).iterdir()] == [kept.id]
     assert gone.id not in run(tmp_path, "files list --user ada")
-    assert "no file" in run(tmp_path, f"files rm --user ada {gone.id}", status=1)
+    assert "no such file" in run(tmp_path, f"files rm --user ada {gone.id}", status=1)
 
 
 def test_another_users_file_is_not_deleted(tmp_path: Path, files: list[File]) -> None:

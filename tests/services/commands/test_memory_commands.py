@@ -120,5 +120,5 @@ def test_rm_deletes_everything_of_one_user_only(tmp_path: Path) -> None:
 def test_another_users_memory_is_as_none(tmp_path: Path) -> None:
     for command in ("show", "export", "rm"):
         told = run(tmp_path, command, "--user", "bob", "--memory", "trip/oslo", status=1)
-        assert "no memory of that name" in told
+        assert "no such memory" in told
     assert "trip/oslo" in run(tmp_path, "show", "--user", "ada")

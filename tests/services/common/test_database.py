@@ -365,7 +365,7 @@ async def test_a_process_opens_no_more_connections_than_set(postgresql: PostgreS
 
 
 def test_an_unknown_kind_of_database_is_refused_by_name() -> None:
-    with pytest.raises(SettingsError, match=r"storage\.database_url: takes postgresql://"):
+    with pytest.raises(SettingsError, match=r"storage\.database_url: must be postgresql://"):
         open_engine(Storage(database_url="mysql://root:hunter2@db/x"))
 
 

@@ -51,7 +51,7 @@ async def test_a_version_that_still_works_starts(
 
 
 @pytest.mark.parametrize(
-    ("oldest", "says"), [("9998", "knows step 9998"), (None, "that took that step")]
+    ("oldest", "says"), [("9998", "has step 9998"), (None, "that applied this step")]
 )
 async def test_a_version_that_is_too_old_refuses(
     empty_storage: Storage, oldest: str | None, says: str

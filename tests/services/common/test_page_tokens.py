@@ -41,7 +41,7 @@ def test_a_number_comes_back(number: int) -> None:
 )
 def test_what_is_no_token_is_refused_by_name(token: str) -> None:
     for read in (read_time_and_id, read_number):
-        with pytest.raises(GatewayError, match=r"^page_token: takes") as raised:
+        with pytest.raises(GatewayError, match=r"^page_token: must be") as raised:
             read(token)
         assert raised.value.param == "page_token"
         assert raised.value.http_status == 400

@@ -47,7 +47,7 @@ def test_a_folder_that_is_shared_stays_as_it_is(
     tmp_path.chmod(0o1777)
     make_private(tmp_path)
     assert mode(tmp_path) == 0o1777
-    assert "others share" in caplog.text
+    assert "shared with other users" in caplog.text
 
 
 def test_a_narrower_mode_is_kept(tmp_path: Path) -> None:

@@ -46,13 +46,13 @@ def test_the_environment_goes_over_the_file(tmp_path):
         ("[server]\ncors_origins = ['https://*.example']", "server.cors_origins"),
         ("[server]\ncors_origins = ['null']", "server.cors_origins"),
         ("[server]\ncors_origins = '*'", "server.cors_origins"),
-        ("[tools.web_serch]", "tools.web_serch: there is no such key; did you mean web_search"),
+        ("[tools.web_serch]", "tools.web_serch: unknown key; did you mean web_search"),
         ("[tools.web_search]\nbackend = 'google'", "tools.web_search.backend"),
-        ("[tools.web_search]\nbackend = 'searxng'", "tools.web_search: url: the http://"),
-        ("[tools.web_search]\nurl = 'http://a'", "tools.web_search: backend: searxng"),
+        ("[tools.web_search]\nbackend = 'searxng'", "tools.web_search: url: must be the http://"),
+        ("[tools.web_search]\nurl = 'http://a'", "tools.web_search: backend: must be searxng"),
         (
             "[tools.web_search]\nbackend = 'brave'\nurl = 'search.brave.com'",
-            "tools.web_search: url: the http://",
+            "tools.web_search: url: must be the http://",
         ),
         (
             "[tools.web_search]\nbackend = 'tavily'\napi_key = '${KEY}'",
@@ -67,32 +67,32 @@ def test_the_environment_goes_over_the_file(tmp_path):
             "[[models]]\nname = 'a'\nprovider = 'sandbox'",
             "models[1].name",
         ),
-        ("[[models]]\nname = 'a*b'\nprovider = 'sandbox'", "name: takes one *, at its end"),
+        ("[[models]]\nname = 'a*b'\nprovider = 'sandbox'", "name: may contain one *, at the end"),
         (
             "[[models]]\nname = 'a*'\nprovider = 'sandbox'\nupstream = 'b*'",
-            "models.0: name: takes one *, at its end; upstream takes none",
+            "models.0: name: may contain one *, at the end; upstream must not contain any",
         ),
-        ("[[models]]\nname = 'a'", "models.0: provider: is needed, or deployments"),
+        ("[[models]]\nname = 'a'", "models.0: provider: exactly one of provider and deployments"),
         (
             "[[models]]\nname = 'a'\nprovider = 'sandbox'\ndeployments = [{provider = 'sandbox'}]",
-            "models.0: provider: is needed, or deployments in its place",
+            "models.0: provider: exactly one of provider and deployments is required",
         ),
         (
             "[[models]]\nname = 'a'\ndeployments = [{provider = 'sandbox'}, {provider = 'b'}]",
-            "models[0].deployments[1].provider: there is no [providers.b]",
+            "models[0].deployments[1].provider: no section [providers.b]",
         ),
         (
             "[[models]]\nname = 'a'\nupstream = 'u'\n"
             "deployments = [{provider = 'sandbox'}, {provider = 'sandbox', upstream = 'u'}]",
-            "models.0: deployments[1]: is there twice",
+            "models.0: deployments[1]: duplicate deployment",
         ),
         (
             "[[models]]\nname = 'a'\ndeployments = [{provider = 'sandbox', weight = 0}]",
-            "models.0: deployments: one of them needs a weight above 0",
+            "models.0: deployments: at least one must have a weight above 0",
         ),
         (
             "[[models]]\nname = 'a'\ndeployments = [{provider = 'sandbox', wait = 0}]",
-            "models.0.deployments.0.wait: there is no such key",
+            "models.0.deployments.0.wait: unknown key",
         ),
     ],
 )

@@ -71,9 +71,9 @@ async def test_a_new_folder_needs_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "expected", "says"),
     [
-        (200, "ok", "takes the key"),
-        (401, "failure", "refuses the key"),
-        (403, "failure", "refuses the key"),
+        (200, "ok", "the API key is valid"),
+        (401, "failure", "rejected the API key"),
+        (403, "failure", "rejected the API key"),
         (404, "warning", "no list of models"),
         (500, "warning", "HTTP 500"),
     ],
@@ -125,7 +125,9 @@ async def test_a_database_of_another_version_is_named(tmp_path: Path) -> None:
     await migrate(engine)
     await engine.dispose()
     loaded = settings(tmp_path)
-    assert (await found(loaded))["migrations"].message == (f"at step {HEAD}, as this version needs")
+    assert (await found(loaded))["migrations"].message == (
+        f"at step {HEAD}, as this version requires"
+    )
     for step, status in (("0001", "warning"), ("9999", "warning")):
         with sqlite3.connect(tmp_path / "gateway.db") as connection:
             connection.execute("UPDATE alembic_version SET version_num = ?", (step,))
@@ -154,7 +156,7 @@ async def test_postgresql_is_reached_and_its_clock_read(
     storage = {"data_dir": str(tmp_path), "database_url": postgresql.url}
     checks = await found(settings(tmp_path, storage=storage))
     assert checks["database"].message.startswith("PostgreSQL ")
-    assert checks["clock"] == Finding("clock", "ok", "as that of the database")
+    assert checks["clock"] == Finding("clock", "ok", "same as the database")
     refused = {"data_dir": str(tmp_path), "database_url": "postgresql://a:hunter2@127.0.0.1:1/b"}
     one = (await found(settings(tmp_path, storage=refused)))["database"]
     assert one.status == "failure"

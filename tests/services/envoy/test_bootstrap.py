@@ -174,7 +174,7 @@ def test_a_missing_certificate_is_named(sections: Any, missing: str):
 @pytest.mark.parametrize(
     ("section", "named"),
     [
-        ({"certificate": "a"}, "certificate and private_key go together"),
+        ({"certificate": "a"}, "certificate and private_key must be set together"),
         ({"upstream_private_key": "a"}, "upstream_certificate and upstream_private_key"),
         ({"client_ca": "a"}, "client_ca"),
         ({"facades": ["a.example"]}, "facades"),

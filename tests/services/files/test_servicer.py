@@ -125,7 +125,7 @@ async def test_all_ids_of_files_that_cannot_be_read_look_alike(
                 await call(file_id)
             assert (reason_of(raised), raised.value.param) == ("not_found", "file_id")
             if file_id not in strange:
-                assert raised.value.message == f"file_id: you have no file {file_id!r}"
+                assert raised.value.message == f"file_id: no such file {file_id!r}"
     assert await ada.get(adas.id) == adas
 
 

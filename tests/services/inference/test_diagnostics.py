@@ -49,4 +49,4 @@ def test_a_fallback_of_another_vector_space_is_told() -> None:
         "models.a.fallbacks[1]",
         "models.a.fallbacks[2]",
     ]
-    assert "'c' is passed over for embeddings" in told[0]
+    assert "'c' is skipped for embeddings" in told[0]

@@ -197,7 +197,9 @@ async def test_a_second_gateway_in_a_folder_is_refused(
         status, errors = await other.end()
     assert status == 1
     pid = gateway.process.pid
-    assert re.search(rf"runs there already \(process {pid}\).*GATEWAY_DATA_DIR", errors)
+    assert re.search(
+        rf"another gateway uses this data folder \(process {pid}\).*GATEWAY_DATA_DIR", errors
+    )
 
 
 async def test_a_failed_start_frees_the_folder_and_the_port(

@@ -62,7 +62,7 @@ def find_element(
     path = document.path_of(block_id)
     element = None if path is None else document.node_at(path)
     if path is None or not isinstance(element, Element):
-        raise EditError(Code.NO_BLOCK, pointer, "no block of the document has this id")
+        raise EditError(Code.NO_BLOCK, pointer, "no block with this id in the document")
     return path, element
 
 
@@ -74,9 +74,9 @@ def find_leaf(document: Document, path: Path) -> tuple[Path, Element, int]:
     """
     node = document.node_at(path)
     if node is None:
-        raise EditError(Code.NO_LEAF, "/leafPath", "nothing stands there")
+        raise EditError(Code.NO_LEAF, "/leafPath", "no text leaf at this path")
     if isinstance(node, Element):
-        raise EditError(Code.PATH, "/leafPath", f"leads to a {node.type}, not to a text leaf")
+        raise EditError(Code.PATH, "/leafPath", f"path of a {node.type}, not of a text leaf")
     holder = document.node_at(path[:-1])
     assert isinstance(holder, Element)
     return path[:-1], holder, path[-1]
@@ -143,7 +143,7 @@ def check_cites(document: Document, element: Element, pointer: str) -> None:
 
 def unknown_reference_error(pointer: str) -> EditError:
     """Return the error for a reference id that the document does not have."""
-    return EditError(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
+    return EditError(Code.NO_REFERENCE, pointer, "no reference with this id in the document")
 
 
 def check_size(
@@ -155,11 +155,11 @@ def check_size(
 ) -> None:
     """Check the document's depth and size with `new` in place of `gone` at a depth."""
     if any(height(element) + depth - 1 > limits.DEPTH for element in new):
-        raise schema_error(pointer, f"would be nested deeper than {limits.DEPTH} elements")
+        raise schema_error(pointer, f"would be nested more than {limits.DEPTH} elements deep")
     more = sum(1 for element in new for _ in walk(element))
     less = sum(1 for element in gone for _ in walk(element))
     if more > less and len(document.parents) + more - less > limits.ELEMENTS:
-        raise schema_error(pointer, f"a document has at most {limits.ELEMENTS} elements")
+        raise schema_error(pointer, f"a document can have at most {limits.ELEMENTS} elements")
 
 
 def without_cite(leaf: Leaf, reference_id: str) -> Leaf:

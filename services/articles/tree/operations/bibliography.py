@@ -56,10 +56,12 @@ class AddReference:
 
 def _check_free(document: Document, identifier: str) -> None:
     if identifier in document.references:
-        problem = "a reference of the document has this id already"
+        problem = "a reference with this id already exists in the document"
         raise EditError(Code.REFERENCE_EXISTS, "/reference/id", problem)
     if len(document.references) >= limits.REFERENCES:
-        raise schema_error("/reference", f"a document has at most {limits.REFERENCES} references")
+        raise schema_error(
+            "/reference", f"a document can have at most {limits.REFERENCES} references"
+        )
 
 
 @dataclass(frozen=True, slots=True)

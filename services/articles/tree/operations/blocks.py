@@ -58,26 +58,28 @@ class InsertBlocks:
         for index, block in enumerate(self.blocks):
             if block.type not in BLOCK_TYPES:
                 pointer = join_pointer(join_pointer("/blocks", index), "type")
-                raise schema_error(pointer, f"{block.type} cannot stand at the top of a document")
+                raise schema_error(
+                    pointer, f"{block.type} cannot be at the top level of a document"
+                )
         if len(document.blocks) + len(self.blocks) > limits.TOP_LEVEL_BLOCKS:
             raise schema_error(
-                "/blocks", f"a document has at most {limits.TOP_LEVEL_BLOCKS} blocks"
+                "/blocks", f"a document can have at most {limits.TOP_LEVEL_BLOCKS} top-level blocks"
             )
         return document.spliced(at, at, self.blocks)
 
     def _below(self, document: Document) -> Document:
         holder = document.node_at(self.path[:-1])
         if holder is None:
-            raise EditError(Code.PATH, "/path", "leads through a block that does not exist")
+            raise EditError(Code.PATH, "/path", "path through a block that does not exist")
         if not isinstance(holder, Element):
-            raise EditError(Code.PATH, "/path", "leads through a text leaf")
+            raise EditError(Code.PATH, "/path", "path through a text leaf")
         held = HOLDS.get(holder.type)
         if held is None or holder.type == "table-row":
-            raise schema_error("/path", f"no block can be inserted into {holder.type}")
+            raise schema_error("/path", f"{holder.type} does not accept inserted blocks")
         for index, block in enumerate(self.blocks):
             if block.type != held:
                 pointer = join_pointer(join_pointer("/blocks", index), "type")
-                raise schema_error(pointer, f"must be {held} to stand in {holder.type}")
+                raise schema_error(pointer, f"must be {held} inside {holder.type}")
         at = self._place(len(holder.children))
         children: Sequence[Node] = holder.children
         if holder.type == "label" and children == (EMPTY_LEAF,):
@@ -87,7 +89,7 @@ class InsertBlocks:
 
     def _place(self, siblings: int) -> int:
         if self.path[-1] > siblings:
-            raise EditError(Code.PATH, "/path", f"must end with at most {siblings}")
+            raise EditError(Code.PATH, "/path", f"the last index must be at most {siblings}")
         return self.path[-1]
 
     def to_json(self) -> dict[str, Json]:
@@ -117,14 +119,15 @@ class DeleteBlocks:
         path, first = find_element(document, self.block_ids[0])
         if first.type == "table-cell":
             raise schema_error(
-                "/blockId", "a cell is not deleted: replace its text, the row or the table"
+                "/blockId",
+                "a cell cannot be deleted; replace its text, or delete the row or the table",
             )
         holder, start = path[:-1], path[-1]
         stop = start + len(self.block_ids)
         gone = [document.node_at((*holder, index)) for index in range(start, stop)]
         elements = [node for node in gone if isinstance(node, Element)]
         if tuple(element.id for element in elements) != self.block_ids:
-            raise EditError(Code.NO_BLOCK, "/blockId", "the blocks don't stand together any more")
+            raise EditError(Code.NO_BLOCK, "/blockId", "the blocks are no longer adjacent")
         made = _without(document, holder, start, stop)
         return Change(made, InsertBlocks(path, tuple(elements)))
 

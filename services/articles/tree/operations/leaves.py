@@ -103,7 +103,7 @@ def _changed(document: Document, target: Target, change: Callable[[Leaf], Leaf])
     if isinstance(target, str):
         path, old = find_element(document, target)
         if next(all_leaves(old), None) is None:
-            raise schema_error("/blockId", f"there is no text leaf below this {old.type}")
+            raise schema_error("/blockId", f"no text leaf inside this {old.type}")
         new = map_leaves(old, change)
     else:
         path, old, at = find_leaf(document, target)

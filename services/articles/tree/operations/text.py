@@ -58,12 +58,12 @@ class ReplaceText:
         for key in self.content:
             if old.type not in VOID_TYPES or key not in CONTENT_KEYS[old.type]:
                 raise schema_error(
-                    join_pointer("", key), f"does not fit a block of type {old.type}"
+                    join_pointer("", key), f"not allowed for a block of type {old.type}"
                 )
         new = replace(old, content={**old.content, **self.content}) if self.content else old
         if self.children is not None:
             if old.type in VOID_TYPES:
-                raise schema_error("/children", f"a block of type {old.type} has no children")
+                raise schema_error("/children", f"a block of type {old.type} cannot have children")
             kept = _kept_ids(self.claims, old)
             children = [_renamed(child, kept) for child in self.children]
             new = with_checked_children(new, children, "/children")
@@ -157,7 +157,7 @@ def check_cites_of_leaves(document: Document, leaves: Sequence[Leaf]) -> None:
     for index, leaf in enumerate(leaves):
         if leaf.cite is not None and leaf.cite not in document.references:
             pointer = join_pointer(join_pointer("/text", index), "cite")
-            raise EditError(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
+            raise EditError(Code.NO_REFERENCE, pointer, "no reference with this id in the document")
 
 
 def _target(document: Document, block_id: str) -> tuple[Path, Element]:
@@ -188,7 +188,7 @@ class Truncate:
         """Truncate the block; raise `EditError` if it has fewer leaves than should stay."""
         path, old = _target(document, self.block_id)
         if len(old.children) < self.leaves:
-            raise EditError(Code.NO_LEAF, "/blockId", "the text to cut off is not there any more")
+            raise EditError(Code.NO_LEAF, "/blockId", "the text to remove no longer exists")
         last = old.leaves[self.leaves - 1]
         kept = replace(last, text=last.text[: self.length])
         rest = replace(last, text=last.text[self.length :])

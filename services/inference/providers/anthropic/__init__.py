@@ -146,7 +146,7 @@ class AnthropicProvider:
         try:
             return tokens(self._upstream.json_object(whole).get("input_tokens"))
         except ValueError as error:
-            raise broken_answer(self.name, "answered no count of tokens") from error
+            raise broken_answer(self.name, "returned no token count") from error
 
     def _headers(self, call: Call) -> list[tuple[str, str]]:
         return beta_header(call.request) + call.request_headers(self.dialect)
@@ -155,8 +155,8 @@ class AnthropicProvider:
         """Raise an error: the API has no embeddings."""
         raise unsupported(
             "model",
-            f"model: the provider {self.name} has no embeddings, as Anthropic's API has none; name "
-            "an embedding model of a provider of kind openai or gemini",
+            f"model: the provider {self.name} does not support embeddings; use an embedding model "
+            "of a provider of kind openai or gemini",
         )
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:

@@ -80,7 +80,10 @@ class Conversation(ConversationWriter):
         """Adapt the beginning and the end of the conversation to Anthropic's rules."""
         if not self.messages:
             if not self.system:
-                raise invalid("messages", "messages: all of them are white space")
+                raise invalid(
+                    "messages",
+                    "messages: must contain at least one message with more than white space",
+                )
             # A chat of system messages alone: they are the question.
             self.messages.append({"role": "user", "content": shortest(self.system)})
             self.system = []
@@ -92,7 +95,7 @@ class Conversation(ConversationWriter):
         role = _ROLES.get(message.role)
         if role is None:
             path = f"messages[{self._message}].role"
-            raise invalid(path, f"{path}: user, assistant, system or developer is needed")
+            raise invalid(path, f"{path}: must be user, assistant, system or developer")
         begins = not self.messages and not self._blocks
         top = role == "system" and (begins or not self._fields.is_native)
         if not top and role != self._role:
@@ -138,7 +141,7 @@ class Conversation(ConversationWriter):
         elif kind == "opaque":
             return self._opaque(block)
         elif in_system:
-            raise self._refuse("anything but text in a system prompt")
+            raise self._refuse("content other than text in a system prompt")
         elif kind == "media":
             translated = self._media(block.media)
         elif kind == "tool_use":
@@ -152,7 +155,7 @@ class Conversation(ConversationWriter):
         elif kind == "refusal":
             translated = self._text(block.refusal)
         else:
-            raise invalid(self._path(), f"{self._path()}: a block without content")
+            raise invalid(self._path(), f"{self._path()}: a block must have content")
         if translated is not None:
             self._decorate(translated, block)
         return translated
@@ -188,18 +191,18 @@ class Conversation(ConversationWriter):
                 # An unknown part of another provider's answer, such as a reference.
                 self._fields.drop("messages[].blocks[].opaque")
                 return None
-            raise self._refuse("a part of this type")
+            raise self._refuse("parts of this type")
         content = read_object(block.opaque.json, path)
         self._fields.check_state(content, path)
         return content
 
     def _tool_use(self, call: ToolUse) -> Json:
         if call.freeform:
-            raise self._refuse("a call of a tool that takes free text")
+            raise self._refuse("calls of a tool with free-text input")
         arguments = tool_input(call.input)
         if isinstance(arguments, dict) and self._fields.is_native:
             path = f"{self._path()}.tool_use.input"
-            raise invalid(path, f"{path}: the arguments of a tool must be one JSON object")
+            raise invalid(path, f"{path}: the tool's arguments must be a JSON object")
         return {
             "type": "tool_use",
             "id": self._id(call.id),
@@ -235,14 +238,14 @@ class Conversation(ConversationWriter):
             return {"type": "image", "source": self._image_source(media)}
         if media.kind == conversation_pb2.MEDIA_KIND_DOCUMENT:
             return self._document(media)
-        raise self._refuse(_MEDIA_NAMES.get(media.kind, "a medium of this kind"))
+        raise self._refuse(_MEDIA_NAMES.get(media.kind, "media of this kind"))
 
     def _image_source(self, media: Media) -> Json:
         if not media.data:
             return self._reference(media, "image")
         mime = "image/jpeg" if media.mime_type == "image/jpg" else media.mime_type
         if mime not in _IMAGE_TYPES:
-            raise self._refuse(f"an image of type {mime!r}; {', '.join(_IMAGE_TYPES)} can be read")
+            raise self._refuse(f"images of type {mime!r}; use {', '.join(_IMAGE_TYPES)}")
         return _base64_source(mime, media.data)
 
     def _document(self, media: Media) -> Json:
@@ -252,7 +255,7 @@ class Conversation(ConversationWriter):
         if mime == _PDF:
             return self._titled(_base64_source(_PDF, media.data), media)
         if not mime.startswith("text/"):
-            raise self._refuse(f"a document of type {mime!r}; {_PDF} and text can be read")
+            raise self._refuse(f"documents of type {mime!r}; use {_PDF} or text")
         try:
             text = media.data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -272,13 +275,13 @@ class Conversation(ConversationWriter):
         source = media.WhichOneof("source")
         if source == "url":
             if not self._fields.fetches_urls:
-                raise self._refuse(f"a {what} by its address; send the {what} itself, in base64")
+                raise self._refuse(f"URLs of {what}s; send base64 data")
             return {"type": "url", "url": media.url}
         if source == "file_id":
             if not self._fields.pass_stateful:
                 raise self._fields.stored_object_error(path)
             return {"type": "file", "file_id": media.file_id}
-        raise invalid(path, f"{path}: the {what} is empty")
+        raise invalid(path, f"{path}: the content of the {what} is empty")
 
 
 def tool_input(text: str) -> orjson.Fragment | Json:

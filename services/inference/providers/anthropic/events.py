@@ -69,7 +69,9 @@ def events_from_whole(message: Json, errors: ErrorFactory, *, as_one: bool = Fal
     try:
         _read_whole(message, answer, Bounds(errors.name, errors.limits))
     except MalformedError as error:
-        raise broken_answer(errors.name, f"answered a message with a wrong `{error}`") from error
+        raise broken_answer(
+            errors.name, f"returned a message with an invalid `{error}`"
+        ) from error
     thinks = any(block.WhichOneof("kind") in KINDS for block in answer.choices[0].blocks)
     return [event] if as_one and not thinks else events_of(answer)
 
@@ -155,7 +157,7 @@ class StreamReader:
             self._read(sent, out)
         except MalformedError as error:
             raise broken_answer(
-                self._errors.name, f"streamed an event with a wrong `{error}`", sent.data
+                self._errors.name, f"streamed an event with an invalid `{error}`", sent.data
             ) from error
 
     def _learn(self, sent: bytes, event: Event) -> None:

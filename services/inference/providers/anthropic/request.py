@@ -129,7 +129,7 @@ def beta_header(request: GenerateRequest) -> list[tuple[str, str]]:
         return []
     value = ",".join(request.betas)
     if not (value.isascii() and value.isprintable()):
-        raise invalid("anthropic-beta", "anthropic-beta: names of beta features are needed")
+        raise invalid("anthropic-beta", "anthropic-beta: must be names of beta features")
     return [("anthropic-beta", value)] if value else []
 
 
@@ -181,21 +181,19 @@ def _conversation(call: Call, fields: AnthropicFields) -> Json:
 
 def _refuse_what_has_no_place(request: GenerateRequest, fields: AnthropicFields) -> None:
     if request.n > 1:
-        raise fields.unsupported("n", "more than one answer to a request")
+        raise fields.unsupported("n", "more than one answer per request")
     if request.logprobs:
         raise fields.unsupported("logprobs", "log probabilities")
     if request.top_logprobs:
         raise fields.unsupported("top_logprobs", "log probabilities")
     if request.output_modalities:
         if list(request.output_modalities) != ["text"]:
-            raise fields.unsupported("output_modalities", "any but text")
+            raise fields.unsupported("output_modalities", "output other than text")
         fields.drop("output_modalities")
     if request.HasField("web_search"):
-        raise fields.unsupported("web_search", "a search with these options")
+        raise fields.unsupported("web_search", "web search with these options")
     if request.temperature > 1:
-        raise unsupported(
-            "temperature", "temperature: this model's provider takes a number from 0 to 1"
-        )
+        raise unsupported("temperature", "temperature: must be 0 to 1 for this model's provider")
     for name in ("seed", "presence_penalty", "frequency_penalty"):
         # A penalty of 0 is the default; a seed of 0 is a seed.
         if request.HasField(name) and (name == "seed" or getattr(request, name)):
@@ -227,14 +225,14 @@ def _stop_sequences(request: GenerateRequest, fields: AnthropicFields) -> list[s
         for index, text in enumerate(request.stop_sequences):
             if not text.strip():
                 path = f"stop_sequences[{index}]"
-                raise fields.unsupported(path, "a stop sequence of white space alone")
+                raise fields.unsupported(path, "stop sequences of only white space")
     return list(request.stop_sequences)
 
 
 def _tool(tool: Tool, path: str, fields: AnthropicFields) -> Json:
     if tool.opaque:
         if not fields.is_native_opaque(tool.extra):
-            raise fields.unsupported(path, "a tool of this type")
+            raise fields.unsupported(path, "tools of this type")
         return fields.native_fields(tool.extra, path)
     translated: Json = {"name": tool.name}
     if tool.description:
@@ -254,7 +252,7 @@ def _tool(tool: Tool, path: str, fields: AnthropicFields) -> Json:
 def _tool_choice(choice: ToolChoice, fields: AnthropicFields) -> Json:
     mode = _CHOICES.get(choice.mode)
     if mode is None and choice.HasField("extra") and not fields.is_native_opaque(choice.extra):
-        raise fields.unsupported("tool_choice", "a choice of this type")
+        raise fields.unsupported("tool_choice", "this tool choice")
     translated = fields.native_fields(choice.extra, "tool_choice.extra")
     if mode is None and not translated and choice.HasField("disable_parallel_tool_use"):
         mode = "auto"

@@ -114,7 +114,7 @@ class GeminiProvider:
         try:
             return tokens(self._upstream.json_object(whole).get("totalTokens"))
         except ValueError as error:
-            raise broken_answer(self.name, "answered no count of tokens") from error
+            raise broken_answer(self.name, "returned no token count") from error
 
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
         """Return a vector for each text; see `Provider.embed`."""

@@ -67,7 +67,7 @@ class Conversation(ConversationWriter):
             self._add(message)
         if not self.contents:
             if not self.system:
-                raise invalid("messages", "messages: all of them are empty")
+                raise invalid("messages", "messages: must contain at least one non-empty message")
             # A chat of system messages alone: they are the question.
             self.contents.append({"role": "user", "parts": self.system})
             self.system = []
@@ -79,7 +79,7 @@ class Conversation(ConversationWriter):
         role = _ROLES.get(message.role, "")
         if not (role or is_system):
             path = f"messages[{self._message}].role"
-            raise invalid(path, f"{path}: user, assistant, system or developer is needed")
+            raise invalid(path, f"{path}: must be user, assistant, system or developer")
         if is_system:
             message = self._fields.system_prompt(message)
         self._parts = self.system if is_system else self._parts_of(role)
@@ -123,7 +123,7 @@ class Conversation(ConversationWriter):
             if text := block.text or block.refusal:
                 self._parts.append({"text": text})
         elif self._parts is self.system:
-            raise self._refuse("anything but text in a system prompt")
+            raise self._refuse("content other than text in a system prompt")
         elif kind == "tool_use":
             self._call(block.tool_use, self._from_chat(extra) or self._signature)
         elif kind == "tool_result":
@@ -135,9 +135,9 @@ class Conversation(ConversationWriter):
         elif kind == "redacted_thinking":
             self._thinking("", block.redacted_thinking)
         elif kind == "opaque":
-            raise self._refuse("a part of this type")
+            raise self._refuse("parts of this type")
         else:
-            raise invalid(self._path(), f"{self._path()}: a block without content")
+            raise invalid(self._path(), f"{self._path()}: a block must have content")
 
     def _from_chat(self, fields: Json) -> str:
         return signatures.from_chat(fields) if self._keeps_signatures else ""
@@ -164,7 +164,7 @@ class Conversation(ConversationWriter):
 
     def _call(self, call: ToolUse, signature: str) -> None:
         if call.freeform:
-            raise self._refuse("a call of a tool that takes free text")
+            raise self._refuse("calls of a tool with free-text input")
         arguments = call.input.strip() or "{}"
         try:
             is_object = isinstance(orjson.loads(arguments), dict)
@@ -194,7 +194,7 @@ class Conversation(ConversationWriter):
             elif name := referenced_tool(inner.opaque):
                 texts.append(f"[The tool {name} can be called.]")
             else:
-                raise self._refuse("a part of this type")
+                raise self._refuse("parts of this type")
         self._inner = None
         if media:
             self._attached.append({"text": f"[Attached to the result {result.tool_use_id}]"})
@@ -217,18 +217,18 @@ class Conversation(ConversationWriter):
         mime = media.mime_type.partition(";")[0].strip().lower()
         if source == "url":
             if not self._fields.fetches_urls:
-                raise self._refuse("media by address; send the bytes, in base64")
+                raise self._refuse("URLs of media; send base64 data")
             return _by_reference(media.url, mime)
         if source == "file_id":
             if not self._fields.pass_stateful:
                 raise self._fields.stored_object_error(self._path())
             return _by_reference(media.file_id, mime)
         if not media.data:
-            raise invalid(self._path(), f"{self._path()}: the medium is empty")
+            raise invalid(self._path(), f"{self._path()}: the media content is empty")
         if mime.startswith("text/"):
             return self._text_document(media)
         if media.kind == conversation_pb2.MEDIA_KIND_DOCUMENT and mime != _PDF:
-            what = f"a document of type {media.mime_type!r}; {_PDF} and text can be read"
+            what = f"documents of type {media.mime_type!r}; use {_PDF} or text"
             raise self._refuse(what)
         data = base64_of(media.data)
         return {"inlineData": {"mimeType": _MIME_TYPES.get(mime, mime), "data": data}}

@@ -85,7 +85,7 @@ class AnswerReader:
                 continue
             chunk = self._bounds.parse(sent.data)
             if not isinstance(chunk, dict):
-                raise self._broken("streamed something that is no JSON object", sent.data)
+                raise self._broken("streamed an event that is not a JSON object", sent.data)
             if chunk.get("error"):
                 raise self._errors.in_band(sent.data)
             try:
@@ -118,7 +118,7 @@ class AnswerReader:
         try:
             self.read(answer, out)
         except _MALFORMED as error:
-            raise self._broken("answered something malformed") from error
+            raise self._broken("returned a malformed answer") from error
         self.end(out)
 
     def end(self, out: list[Event]) -> None:
@@ -130,7 +130,7 @@ class AnswerReader:
         if not self._candidates or not all(one.reason for one in self._candidates.values()):
             raise failures.cut_off(self._errors.name)
         if max(self._candidates) >= len(self._candidates):
-            raise self._broken("left out a candidate")
+            raise self._broken("omitted a candidate")
         for candidate in self._candidates.values():
             if failure := candidate.failure:
                 raise self._broken(f"ended its answer with {failure}")
@@ -140,7 +140,7 @@ class AnswerReader:
             if self._usage is not None:
                 out.append(Event(usage=_usage(self._usage)))
         except _MALFORMED as error:
-            raise self._broken("answered something malformed") from error
+            raise self._broken("returned a malformed answer") from error
 
     def _start(self, chunk: Json, out: list[Event]) -> None:
         self._started = True

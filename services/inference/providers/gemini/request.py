@@ -71,7 +71,7 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
     if request.output_modalities:
         config |= _modalities(request.output_modalities, fields)
     if request.HasField("web_search"):
-        raise fields.unsupported("web_search", "a search with these options")
+        raise fields.unsupported("web_search", "web search with these options")
     if request.HasField("extra"):
         extra = fields.leave_out(request.extra, "extra", read=(_GOOGLES,))
         given = extra.get(_GOOGLES)
@@ -150,7 +150,7 @@ def _output_format(form: OutputFormat, fields: RequestFields) -> Json:
 
 def _tool(tool: Tool, path: str, fields: RequestFields) -> Json:
     if tool.opaque:
-        raise fields.unsupported(path, "a tool of this type")
+        raise fields.unsupported(path, "tools of this type")
     if tool.cache_control:
         fields.drop("tools[].cache_control")
     if tool.strict:
@@ -173,7 +173,7 @@ def _tool_choice(choice: ToolChoice, fields: RequestFields) -> Json:
     mode = _MODES.get(choice.mode)
     if mode is None:
         if choice.HasField("extra"):
-            raise fields.unsupported("tool_choice", "a choice of this type")
+            raise fields.unsupported("tool_choice", "this tool choice")
         return {}
     config: Json = {"mode": mode}
     if choice.mode == ToolChoice.MODE_TOOL:
@@ -183,7 +183,9 @@ def _tool_choice(choice: ToolChoice, fields: RequestFields) -> Json:
 
 def _modalities(given: Sequence[str], fields: RequestFields) -> Json:
     if not all(one in _MODALITIES for one in given):
-        raise fields.unsupported("output_modalities", f"any but {', '.join(_MODALITIES)}")
+        raise fields.unsupported(
+            "output_modalities", f"modalities other than {', '.join(_MODALITIES)}"
+        )
     if list(given) == ["text"]:
         return {}
     return {"responseModalities": [one.upper() for one in given]}

@@ -117,7 +117,7 @@ class StreamReader:
                 return
             chunk = self._bounds.parse(data)
             if not isinstance(chunk, dict):
-                raise self._broken("streamed something that is no JSON object", data)
+                raise self._broken("streamed a chunk that is not a JSON object", data)
             if chunk.get("error"):
                 raise self._errors.in_band(data)
             self.read(chunk, "delta", out)
@@ -139,11 +139,11 @@ class StreamReader:
         """
         try:
             if not answer.get("choices"):
-                raise self._broken("answered without a choice")
+                raise self._broken("returned an answer without a choice")
             self.read(answer, "message", out)
             self.end_all(out)
         except _MALFORMED as error:
-            raise self._broken("answered something malformed") from error
+            raise self._broken("returned a malformed answer") from error
 
     def end(self, out: list[Event]) -> None:
         """Handle the end of the stream.
@@ -239,7 +239,7 @@ class StreamReader:
             finish.reason = conversation_pb2.FINISH_REASON_STOP_SEQUENCE
             finish.stop_sequence = matched
         if not choice.end(out):
-            raise self._broken("called a tool without naming it")
+            raise self._broken("called a tool without a name")
         if finish.reason == conversation_pb2.FINISH_REASON_END_TURN:
             finish.reason = self._end_of_turn(choice)
         out.append(event)

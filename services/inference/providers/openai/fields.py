@@ -83,13 +83,13 @@ class OpenAIFields(RequestFields):
         """Return the error for a reference to an object stored at the provider."""
         return invalid(
             path,
-            f"{path}: names something kept at the provider {self.server.name}, which callers of "
-            "this gateway may not (the provider's setting pass_stateful would let them)",
+            f"{path}: refers to an object stored at the provider {self.server.name}, which this "
+            "gateway does not allow (see the provider's setting pass_stateful)",
         )
 
     def unsupported(self, path: str, what: str) -> GatewayError:
         """Return the error for a part of the request that the provider does not support."""
-        return unsupported(path, f"{path}: the provider {self.server.name} cannot take {what}")
+        return unsupported(path, f"{path}: the provider {self.server.name} does not support {what}")
 
 
 def fragment(json: bytes, path: str) -> orjson.Fragment:

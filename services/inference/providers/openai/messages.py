@@ -269,8 +269,8 @@ class Conversation(ConversationWriter):
             if tool_name := referenced_tool(block.opaque):
                 tool_name = self._fields.tool_name(tool_name)
                 return [_text(f"[The tool {tool_name} can be called.]")]
-            return [self._fields.own_value(block.opaque, path, "a part of this type")]
-        raise self._fields.unsupported(path, f"{kind or 'an empty block'} at this place")
+            return [self._fields.own_value(block.opaque, path, "parts of this type")]
+        raise self._fields.unsupported(path, f"{kind or 'empty blocks'} here")
 
     def _kept(self, block: Block) -> Json:
         """Return the block's unknown fields that are passed through."""
@@ -296,7 +296,7 @@ class Conversation(ConversationWriter):
 
     def _media(self, media: Media) -> Json:
         if media.WhichOneof("source") is None or (media.HasField("data") and not media.data):
-            raise invalid(self._path(), f"{self._path()}: the medium is empty")
+            raise invalid(self._path(), f"{self._path()}: the media content is empty")
         match media.kind:
             case conversation_pb2.MEDIA_KIND_IMAGE:
                 return self._image(media)
@@ -310,13 +310,13 @@ class Conversation(ConversationWriter):
         image: Json = {}
         if media.HasField("file_id"):
             self._fields.check_file(self._path())
-            raise self._fields.unsupported(self._path(), "an image by the id of a file")
+            raise self._fields.unsupported(self._path(), "file ids of images")
         if media.HasField("url"):
             if not self._fields.fetches_urls:
                 raise self._fields.unsupported(
                     self._path(),
-                    "an image by reference; send its bytes, in base64 (with the setting "
-                    "fetches_urls the provider would fetch it)",
+                    "URLs of images; send base64 data (with the setting fetches_urls, the provider "
+                    "fetches URLs)",
                 )
             image["url"] = media.url
         else:
@@ -330,7 +330,7 @@ class Conversation(ConversationWriter):
             self._fields.check_file(self._path())
             return {"type": "file", "file": {"file_id": media.file_id}}
         if media.HasField("url"):
-            raise self._by_value("a document")
+            raise self._by_value("documents")
         if _is_text(media):
             try:
                 text = media.data.decode("utf-8-sig")
@@ -339,7 +339,7 @@ class Conversation(ConversationWriter):
             return _text(f"[{media.name}]\n{text}" if media.name else text)
         if _mime_type(media) != _PDF:
             raise self._fields.unsupported(
-                self._path(), f"a document of type {media.mime_type!r}, only {_PDF} and text/*"
+                self._path(), f"documents of type {media.mime_type!r}; use {_PDF} or text/*"
             )
         file = {
             "filename": media.name or "document.pdf",
@@ -349,11 +349,11 @@ class Conversation(ConversationWriter):
 
     def _audio(self, media: Media) -> Json:
         if not media.data:
-            raise self._by_value("a recording")
+            raise self._by_value("audio")
         form = _AUDIO_FORMATS.get(_mime_type(media))
         if form is None:
             raise self._fields.unsupported(
-                self._path(), f"a recording of type {media.mime_type!r}, only WAV and MP3"
+                self._path(), f"audio of type {media.mime_type!r}; use WAV or MP3"
             )
         return {
             "type": "input_audio",
@@ -361,9 +361,7 @@ class Conversation(ConversationWriter):
         }
 
     def _by_value(self, what: str) -> GatewayError:
-        return self._fields.unsupported(
-            self._path(), f"{what} by reference; send its bytes, in base64"
-        )
+        return self._fields.unsupported(self._path(), f"references to {what}; send base64 data")
 
 
 def _text(text: str) -> Json:

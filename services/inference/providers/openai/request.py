@@ -197,7 +197,7 @@ def _add_tool_choice(body: Json, choice: ToolChoice, fields: OpenAIFields) -> No
     elif choice.mode == ToolChoice.MODE_TOOL:
         body["tool_choice"] = _named_choice(choice, fields)
     elif choice.HasField("extra"):
-        body["tool_choice"] = fields.own_value(choice.extra, "tool_choice", "this choice")
+        body["tool_choice"] = fields.own_value(choice.extra, "tool_choice", "this tool choice")
     if choice.HasField("disable_parallel_tool_use"):
         body["parallel_tool_calls"] = not choice.disable_parallel_tool_use
 
@@ -212,7 +212,7 @@ def _named_choice(choice: ToolChoice, fields: OpenAIFields) -> Json:
 
 def _tool(tool: Tool, path: str, fields: OpenAIFields) -> Json | orjson.Fragment:
     if tool.opaque:
-        return fields.own_value(tool.extra, path, "a tool of this type")
+        return fields.own_value(tool.extra, path, "tools of this type")
     if tool.cache_control and not fields.is_native:
         fields.drop("tools[].cache_control")
     native = fields.native_fields(tool.extra, f"{path}.extra", "tools[].extra")

@@ -43,7 +43,9 @@ def form(model: str, sound: Source, language: str, boundary: str) -> bytes:
         GatewayError: unsupported, for a model name that a form cannot contain.
     """
     if not model.isprintable():
-        raise unsupported("model", "the model's name has characters that a form cannot hold")
+        raise unsupported(
+            "model", "the model's name contains characters that are not allowed in a form"
+        )
     fields = {"model": model, "response_format": "json"}
     code = language.partition("-")[0].lower()
     if code.isascii() and code.isalpha():
@@ -72,7 +74,7 @@ def read_transcript(answer: Mapping[str, Any], provider: str) -> Transcript:
     """
     text, usage = answer.get("text"), answer.get("usage")
     if not isinstance(text, str):
-        raise broken_answer(provider, "answered no transcript")
+        raise broken_answer(provider, "returned no transcript")
     if not isinstance(usage, dict):
         return Transcript(text)
     seconds = usage.get("seconds")

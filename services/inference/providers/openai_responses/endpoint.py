@@ -56,7 +56,7 @@ class EndpointSupport:
         log.warning("no responses", extra={"provider": provider, "status": status})
         return MissingEndpointError(
             errors_pb2.REASON_MODEL_NOT_FOUND,
-            f"the provider {provider} has no /responses",
+            f"the provider {provider} does not support /responses",
             status=status,
         )
 

@@ -61,5 +61,5 @@ def failure_of(kind: str, event: Json, data: bytes, errors: ErrorFactory) -> Ups
         return None
     error = event["response"].get("error")
     if not error:
-        return failures.broken_answer(errors.name, "ended its answer as failed", data)
+        return failures.broken_answer(errors.name, "reported that its answer failed", data)
     return errors.in_band(dump({"error": error}))

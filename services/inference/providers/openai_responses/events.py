@@ -78,13 +78,13 @@ class StreamReader(EventReader):
         """
         try:
             if not isinstance(response.get("output"), list):
-                raise self._broken("answered without an output")
+                raise self._broken("returned an answer without output")
             if response.get("status", OVER[0]) not in OVER:
-                raise self._broken("answered a response that is not over")
+                raise self._broken("returned an unfinished response")
             out.append(self._start(response))
             self._finish(response, out)
         except MALFORMED as error:
-            raise self._broken("answered something malformed") from error
+            raise self._broken("returned a malformed answer") from error
 
     def _take(self, sent: ServerSentEvent, out: list[Event]) -> str:
         """Parse one server-sent event; return its type."""

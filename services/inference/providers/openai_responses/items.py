@@ -177,8 +177,8 @@ class Input(ConversationWriter):
         if kind == "media" and not is_model:
             return [{**self._kept(block), **self._media(block.media)}]
         if kind == "opaque":
-            return [self._fields.own_value(block.opaque, self._path(), "a part of this type")]
-        raise self._fields.unsupported(self._path(), f"{kind or 'an empty block'} at this place")
+            return [self._fields.own_value(block.opaque, self._path(), "parts of this type")]
+        raise self._fields.unsupported(self._path(), f"{kind or 'empty blocks'} here")
 
     def _text(self, block: Block, *, is_model: bool) -> list[Item]:
         native = self._kept(block)
@@ -207,7 +207,7 @@ class Input(ConversationWriter):
 
     def _media(self, media: Media) -> Json:
         if media.WhichOneof("source") is None or (media.HasField("data") and not media.data):
-            raise invalid(self._path(), f"{self._path()}: the medium is empty")
+            raise invalid(self._path(), f"{self._path()}: the media content is empty")
         match media.kind:
             case conversation_pb2.MEDIA_KIND_IMAGE:
                 return {**self._image(media), **({"detail": media.detail} if media.detail else {})}
@@ -221,13 +221,13 @@ class Input(ConversationWriter):
         if media.HasField("file_id"):
             self._fields.check_file(self._path())
             return {"type": "input_image", "file_id": media.file_id}
-        return {"type": "input_image", "image_url": self._address(media, "an image")}
+        return {"type": "input_image", "image_url": self._address(media, "images")}
 
     def _file(self, media: Media) -> Json:
         if media.HasField("file_id"):
             self._fields.check_file(self._path())
             return {"type": "input_file", "file_id": media.file_id}
-        address = self._address(media, "a document")
+        address = self._address(media, "documents")
         if media.HasField("url"):
             return {"type": "input_file", "file_url": address}
         is_pdf = media.mime_type.partition(";")[0].strip().lower() == _PDF
@@ -241,8 +241,8 @@ class Input(ConversationWriter):
         if not self._fields.fetches_urls:
             raise self._fields.unsupported(
                 self._path(),
-                f"{what} by reference; send its bytes, in base64 (with the setting fetches_urls "
-                "the provider would fetch it)",
+                f"URLs of {what}; send base64 data (with the setting fetches_urls, the provider "
+                "fetches URLs)",
             )
         return media.url
 
@@ -250,7 +250,7 @@ class Input(ConversationWriter):
         form = _AUDIO_FORMATS.get(media.mime_type.partition(";")[0].strip().lower())
         if form is None or not media.data:
             raise self._fields.unsupported(
-                self._path(), f"a recording of type {media.mime_type!r}, only bytes of WAV and MP3"
+                self._path(), f"audio of type {media.mime_type!r}; send WAV or MP3 data"
             )
         audio = {"data": base64_of(media.data), "format": form}
         return {"type": "input_audio", "input_audio": audio}

@@ -156,7 +156,7 @@ class NativeReader(EventReader):
         try:
             event = self._bounds.parse(data)
             if event is None:
-                raise self._broken("streamed something that is no JSON object", data)
+                raise self._broken("streamed an event that is not a JSON object", data)
             if kind in DELTAS:
                 said = text_of(event, "delta")
             has_content = _has_content(kind, event, said)

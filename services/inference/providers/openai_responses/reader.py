@@ -60,7 +60,7 @@ class EventReader:
             raise failures.cut_off(self._errors.name)
         event = self._bounds.parse(data)
         if not isinstance(event, dict):
-            raise self._broken("streamed something that is no JSON object", data)
+            raise self._broken("streamed an event that is not a JSON object", data)
         return event
 
     def _start(self, response: Json) -> Event:

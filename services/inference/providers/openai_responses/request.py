@@ -72,7 +72,7 @@ def build_request(call: Call, server: Server) -> bytes:
         )
     request = call.request
     if request.n > 1:
-        raise unsupported("n", "n: must be 1 for the responses of this model's provider")
+        raise unsupported("n", "n: must be 1; this model's provider uses the responses API")
     fields = ResponsesFields(call, server)
     native = _native_fields(request, fields, is_streamed=call.stream)
     body: Json = {"model": call.target.upstream}
@@ -201,14 +201,14 @@ def _add_tool_choice(body: Json, choice: ToolChoice, fields: ResponsesFields) ->
             {"type": _FUNCTION, **native, "name": choice.name} if is_function else native
         )
     elif choice.HasField("extra"):
-        body["tool_choice"] = fields.own_value(choice.extra, "tool_choice", "this choice")
+        body["tool_choice"] = fields.own_value(choice.extra, "tool_choice", "this tool choice")
     if choice.HasField("disable_parallel_tool_use"):
         body["parallel_tool_calls"] = not choice.disable_parallel_tool_use
 
 
 def _tool(tool: Tool, path: str, fields: ResponsesFields) -> Json | orjson.Fragment:
     if tool.opaque:
-        return fields.own_value(tool.extra, path, "a tool of this type")
+        return fields.own_value(tool.extra, path, "tools of this type")
     if tool.cache_control:
         fields.drop("tools[].cache_control")
     native = fields.native_fields(tool.extra, f"{path}.extra", "tools[].extra")

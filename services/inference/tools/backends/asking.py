@@ -87,7 +87,8 @@ class Backend:
             ) from None
         except http.HttpError as error:
             raise self.failure(
-                errors_pb2.REASON_UPSTREAM_CONNECTION, "could not be reached, or broke off"
+                errors_pb2.REASON_UPSTREAM_CONNECTION,
+                "could not be reached, or closed the connection",
             ) from error
         try:
             value = orjson.loads(answer)
@@ -95,7 +96,7 @@ class Backend:
             value = None
         if not isinstance(value, dict):
             raise self.failure(
-                errors_pb2.REASON_UPSTREAM_ERROR, "answered something that is no JSON object"
+                errors_pb2.REASON_UPSTREAM_ERROR, "returned a response that is not a JSON object"
             )
         return value
 
@@ -105,7 +106,7 @@ class Backend:
             body.write(piece)
             if body.tell() > _MAX_ANSWER:
                 raise self.failure(
-                    errors_pb2.REASON_UPSTREAM_ERROR, f"answered more than {_MAX_ANSWER:,} bytes"
+                    errors_pb2.REASON_UPSTREAM_ERROR, f"returned more than {_MAX_ANSWER:,} bytes"
                 )
         return body.getvalue()
 
@@ -122,7 +123,7 @@ class Backend:
             is_number = wait.isdecimal() and len(wait) < 6
             return self.failure(
                 errors_pb2.REASON_UPSTREAM_RATE_LIMITED,
-                "has had too many requests",
+                "rate-limited the gateway",
                 retry_after_s=min(int(wait), _MAX_WAIT_S) if is_number else None,
             )
         return self.failure(errors_pb2.REASON_UPSTREAM_ERROR, f"answered with status {status}")

@@ -27,7 +27,8 @@ def checked_query(query: str, max_characters: int, max_words: int) -> str:
     if not words or len(found) > max_characters or len(words) > max_words:
         raise invalid(
             "",
-            f"a web search takes 1 to {max_characters} characters and at most {max_words} words",
+            f"a web search must have 1 to {max_characters} characters and at most {max_words} "
+            "words",
         )
     return found
 

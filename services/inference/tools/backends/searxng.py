@@ -22,7 +22,7 @@ async def _find(
     if not found and answer.get("unresponsive_engines"):
         raise backend.failure(
             errors_pb2.REASON_UPSTREAM_ERROR,
-            "found nothing, as engines that it asks did not answer it",
+            "found nothing, because its search engines did not answer",
         )
     return found
 
@@ -32,7 +32,7 @@ SEARXNG = Engine(
     # For a reverse proxy; SearXNG itself has no keys.
     key_field="authorization",
     key_value="Bearer {}",
-    refusals={401: CHECK_KEY, 403: "that its search.formats has json, and its limiter"},
+    refusals={401: CHECK_KEY, 403: "that its search.formats contains json, and its limiter"},
     # SearXNG has no limit; the engines that it queries have.
     max_characters=1_000,
     max_words=150,

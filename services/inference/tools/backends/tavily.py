@@ -9,7 +9,7 @@ from services.inference.tools.domains import Domain
 
 _MAX_COUNT = 20
 _MAX_INCLUDED, _MAX_EXCLUDED = 300, 150
-_CHECK_PLAN = "what is left of its plan"
+_CHECK_PLAN = "the remaining quota of its plan"
 
 
 async def _find(

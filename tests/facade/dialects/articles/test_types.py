@@ -45,7 +45,7 @@ def error(check: Any, *arguments: Any) -> str:
 
 def known(check: Any, *arguments: Any) -> set[str]:
     """Return the keys that an error lists beside an unknown one."""
-    return set(error(check, *arguments).partition("known are ")[2].split(", "))
+    return set(error(check, *arguments).partition("known fields: ")[2].split(", "))
 
 
 def parse(block: object) -> object:

@@ -15,7 +15,7 @@ def test_limits_without_a_value_limit_nothing() -> None:
 @pytest.mark.parametrize("name", AMOUNTS)
 @pytest.mark.parametrize("amount", [-1, MAX_AMOUNT + 1])
 def test_an_amount_outside_its_range_is_refused(name: str, amount: int) -> None:
-    with pytest.raises(GatewayError, match=f"^{name}: takes") as raised:
+    with pytest.raises(GatewayError, match=f"^{name}: must be") as raised:
         UsageLimits(**{name: amount})
     assert raised.value.param == name
 

@@ -80,20 +80,20 @@ def test_a_grid_without_gaps_is_measured(spans: list[str], height: int, width: i
 @pytest.mark.parametrize(
     ("spans", "problem"),
     [
-        ([""], "the first row of a table needs a cell"),
-        (["11"] * 201, "a table has at most 200 rows"),
-        ([" ".join(["11"] * 51)], "a table has at most 50 columns"),
-        (["91 " * 6], "a table has at most 50 columns"),
-        (["11", "21"], "the cell at row 1, column 0 of the table reaches beyond column 0, "
-         "the last one"),
-        (["12 11", "11 11"], "the cell at row 1, column 2 of the table reaches beyond column 1, "
-         "the last one"),
+        ([""], "the first row of a table must have a cell"),
+        (["11"] * 201, "a table can have at most 200 rows"),
+        ([" ".join(["11"] * 51)], "a table can have at most 50 columns"),
+        (["91 " * 6], "a table can have at most 50 columns"),
+        (["11", "21"], "the cell at row 1, column 0 of the table extends beyond the "
+         "last column, 0"),
+        (["12 11", "11 11"], "the cell at row 1, column 2 of the table extends beyond the "
+         "last column, 1"),
         (["11 12"], "the cell at row 0, column 1 of the table spans beyond the last row"),
         (["11 11", "12 11"], "the cell at row 1, column 0 of the table spans beyond the last row"),
-        (["11 12 11", "21"], "the cell at row 1, column 0 of the table overlaps one that spans "
+        (["11 12 11", "21"], "the cell at row 1, column 0 of the table overlaps a cell that spans "
          "down from above"),
-        (["11 11", "11"], "row 1 of the table leaves columns empty; 2 are needed"),
-        (["12 11", ""], "row 1 of the table leaves columns empty; 2 are needed"),
+        (["11 11", "11"], "row 1 of the table has empty columns; all 2 must be covered"),
+        (["12 11", ""], "row 1 of the table has empty columns; all 2 must be covered"),
     ],
 )  # fmt: skip
 def test_a_wrong_grid_is_refused_in_words(spans: list[str], problem: str) -> None:

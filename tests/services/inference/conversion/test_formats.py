@@ -37,10 +37,10 @@ def test_the_content_says_what_it_is(content, expected):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (PDF + ZIP, "at once"),
-        (ZIP[:30] + PDF + ZIP[30:], "at once"),
-        (b"<html>" + PDF, "something else before it"),
-        (ZIP, "no document"),
+        (PDF + ZIP, "both a PDF and a ZIP archive"),
+        (ZIP[:30] + PDF + ZIP[30:], "both a ZIP archive and a PDF"),
+        (b"<html>" + PDF, "other data before the PDF"),
+        (ZIP, "not a document"),
         (ZIP[:40], "damaged"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "before 2007"),
         (

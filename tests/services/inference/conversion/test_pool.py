@@ -100,7 +100,7 @@ async def test_a_killed_worker_costs_its_own_request_alone(make, counters):
     assert (await other).text == "unharmed"
     busy = pool.workers()[-1]
     os.kill(busy, signal.SIGKILL)
-    with pytest.raises(GatewayError, match="ended from outside") as caught:
+    with pytest.raises(GatewayError, match="the conversion was interrupted") as caught:
         await victim
     assert caught.value.reason == errors_pb2.REASON_UNAVAILABLE
     assert busy not in children() - before

@@ -90,9 +90,9 @@ async def test_silence_says_nothing(converter, spoken_s):
 
 async def test_another_language_needs_a_model(converter):
     message = await refusal(converter, recording("WAV", 1), "de")
-    assert "English alone" in message and "[roles] transcribe_audio" in message
+    assert "only English" in message and "[roles] transcribe_audio" in message
 
 
 @pytest.mark.parametrize("content", [b"", b"no sound", recording("WAV", 1)[:30]])
 async def test_a_damaged_recording_is_refused(converter, content):
-    assert "damaged or of a format" in await refusal(converter, content)
+    assert "damaged, or its format is not supported" in await refusal(converter, content)

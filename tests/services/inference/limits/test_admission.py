@@ -104,7 +104,7 @@ async def test_a_refused_request_takes_nothing_of_other_limits(
     team, user = _with(TEAM, requests_per_minute=3), _with(USER, concurrent_requests=3)
     permits = [await worker.admit(user) for _ in range(3)]
     for _ in range(5):
-        with pytest.raises(GatewayError, match="the limit of the user, 3 requests at once"):
+        with pytest.raises(GatewayError, match="the limit of the user, 3 concurrent requests"):
             await worker.admit(team, user)
     for permit in permits:
         permit.end(0, 0)

@@ -124,14 +124,14 @@ def test_a_step_has_the_bounds_that_it_sets() -> None:
     policy = pb.RetryPolicy(max_retries=10, backoff_factor=1, jitter_ms=250)
     assert step(retry_policy=policy).retries == Retries(10, 1, 0.25)
     assert step(retry_policy=pb.RetryPolicy()).retries == Retries(0, 2, 0)
-    assert refused(timeout_ms=0) == f"{STEP}.timeout_ms: takes 1 and more"
+    assert refused(timeout_ms=0) == f"{STEP}.timeout_ms: must be at least 1"
 
 
 def test_a_rule_of_failures_is_read() -> None:
     rule = pb.FailOn(status_code=[100, 599], error_contains=["No Quota"])
     assert step(fail_on=rule).fail_on == FallbackRule(frozenset({100, 599}), ("no quota",))
     refusal = refused(fail_on=pb.FailOn(status_code=[600]))
-    assert refusal == f"{STEP}.fail_on.status_code[0]: takes 100 to 599"
+    assert refusal == f"{STEP}.fail_on.status_code[0]: must be 100 to 599"
 
 
 @pytest.mark.parametrize(("length", "is_taken"), [(1, True), (256, True), (257, False)])
@@ -174,5 +174,5 @@ def test_a_step_has_the_parameters_that_it_sets() -> None:
 def test_a_limit_of_tokens_is_kept_or_lowered() -> None:
     assert plan(request(max_tokens=100)).steps
     assert plan(request(max_tokens=101, lowers_max_tokens=True)).steps
-    with pytest.raises(GatewayError, match="a writes at most 100 tokens"):
+    with pytest.raises(GatewayError, match="must be at most 100 for a"):
         plan(request(max_tokens=101))

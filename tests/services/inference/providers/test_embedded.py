@@ -66,7 +66,7 @@ async def test_other_dimensions_than_the_models_are_refused() -> None:
     assert len(made.vectors) == 1
     error = await raised_by(LengthEmbedder(), EmbedRequest(texts=["a"], dimensions=3))
     assert (error.reason, error.param) == (errors_pb2.REASON_INVALID_REQUEST, "dimensions")
-    assert "have 2 numbers" in error.message
+    assert "must be 2 for" in error.message
 
 
 @pytest.mark.parametrize(

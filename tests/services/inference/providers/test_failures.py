@@ -102,7 +102,7 @@ def test_a_refusal_keeps_the_provider_s_message(body: bytes) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>no</html>", b"17", b"[]", b"{}", b'{"error": 5}'])
 def test_a_refusal_without_a_message_gets_a_default_one(body: bytes) -> None:
-    assert judged(400, body).message == "the provider acme refused the request (status 400)"
+    assert judged(400, body).message == "the provider acme rejected the request (status 400)"
 
 
 @pytest.mark.parametrize("status", [302, 401, 402, 403, 404, 408, 413, 429, 500, 502, 529])

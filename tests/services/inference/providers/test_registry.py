@@ -135,7 +135,7 @@ def test_requests_of_responses_go_to_servers_that_have_them(
 
 
 def test_only_servers_of_openais_dialect_have_responses() -> None:
-    with pytest.raises(ValueError, match="responses: only a provider of kind openai"):
+    with pytest.raises(ValueError, match="responses: allowed only for providers of kind openai"):
         Provider(kind="anthropic", base_url="http://x", responses=True)
     assert not registry.has_responses(
         Provider(kind="anthropic", base_url="http://api.openai.com/v1")

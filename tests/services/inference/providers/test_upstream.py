@@ -191,8 +191,8 @@ async def test_a_plain_server_at_an_https_url_is_a_failure(here: ScriptedUpstrea
     ("address", "said", "cause"),
     [
         ("http://127.0.0.1:{}", "refused the connection", "127.0.0.1:{}: [Errno 111]"),
-        ("http://nowhere.invalid:{}", "cannot be resolved", "nowhere.invalid:{}: [Errno"),
-        ("https://127.0.0.1:{}", "no TLS connection", "127.0.0.1:{}: [SSL"),
+        ("http://nowhere.invalid:{}", "could not be resolved", "nowhere.invalid:{}: [Errno"),
+        ("https://127.0.0.1:{}", "TLS connection to the provider", "127.0.0.1:{}: [SSL"),
     ],
     ids=["refused", "no name", "no TLS"],
 )

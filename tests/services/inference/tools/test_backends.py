@@ -287,12 +287,12 @@ async def test_searxng_whose_engines_fail_has_failed(
 ) -> None:
     searching = Searching("searxng", server, client)
     searching.says(200, {"results": [], "unresponsive_engines": [["google", "CAPTCHA"]]})
-    with pytest.raises(GatewayError, match="did not answer it"):
+    with pytest.raises(GatewayError, match="its search engines did not answer"):
         await searching.search()
     searching.says(200, {"results": [], "unresponsive_engines": []})
     assert await searching.search() == []
     searching.says(403, b"")
-    with pytest.raises(GatewayError, match=r"search\.formats has json"):
+    with pytest.raises(GatewayError, match=r"search\.formats contains json"):
         await searching.search()
 
 
@@ -336,5 +336,5 @@ async def test_tavily_is_asked_as_it_wants(server: ScriptedServer, client: http.
     await searching.search(allowed_domains=[f"a{number}.example" for number in range(301)])
     assert "include_domains" not in searching.body
     searching.says(432, {"detail": {"error": "This request exceeds your plan's set usage limit."}})
-    with pytest.raises(GatewayError, match="what is left of its plan"):
+    with pytest.raises(GatewayError, match="the remaining quota of its plan"):
         await searching.search()

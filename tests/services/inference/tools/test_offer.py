@@ -94,7 +94,7 @@ def test_anthropics_tool_is_served_for_others_with_its_bounds():
 
 @pytest.mark.parametrize(
     ("available", "tool", "words"),
-    [(PAGES, typed(), "[tools.web_search]"), (NOTHING, typed(FETCH), "fetches no pages")],
+    [(PAGES, typed(), "[tools.web_search]"), (NOTHING, typed(FETCH), "does not fetch web pages")],
 )
 def test_a_tool_that_nobody_has_is_refused_by_its_path(available, tool, words):
     with pytest.raises(GatewayError) as refused:

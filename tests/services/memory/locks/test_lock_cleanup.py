@@ -65,7 +65,7 @@ async def test_claim_that_cannot_be_released_expires(
     async with ours.locks.write_lock(record):
         pass
     event.remove(ours.engine.sync_engine, "before_cursor_execute", fail)
-    assert "a lock on a memory was left to expire" in caplog.messages
+    assert "the lock of a memory could not be released and will expire" in caplog.messages
     hasty = start(HASTY)
     assert (await refusal(hasty.locks.write_lock(record))).reason == errors_pb2.REASON_MEMORY_BUSY
     clock.now_s += LEASE_S

@@ -255,7 +255,7 @@ async def test_a_server_without_the_endpoint_is_asked_as_usual(
 
 
 async def test_a_model_that_is_not_there_is_no_missing_endpoint(gateway: Gateway) -> None:
-    with pytest.raises(UpstreamError, match="does not know the model"):
+    with pytest.raises(UpstreamError, match="does not have the model"):
         await gateway.ask(request("openai/none"))
     assert not gateway.unsupported_urls
 

@@ -380,7 +380,7 @@ def test_events_of_other_forms_come_one_by_one(padding: str) -> None:
 
 @pytest.mark.parametrize("status", ["queued", "in_progress", "cancelled", "failed"])
 def test_a_whole_answer_that_is_not_over_is_a_failure(status: str) -> None:
-    with pytest.raises(Exception, match="not over"):
+    with pytest.raises(Exception, match="unfinished"):
         whole(message(text("Hi")), status=status)
 
 
