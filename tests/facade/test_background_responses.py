@@ -231,7 +231,7 @@ async def test_an_answer_that_does_not_fit_is_a_failure(tmp_path: Path) -> None:
                 response_id = (await at.ada.responses.create(**ASKED)).id
             failed = await at.ended(response_id)
             assert (failed.status, failed.output) == ("failed", [])
-            assert "would exceed" in failed.error.message
+            assert "exceeds your plan's storage quota" in failed.error.message
 
 
 async def test_a_stopping_gateway_ends_what_it_cannot_finish(tmp_path: Path) -> None:

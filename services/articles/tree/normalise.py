@@ -80,7 +80,9 @@ def _lay_row(row: Element, y: int, height: int, free_from: list[int], pointer: s
             raise schema_error(pointer, f"{cell_text} spans beyond the last row")
         for column in range(x, x + columns):
             if free_from[column] > y:
-                raise schema_error(pointer, f"{cell_text} overlaps a cell that spans down from above")
+                raise schema_error(
+                    pointer, f"{cell_text} overlaps a cell that spans down from above"
+                )
             free_from[column] = y + down
         x += columns
     if any(free <= y for free in free_from):

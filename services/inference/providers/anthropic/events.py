@@ -69,9 +69,7 @@ def events_from_whole(message: Json, errors: ErrorFactory, *, as_one: bool = Fal
     try:
         _read_whole(message, answer, Bounds(errors.name, errors.limits))
     except MalformedError as error:
-        raise broken_answer(
-            errors.name, f"returned a message with an invalid `{error}`"
-        ) from error
+        raise broken_answer(errors.name, f"returned a message with an invalid `{error}`") from error
     thinks = any(block.WhichOneof("kind") in KINDS for block in answer.choices[0].blocks)
     return [event] if as_one and not thinks else events_of(answer)
 
