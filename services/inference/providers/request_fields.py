@@ -219,6 +219,23 @@ def read_object(json: bytes | str, path: str) -> Json:
     return value
 
 
+def write_body(body: Json) -> bytes:
+    """Serialize the body of a request.
+
+    Opaque JSON of gRPC callers may be nested more deeply than can be serialized; the facade rejects
+    such bodies before.
+
+    Raises:
+        GatewayError: invalid, if the body is nested too deeply.
+    """
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError as error:
+        if "ecursion" not in str(error):
+            raise
+        raise invalid("", "the request is nested too deeply") from None
+
+
 def unknown_paths(
     fields: Mapping[str, Any], named: Collection[str], place: str = ""
 ) -> Iterator[str]:

@@ -19,7 +19,7 @@ from services.inference.providers.anthropic.plain import (
 )
 from services.inference.providers.anthropic.reasoning import Reasoning
 from services.inference.providers.base import Call
-from services.inference.providers.request_fields import Json, read_object
+from services.inference.providers.request_fields import Json, read_object, write_body
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
 # Anthropic's fields that refer to objects stored under the operator's account.
@@ -104,7 +104,7 @@ def _finished(body: Json, call: Call) -> bytes:
     if call.refused_fields:
         for name in call.leave_out_refused(body):
             call.drop(_CANONICAL.get(name, name if name in _NAMED else f"extra.{name}"))
-    return orjson.dumps(body)
+    return write_body(body)
 
 
 def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool) -> bytes:
@@ -120,7 +120,7 @@ def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool, official
     _add_extra(body, call.request, fields)
     for name in ("metadata", "service_tier", "inference_geo"):
         body.pop(name, None)
-    return orjson.dumps(body)
+    return write_body(body)
 
 
 def beta_header(request: GenerateRequest) -> list[tuple[str, str]]:

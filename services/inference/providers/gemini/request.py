@@ -7,14 +7,12 @@ fields are those of Google's reference (ai.google.dev/api/generate-content).
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import orjson
-
 from gateway.inference.v1.inference_pb2 import OutputFormat, Tool, ToolChoice
 from services.inference.providers.base import Call
 from services.inference.providers.gemini import sanitizing
 from services.inference.providers.gemini.content import Conversation
 from services.inference.providers.gemini.reasoning import thinking_config
-from services.inference.providers.request_fields import Json, RequestFields, read_object
+from services.inference.providers.request_fields import Json, RequestFields, read_object, write_body
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
 # Sampling fields, with their names in `generationConfig`.
@@ -81,14 +79,14 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
             fields.drop(f"extra.{_GOOGLES}")
     if config:
         body["generationConfig"] = config
-    return orjson.dumps(body)
+    return write_body(body)
 
 
 def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes:
     """Return the body of a request to count tokens."""
     fields = RequestFields(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
     model = sanitizing.model_path(call.target.upstream)
-    return orjson.dumps({"generateContentRequest": {"model": model, **_what_is_read(call, fields)}})
+    return write_body({"generateContentRequest": {"model": model, **_what_is_read(call, fields)}})
 
 
 def _what_is_read(call: Call, fields: RequestFields) -> Json:

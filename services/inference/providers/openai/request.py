@@ -18,7 +18,7 @@ from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.fields import OpenAIFields, Server, fragment
 from services.inference.providers.openai.messages import Conversation
 from services.inference.providers.openai.plain import plain_body, plain_conversation
-from services.inference.providers.request_fields import Json, read_object
+from services.inference.providers.request_fields import Json, read_object, write_body
 from services.inference.refusals import STREAM_OPTIONS
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
@@ -107,7 +107,7 @@ def _finished(body: Json, call: Call, fields: OpenAIFields, native: Json) -> byt
         for name in call.leave_out_refused(body):
             is_unknown = name in native and name not in _CANONICAL
             fields.drop(f"extra.{name}" if is_unknown else _CANONICAL.get(name, name))
-    return orjson.dumps(body)
+    return write_body(body)
 
 
 def _as_it_is(call: Call, given: Mapping[str, object]) -> bytes:

@@ -17,7 +17,7 @@ from services.inference.providers.base import Call
 from services.inference.providers.openai.fields import Server, fragment
 from services.inference.providers.openai_responses.fields import STATEFUL, ResponsesFields
 from services.inference.providers.openai_responses.items import Input
-from services.inference.providers.request_fields import Json
+from services.inference.providers.request_fields import Json, write_body
 from services.inference.refusals import ENCRYPTED_REASONING
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
@@ -95,7 +95,7 @@ def build_request(call: Call, server: Server) -> bytes:
         native["include"] = _with(native.get("include"), LOGPROBS)
     body = {**native, **body}
     _leave_out_refused(body, native, call, fields)
-    return orjson.dumps(_finished(body, call, server))
+    return write_body(_finished(body, call, server))
 
 
 def _finished(body: Json, call: Call, server: Server) -> Json:
