@@ -57,7 +57,9 @@ async def test_a_version_that_is_too_old_refuses(
     empty_storage: Storage, oldest: str | None, says: str
 ) -> None:
     engine = await taken_further(empty_storage, oldest)
-    with pytest.raises(GatewayError, match="step 9999, which this version") as raised:
+    with pytest.raises(
+        GatewayError, match="step 9999, which is not compatible with this version"
+    ) as raised:
         await migrate(engine)
     assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
     assert says in raised.value.message
