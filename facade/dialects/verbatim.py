@@ -7,7 +7,7 @@ serialized again from the checked values, so that no other value of a repeated m
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import orjson
 from msgspec import Meta, Raw
@@ -43,6 +43,21 @@ class VerbatimConversation(NamedTuple):
     fields: Mapping[str, orjson.Fragment]
     parts: dict[str, bytes]
     requires_official_api: bool
+
+
+class PartialBody(Protocol):
+    """A body without its conversation."""
+
+    @property
+    def settings(self) -> Mapping[str, Any] | None:
+        """The fields beside the conversation of a request with tools, if they are plain."""
+
+
+def plain_settings(body: PartialBody, *, has_tools: bool) -> Mapping[str, Any] | None:
+    """Return the fields beside a conversation, if they can be passed on as they are."""
+    settings = body.settings
+    # Without tools, a choice of tools is invalid.
+    return None if settings and "tool_choice" in settings and not has_tools else settings
 
 
 class VerbatimReader(Generic[_Wire]):

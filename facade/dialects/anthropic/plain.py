@@ -21,7 +21,7 @@ def plain_request(
 
     Args:
         conversation: the conversation of a body for which `verbatim.verbatim_of` returns one.
-        settings: the result of `verbatim.plain_settings`.
+        settings: the result of `dialects.verbatim.plain_settings`.
     """
     messages: list[PlainMessage] = []
     _add_system(conversation, messages)

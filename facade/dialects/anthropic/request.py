@@ -14,12 +14,17 @@ from facade.dialects.anthropic.messages import add_messages, add_system
 from facade.dialects.anthropic.plain import beginning, plain_request
 from facade.dialects.anthropic.settings import add_tools, set_settings
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
-from facade.dialects.anthropic.verbatim import PartialMessagesBody, plain_settings, verbatim_of
+from facade.dialects.anthropic.verbatim import PartialMessagesBody, verbatim_of
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
 from facade.dialects.validation import check, exact_json, read_quickly, validate
-from facade.dialects.verbatim import DeferredBody, VerbatimConversation, VerbatimReader
+from facade.dialects.verbatim import (
+    DeferredBody,
+    VerbatimConversation,
+    VerbatimReader,
+    plain_settings,
+)
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid

@@ -50,8 +50,21 @@ class PartialMessagesBody(MessagesBody):
 
     @cached_property
     def settings(self) -> Mapping[str, Any] | None:
-        """The result of `_settings_of`, which most callers send again with each request."""
-        return _settings_of(self)
+        """The fields beside the conversation of a request with tools, if they are plain.
+
+        Plain fields can be passed on as they are: translation would check, rename and drop none.
+        """
+        if self.model_extra or not self.model_fields_set <= _PLAIN:
+            return None
+        held = self.__dict__
+        settings = {
+            name: value
+            for name in self.model_fields_set
+            if name not in _BESIDE and (value := held[name]) is not None
+        }
+        if settings.get("tool_choice", _AUTO) != _AUTO:
+            return None
+        return settings if "max_tokens" in settings else None
 
 
 class _Marked(Struct, forbid_unknown_fields=True, gc=False):
@@ -104,31 +117,6 @@ class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_field
 _Message = _User | _Assistant
 _MESSAGES = Decoder(Annotated[list[_Message], Meta(min_length=1, max_length=MAX_MESSAGES)])
 _PARTS = Decoder(Annotated[list[_Part], Meta(max_length=MAX_BLOCKS)])
-
-
-def plain_settings(body: PartialMessagesBody, *, has_tools: bool) -> Mapping[str, Any] | None:
-    """Return the fields beside a conversation, if they can be passed on as they are.
-
-    Return None if translation checks, renames or drops some of them.
-    """
-    settings = body.settings
-    # Without tools, a choice of tools is invalid.
-    return None if settings and "tool_choice" in settings and not has_tools else settings
-
-
-def _settings_of(body: PartialMessagesBody) -> Mapping[str, Any] | None:
-    """Return the `plain_settings` of a request with tools."""
-    if body.model_extra or not body.model_fields_set <= _PLAIN:
-        return None
-    held = body.__dict__
-    settings = {
-        name: value
-        for name in body.model_fields_set
-        if name not in _BESIDE and (value := held[name]) is not None
-    }
-    if settings.get("tool_choice", _AUTO) != _AUTO:
-        return None
-    return settings if "max_tokens" in settings else None
 
 
 def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:

@@ -16,7 +16,7 @@ def plain_request(
 
     Args:
         conversation: the conversation of a chat for which `verbatim.verbatim_of` returns one.
-        settings: the result of `verbatim.plain_settings`.
+        settings: the result of `dialects.verbatim.plain_settings`.
     """
     if settings is not None:
         settings = dict(settings)

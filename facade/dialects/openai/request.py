@@ -20,13 +20,18 @@ from facade.dialects.openai.types import (
     StepParameters,
 )
 from facade.dialects.openai.unknown_fields import keep_request_fields, keep_stream_options
-from facade.dialects.openai.verbatim import PartialChatRequest, plain_settings, verbatim_of
+from facade.dialects.openai.verbatim import PartialChatRequest, verbatim_of
 from facade.dialects.openai.web_search import web_search
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate
-from facade.dialects.verbatim import DeferredBody, VerbatimConversation, VerbatimReader
+from facade.dialects.verbatim import (
+    DeferredBody,
+    VerbatimConversation,
+    VerbatimReader,
+    plain_settings,
+)
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import invalid

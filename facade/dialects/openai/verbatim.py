@@ -55,8 +55,25 @@ class PartialChatRequest(ChatRequest):
 
     @cached_property
     def settings(self) -> Mapping[str, Any] | None:
-        """The result of `_settings_of`, which most callers send again with each request."""
-        return _settings_of(self)
+        """The fields beside the conversation of a request with tools, if they are plain.
+
+        Plain fields can be passed on as they are: translation would check, rename and drop none.
+        Fields about streaming are left out.
+        """
+        if self.model_extra or not self.model_fields_set <= _PLAIN:
+            return None
+        held = self.__dict__
+        settings = {
+            name: value
+            for name in self.model_fields_set
+            if name not in _BESIDE and (value := held[name]) is not None
+        }
+        if "max_tokens" in settings and "max_completion_tokens" in settings:
+            return None
+        if settings.get("tool_choice", "auto") != "auto":
+            return None
+        options = self.stream_options
+        return settings if options is None or options.keys() <= _USAGE else None
 
 
 class _Part(Struct, forbid_unknown_fields=True, gc=False):
@@ -113,35 +130,6 @@ class _Assistant(
 _Message = _User | _System | _Result | _Assistant
 _MESSAGES = Decoder(Annotated[list[_Message], Meta(min_length=1, max_length=MAX_MESSAGES)])
 _PARTS = Decoder(Annotated[list[_Part], Meta(max_length=MAX_BLOCKS)])
-
-
-def plain_settings(wire: PartialChatRequest, *, has_tools: bool) -> Mapping[str, Any] | None:
-    """Return the fields beside a conversation, if they can be passed on as they are.
-
-    The result has no fields about streaming. Return None if translation checks, renames or drops
-    some fields.
-    """
-    settings = wire.settings
-    # Without tools, a choice of tools is invalid.
-    return None if settings and "tool_choice" in settings and not has_tools else settings
-
-
-def _settings_of(wire: PartialChatRequest) -> Mapping[str, Any] | None:
-    """Return the `plain_settings` of a request with tools."""
-    if wire.model_extra or not wire.model_fields_set <= _PLAIN:
-        return None
-    held = wire.__dict__
-    settings = {
-        name: value
-        for name in wire.model_fields_set
-        if name not in _BESIDE and (value := held[name]) is not None
-    }
-    if "max_tokens" in settings and "max_completion_tokens" in settings:
-        return None
-    if settings.get("tool_choice", "auto") != "auto":
-        return None
-    options = wire.stream_options
-    return settings if options is None or options.keys() <= _USAGE else None
 
 
 def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:

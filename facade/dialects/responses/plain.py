@@ -26,7 +26,7 @@ def plain_request(
     Args:
         conversation: the conversation of a request for which `verbatim.verbatim_of` returns one.
         instructions: the instructions of the request.
-        settings: the result of `verbatim.plain_settings`.
+        settings: the result of `dialects.verbatim.plain_settings`.
     """
     messages: list[PlainMessage] = []
     if instructions:

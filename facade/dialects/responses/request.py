@@ -41,7 +41,6 @@ from facade.dialects.responses.types import (
 )
 from facade.dialects.responses.verbatim import (
     PartialResponseRequest,
-    plain_settings,
     verbatim_of,
 )
 from facade.dialects.steps import check_step, given_fields, keep_difference
@@ -51,6 +50,7 @@ from facade.dialects.verbatim import (
     DeferredBody,
     VerbatimConversation,
     VerbatimReader,
+    plain_settings,
 )
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest

@@ -52,8 +52,21 @@ class PartialResponseRequest(ResponseRequest):
 
     @cached_property
     def settings(self) -> Mapping[str, Any] | None:
-        """The result of `_settings_of`, which most callers send again with each request."""
-        return _settings_of(self)
+        """The fields beside the conversation of a request with tools, if they are plain.
+
+        Plain fields can be passed on as they are: translation would check, rename and drop none.
+        """
+        given = self.model_fields_set
+        if self.model_extra or not given <= _PLAIN:
+            return None
+        held = self.__dict__
+        settings = {name: value for name in given & _SETTINGS if (value := held[name]) is not None}
+        choice = held["tool_choice"]
+        if choice is not None:
+            if choice != "auto":
+                return None
+            settings["tool_choice"] = choice
+        return settings
 
 
 class _Part(Struct, forbid_unknown_fields=True, gc=False):
@@ -106,31 +119,6 @@ _ITEMS = Decoder(Annotated[list[_Item], Meta(min_length=1, max_length=MAX_MESSAG
 _PARTS = Decoder(Annotated[list[_Part], _Blocks])
 _OUTPUT_PARTS = Decoder(Annotated[list[_OutputPart], _Blocks])
 _REASONING_PARTS = Decoder(list[_ReasoningPart])
-
-
-def plain_settings(wire: PartialResponseRequest, *, has_tools: bool) -> Mapping[str, Any] | None:
-    """Return the fields beside a conversation, if they can be passed on as they are.
-
-    Return None if translation checks, renames or drops some of them.
-    """
-    settings = wire.settings
-    # Without tools, a choice of tools is invalid.
-    return None if settings and "tool_choice" in settings and not has_tools else settings
-
-
-def _settings_of(wire: PartialResponseRequest) -> Mapping[str, Any] | None:
-    """Return the `plain_settings` of a request with tools."""
-    given = wire.model_fields_set
-    if wire.model_extra or not given <= _PLAIN:
-        return None
-    held = wire.__dict__
-    settings = {name: value for name in given & _SETTINGS if (value := held[name]) is not None}
-    choice = held["tool_choice"]
-    if choice is not None:
-        if choice != "auto":
-            return None
-        settings["tool_choice"] = choice
-    return settings
 
 
 def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:

@@ -104,3 +104,51 @@ def test_a_conversation_nested_too_deeply_is_refused() -> None:
             lazy.complete()
         assert caught.value.param == "messages"
         assert caught.value.message == "messages is nested more than 200 levels deep"
+
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+FUNCTION = {"name": "f", "parameters": SCHEMA}
+
+
+@pytest.mark.parametrize(
+    ("parse", "field", "choice", "tool", "settings"),
+    [
+        pytest.param(
+            parse_chat,
+            "messages",
+            "auto",
+            {"type": "function", "function": FUNCTION},
+            {},
+            id="chat",
+        ),
+        pytest.param(
+            MESSAGES,
+            "messages",
+            {"type": "auto"},
+            {"name": "f", "input_schema": SCHEMA},
+            {"max_tokens": 9},
+            id="messages",
+        ),
+        pytest.param(
+            parse_request,
+            "input",
+            "auto",
+            {"type": "function", "strict": False, **FUNCTION},
+            {"store": False},
+            id="responses",
+        ),
+    ],
+)
+def test_a_choice_of_tools_is_passed_on_only_with_tools(
+    parse: Callable[..., Any],
+    field: str,
+    choice: Any,
+    tool: dict[str, Any],
+    settings: dict[str, Any],
+) -> None:
+    """Providers reject the choice of a request without tools; the settings are kept for both."""
+    settings = {**settings, "tool_choice": choice}
+    for tools in ([tool], [], [tool]):
+        with_tools = {**settings, "tools": tools} if tools else settings
+        lazy = parse(body(field, "hi", with_tools), lazily=True).lazy
+        assert ("tool_choice" in lazy.fields, lazy.has_whole_body) == (bool(tools), bool(tools))
