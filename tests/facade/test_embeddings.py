@@ -104,7 +104,7 @@ async def test_tokens_go_to_providers_of_the_dialect_alone(gateway: Gateway) -> 
         for tokens in ([[1, 20], [3]], [1, 20]):
             status, path, message = await refusal(gateway, {"model": model, "input": tokens})
             assert (status, path) == (400, "input")
-            assert message.startswith("input: the provider")
+            assert message.startswith("input: not supported by the provider")
 
 
 async def test_what_other_providers_cannot_use_is_named(gateway: Gateway) -> None:

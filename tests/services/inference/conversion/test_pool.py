@@ -77,7 +77,7 @@ async def test_a_worker_starts_when_first_needed(make):
 
 @pytest.mark.parametrize(
     ("act", "message"),
-    [("crash", "crashed"), ("eat", "more memory than limits.conversion_memory_bytes")],
+    [("crash", "crashed"), ("eat", "exceeded limits.conversion_memory_bytes")],
 )
 async def test_a_bad_medium_is_its_senders_fault(make, act, message):
     pool = make()
