@@ -383,7 +383,7 @@ class Engine:
         Memory and the gateway's own tools need the complete request.
         """
         request = given.request if isinstance(given, LazyRequest) else given
-        if request.expects_built_in_tools:
+        if request.built_in_tools_by_default:
             request.use_built_in_tools = self.routes.has_search
         if not isinstance(given, LazyRequest):
             return given, None

@@ -207,13 +207,13 @@ async def test_of_several_answers_the_first_is_remembered(stream: bool) -> None:
 @BOTH
 @in_no_time
 async def test_of_a_recording_the_transcript_is_remembered(stream: bool) -> None:
-    def further(transcript: str) -> Event:
+    def extra_fields(transcript: str) -> Event:
         json = b'{"audio":{"id":"a1","transcript":"%b"}}' % transcript.encode()
         opaque = Opaque(dialect=conversation.DIALECT_OPENAI, json=json)
-        return Event(further=pb.Further(message=opaque))
+        return Event(extra_fields=pb.ExtraFields(message=opaque))
 
     scripted = ScriptedEngine()
-    scripted.p.plays("a", [[start(), further("I "), further("am a")], ending()[1:]])
+    scripted.p.plays("a", [[start(), extra_fields("I "), extra_fields("am a")], ending()[1:]])
     if stream:
         await scripted.stream(request(user("Hi")))
     else:
