@@ -195,11 +195,11 @@ class BackgroundResponse:
         )
         last = FinishResponse(
             content=stored_responses.response_content(self._encoder.response, packed),
-            body_without_room=stored_responses.response_content(failed).body,
+            substitute_body=stored_responses.response_content(failed).body,
             append=is_in_conversation and stored_responses.is_appended(self._encoder.response),
         )
         await self._write(RunResponseRequest(finish=last))
-        if (await finished).finished.without_room:
+        if (await finished).finished.stored_substitute:
             end = self._encoder.error(failure)
         self._add(end)
 

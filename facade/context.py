@@ -41,7 +41,7 @@ class Context:
         files: the stub of the FileStoreService on it.
         memory: the stub of the MemoryService on it.
         responses: the stub of the ResponseService on it.
-        check_room: calls its `CheckRoom`, from tasks that serve a single request.
+        check_capacity: calls its `CheckCapacity`, from tasks that serve a single request.
         create_response: calls its `CreateResponse`, likewise.
         accounts: the stub of the AccountsService on it.
         admin: the stub of the AdminService on it.
@@ -71,7 +71,7 @@ class Context:
     files: "files_pb2_grpc.FileStoreServiceAsyncStub"
     memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
     responses: "responses_pb2_grpc.ResponseServiceAsyncStub"
-    check_room: DirectCall
+    check_capacity: DirectCall
     create_response: DirectCall
     accounts: "accounts_pb2_grpc.AccountsServiceAsyncStub"
     admin: "admin_pb2_grpc.AdminServiceAsyncStub"

@@ -26,7 +26,7 @@ def direct_call(channel: grpc.aio.Channel, method: str, stub: Callable[..., Any]
 
 
 def direct_response_call(
-    channel: grpc.aio.Channel, name: Literal["CheckRoom", "CreateResponse"]
+    channel: grpc.aio.Channel, name: Literal["CheckCapacity", "CreateResponse"]
 ) -> DirectCall:
     """Return a callable for a method of the ResponseService; see `direct_call`."""
     stub = getattr(responses_pb2_grpc.ResponseServiceStub(channel), name)

@@ -11,7 +11,7 @@ from facade.context import Context
 from facade.dialects import conversations, responses, stored_responses
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.conversations_pb2 import CreateItemsRequest
-from gateway.memory.v1.responses_pb2 import CheckRoomRequest, CreateResponseRequest
+from gateway.memory.v1.responses_pb2 import CheckCapacityRequest, CreateResponseRequest
 from services.common.channels import Metadata
 from services.common.errors import GatewayError, from_rpc_error
 
@@ -36,7 +36,7 @@ class ResponseStore:
         self._response_id = response_id
         self._state = state
 
-    async def check_room(self, *, has_own_task: bool) -> None:
+    async def check_capacity(self, *, has_own_task: bool) -> None:
         """Check that the response can be stored, before it is generated.
 
         Args:
@@ -46,16 +46,16 @@ class ResponseStore:
             grpc.aio.AioRpcError: the response cannot be stored.
             GatewayError: without `store`, its items cannot be appended to the conversation.
         """
-        request = CheckRoomRequest(input_bytes=sum(map(len, self._state.input_items)))
+        request = CheckCapacityRequest(input_bytes=sum(map(len, self._state.input_items)))
         try:
             if has_own_task:
-                await self._context.check_room(request, self._metadata)
+                await self._context.check_capacity(request, self._metadata)
             else:
-                await self._context.responses.CheckRoom(request, metadata=self._metadata)
+                await self._context.responses.CheckCapacity(request, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             if self._state.store:
                 raise
-            raise conversations.room_error(from_rpc_error(error)) from None
+            raise conversations.capacity_error(from_rpc_error(error)) from None
 
     async def store(self, response: bytes) -> None:
         """Store the response object; it is durable when this returns.
@@ -106,7 +106,7 @@ class ResponseStore:
             failure = from_rpc_error(error)
             # As for stored responses, it is no error if the conversation has been deleted.
             if failure.reason != errors_pb2.REASON_NOT_FOUND:
-                raise conversations.room_error(failure) from None
+                raise conversations.capacity_error(failure) from None
 
     async def _try_to_store(self, response: bytes) -> None:
         try:

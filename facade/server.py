@@ -119,7 +119,7 @@ class Facade:
             files=files_pb2_grpc.FileStoreServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),
             responses=responses_pb2_grpc.ResponseServiceStub(channel),
-            check_room=direct_response_call(channel, "CheckRoom"),
+            check_capacity=direct_response_call(channel, "CheckCapacity"),
             create_response=direct_response_call(channel, "CreateResponse"),
             accounts=accounts_pb2_grpc.AccountsServiceStub(channel),
             admin=admin_pb2_grpc.AdminServiceStub(channel),

@@ -32,7 +32,7 @@ from services.inference.fetching.fetched import Fetches
 from services.inference.fetching.fetcher import Fetcher
 from services.inference.files import Files
 from services.inference.http import Client
-from services.inference.memory.turn_client import TurnOpener
+from services.inference.memory.turn_client import TurnFactory
 from services.inference.metrics import Metrics
 from services.inference.pricing.costs import Costs
 from services.inference.providers import embedded, registry, sandbox
@@ -72,7 +72,7 @@ class OtherServices:
     """
 
     files: Files
-    memories: TurnOpener
+    memories: TurnFactory
     send_usage: Send
 
 

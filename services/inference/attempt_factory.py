@@ -441,7 +441,7 @@ def _needs_stop_filter(request: GenerateRequest, provider: Provider) -> bool:
     return (
         bool(request.stop_sequences)
         and not provider.reports_stop_sequence
-        and not request.ignores_stop_sequence
+        and not request.omits_stop_sequence
     )
 
 

@@ -37,15 +37,15 @@ from services.inference.fallback.run_context import OnEnd, RetryBudget, RunConte
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.files import Files, place_files
 from services.inference.media import MediaRef, find_media, overriding_media
-from services.inference.memory.commit import AnswerCommitter
-from services.inference.memory.open_turn import (
-    OpenedTurn,
-    open_turn,
-    opened_turn,
+from services.inference.memory.begin_turn import (
+    RequestTurn,
+    begin_turn,
     place_remembered_files,
+    run_turn,
 )
+from services.inference.memory.commit import AnswerCommitter
 from services.inference.memory.split import check_steps, uses_memory
-from services.inference.memory.turn_client import TurnOpener
+from services.inference.memory.turn_client import TurnFactory
 from services.inference.metrics import Metrics
 from services.inference.offload import mark, offload
 from services.inference.plans.plan import Plan, Plans
@@ -93,7 +93,7 @@ class Engine:
         routes: Routes,
         signer: thinking.Signer,
         files: Files,
-        memories: TurnOpener,
+        memories: TurnFactory,
         limits: Limits,
         memory: Memory,
         metrics: Metrics,
@@ -169,7 +169,7 @@ class Engine:
         checked = await self._checked(request, whole=True)
         if not checked.is_remembered:
             return await self._whole(await self._prepared(request, checked, task=task))
-        async with opened_turn(request, self._memories, self._memory.inject_tokens) as turn:
+        async with run_turn(request, self._memories, self._memory.inject_tokens) as turn:
             response = await self._whole(await self._prepared(request, checked, turn))
             assert not isinstance(response, PassthroughAnswer), "one to be remembered is read here"
             await turn.commit(response)
@@ -196,7 +196,7 @@ class Engine:
         checked = await offload(self._check, request, whole=False)
         if not checked.is_remembered:
             return await self._counted(await self._prepared(request, checked, counts=True))
-        async with opened_turn(
+        async with run_turn(
             request, self._memories, self._memory.inject_tokens, reads_only=True
         ) as turn:
             prepared = await self._prepared(request, checked, turn, counts=True)
@@ -288,7 +288,7 @@ class Engine:
         )
 
     async def _remembered(self, request: GenerateRequest, checked: CheckedRequest) -> Batches:
-        turn = await open_turn(request, self._memories, self._memory.inject_tokens)
+        turn = await begin_turn(request, self._memories, self._memory.inject_tokens)
         async with turn.closing_on_failure():
             batches = self._stream(await self._prepared(request, checked, turn))
         async with aclosing(self._committer.stream(turn, batches)) as committed:
@@ -383,7 +383,7 @@ class Engine:
         Memory and the gateway's own tools need the complete request.
         """
         request = given.request if isinstance(given, LazyRequest) else given
-        if request.expects_built_in_tools:
+        if request.built_in_tools_by_default:
             request.use_built_in_tools = self.routes.has_search
         if not isinstance(given, LazyRequest):
             return given, None
@@ -395,7 +395,7 @@ class Engine:
         self,
         request: GenerateRequest,
         checked: CheckedRequest,
-        turn: OpenedTurn | None = None,
+        turn: RequestTurn | None = None,
         *,
         counts: bool = False,
         task: str = "",

@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 
 from gateway.memory.v1 import memory_pb2, memory_pb2_grpc
-from gateway.memory.v1.memory_pb2 import OpenTurn, TakeTurnRequest, TakeTurnResponse
+from gateway.memory.v1.memory_pb2 import BeginTurn, RunTurnRequest, RunTurnResponse
 from services.common.authentication import caller
 from services.common.errors import GatewayError, invalid
 from services.common.texts import MAX_NAME
@@ -27,24 +27,24 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
         self._turns = turns
         self._management = management
 
-    async def TakeTurn(
-        self, request_iterator: AsyncIterator[TakeTurnRequest], context: Context
-    ) -> AsyncIterator[TakeTurnResponse]:
-        """Open a turn, and commit it when the caller sends `commit`."""
+    async def RunTurn(
+        self, request_iterator: AsyncIterator[RunTurnRequest], context: Context
+    ) -> AsyncIterator[RunTurnResponse]:
+        """Begin a turn, and commit it when the caller sends `commit`."""
         steps = aiter(request_iterator)
-        first = await anext(steps, TakeTurnRequest())
-        if not first.HasField("open"):
-            raise _out_of_order("open")
-        _check_opening(first.open)
-        async with self._turns.open(caller.get(), first.open) as turn:
-            yield TakeTurnResponse(context=turn.context)
+        first = await anext(steps, RunTurnRequest())
+        if not first.HasField("begin"):
+            raise _out_of_order("begin")
+        _check_begin(first.begin)
+        async with self._turns.begin(caller.get(), first.begin) as turn:
+            yield RunTurnResponse(context=turn.context)
             second = await anext(steps, None)
             if second is None:
                 return
             if not second.HasField("commit"):
                 raise _out_of_order("commit")
             number = await turn.commit(second.commit.answer)
-            yield TakeTurnResponse(committed=memory_pb2.Committed(turn=number))
+            yield RunTurnResponse(committed=memory_pb2.Committed(turn=number))
 
     async def ListMemories(
         self, request: memory_pb2.ListMemoriesRequest, context: Context
@@ -101,13 +101,13 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
         return memory_pb2.DeleteProfileResponse()
 
 
-def _check_opening(opening: OpenTurn) -> None:
-    if not opening.memory_id and not opening.personal_memory:
+def _check_begin(begin: BeginTurn) -> None:
+    if not begin.memory_id and not begin.personal_memory:
         raise invalid("memory_id", "memory_id: is required unless personal_memory is true")
-    if opening.memory_id and not is_memory_id(opening.memory_id):
+    if begin.memory_id and not is_memory_id(begin.memory_id):
         raise invalid("memory_id", f"memory_id: must be 1 to {MAX_NAME} printable characters")
     for field in ("history_window", "summary_window"):
-        if opening.HasField(field) and getattr(opening, field) < SMALLEST_WINDOW:
+        if begin.HasField(field) and getattr(begin, field) < SMALLEST_WINDOW:
             path = f"memory_config.{field}"
             raise invalid(path, f"{path}: must be at least {SMALLEST_WINDOW}")
 

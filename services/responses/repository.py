@@ -58,7 +58,7 @@ _KNOWN_S = 5.0
 _IS_RUNNING = responses.c.state.in_(RUNNING)
 
 
-class NoRoomError(Exception):
+class CapacityExceededError(Exception):
     """Error raised when the owner's quota or the conversation has no room for a response."""
 
 
@@ -99,7 +99,7 @@ class ResponseRepository:
         if processes:
             processes.on_death.append(self.interrupt_of_process)
 
-    async def check_room(self, owner_id: str, max_bytes: int, input_bytes: int) -> None:
+    async def check_capacity(self, owner_id: str, max_bytes: int, input_bytes: int) -> None:
         """Check that a response with an input of `input_bytes` bytes could be stored.
 
         The owner's stored size is cached for some seconds; storing the response checks it again.
@@ -165,19 +165,19 @@ class ResponseRepository:
         leased: LeasedResponse,
         max_bytes: int,
         content: ResponseContent,
-        without_room: bytes,
+        substitute_body: bytes,
         *,
         append: bool = False,
     ) -> bool:
-        """Record the end of a response; return whether there was room for its content.
+        """Record the end of a response; return whether its content fitted.
 
-        Otherwise the body `without_room` is stored.
+        Otherwise the body `substitute_body` is stored.
 
         Args:
             leased: the response.
             max_bytes: the storage quota.
             content: the generated content.
-            without_room: the body to store if there is no room for the content.
+            substitute_body: the body to store if the content does not fit.
             append: whether the items of the response are appended to its conversation.
 
         Raises:
@@ -188,11 +188,11 @@ class ResponseRepository:
             output = list(content.output) if append else None
             try:
                 await self._write_end(leased, packed, max_bytes, output)
-            except NoRoomError:
+            except CapacityExceededError:
                 pass
             else:
                 return True
-        await self._write_end(leased, PackedContent(without_room, b"", b""), None, None)
+        await self._write_end(leased, PackedContent(substitute_body, b"", b""), None, None)
         return False
 
     async def _write_end(
@@ -206,7 +206,8 @@ class ResponseRepository:
 
         Raises:
             GatewayError: conflict, this process does not hold it any more.
-            NoRoomError: its owner would have more than `max_bytes`; its conversation has no room.
+            CapacityExceededError: its owner would have more than `max_bytes`, or its conversation
+                is full.
         """
         async with writing(self._engine) as connection:
             charged = await connection.scalar(
@@ -220,7 +221,7 @@ class ResponseRepository:
                 added += await self._append(connection, leased, output)
             total = await charge(connection, leased.owner_id, added)
             if max_bytes is not None and total > max_bytes and added > 0:
-                raise NoRoomError
+                raise CapacityExceededError
             await response_rows.write_end(connection, leased.id, leased.owner_id, packed, size)
 
     async def _append(
@@ -229,7 +230,7 @@ class ResponseRepository:
         """Append the input and the output of a response; see `append_of_response`.
 
         Raises:
-            NoRoomError: its conversation has no room.
+            CapacityExceededError: its conversation is full.
         """
         sent = await connection.scalar(select(contents.c.input).where(contents.c.id == leased.id))
         items = [*(await unpack_items([sent or b""])).items, *output]
@@ -245,7 +246,7 @@ class ResponseRepository:
         except GatewayError as error:
             if error.reason != errors_pb2.REASON_TOO_LARGE:
                 raise
-            raise NoRoomError from error
+            raise CapacityExceededError from error
 
     async def renew(self, leased: Collection[LeasedResponse]) -> Collection[LeasedResponse]:
         """Renew the leases of responses; return those that this process still holds."""

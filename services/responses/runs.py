@@ -60,14 +60,14 @@ class Run:
         await self._repository.start(self._leased)
 
     async def finish(
-        self, content: ResponseContent, without_room: bytes, *, append: bool = False
+        self, content: ResponseContent, substitute_body: bytes, *, append: bool = False
     ) -> bool:
         """Record the end of the response; see `ResponseRepository.finish`."""
-        has_room = await self._repository.finish(
-            self._leased, self._max_bytes, content, without_room, append=append
+        is_stored = await self._repository.finish(
+            self._leased, self._max_bytes, content, substitute_body, append=append
         )
         self.is_over = True
-        return has_room
+        return is_stored
 
 
 class ResponseRuns:

@@ -62,16 +62,16 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         self._storage = storage
         self._reserve = reserve
 
-    async def CheckRoom(
-        self, request: responses_pb2.CheckRoomRequest, context: Context
-    ) -> responses_pb2.CheckRoomResponse:
+    async def CheckCapacity(
+        self, request: responses_pb2.CheckCapacityRequest, context: Context
+    ) -> responses_pb2.CheckCapacityResponse:
         """Check that a response could be stored."""
         owner = caller.get()
         self._reserve.check()
-        await self._repository.check_room(
+        await self._repository.check_capacity(
             owner.user_id, self._max_bytes(owner), request.input_bytes
         )
-        return responses_pb2.CheckRoomResponse()
+        return responses_pb2.CheckCapacityResponse()
 
     async def CreateResponse(
         self, request: responses_pb2.CreateResponseRequest, context: Context
@@ -108,8 +108,8 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
             _check_step(step, "finish")
             check_items(step.finish.content.output, "finish.content.output")
             end = step.finish
-            has_room = await run.finish(end.content, end.body_without_room, append=end.append)
-            finished = responses_pb2.ResponseFinished(without_room=not has_room)
+            is_stored = await run.finish(end.content, end.substitute_body, append=end.append)
+            finished = responses_pb2.ResponseFinished(stored_substitute=not is_stored)
             yield RunResponseResponse(finished=finished)
 
     async def GetResponse(

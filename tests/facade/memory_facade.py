@@ -28,7 +28,7 @@ ANTHROPIC = {"Authorization": f"Bearer {KEY}", "anthropic-version": "2026-10-21"
 RPCS = {
     name: method
     for name, method in pb.DESCRIPTOR.services_by_name["MemoryService"].methods_by_name.items()
-    if name != "TakeTurn"
+    if name != "RunTurn"
 }
 
 

@@ -92,10 +92,13 @@ class _Table:
         others = self._sums[place] - self._rows[*place, worker]
         limit = self._limits[key.measure]
         granted, remaining = grant(
-            limit - others - claim.holding, claim.amount, claim.least, claim.ahead
+            limit - others - claim.held_amount,
+            claim.amount,
+            claim.min_amount,
+            claim.prefetch_amount,
         )
-        self._rows[*place, worker] = claim.holding + granted
-        self._sums[place] = others + claim.holding + granted
+        self._rows[*place, worker] = claim.held_amount + granted
+        self._sums[place] = others + claim.held_amount + granted
         return Grant(granted=granted, remaining=remaining, limit=limit)
 
 

@@ -162,7 +162,7 @@ def _begin(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb.Gene
     if coding:
         # Agents request the maximum of their own provider's models, whatever the model.
         request.lowers_max_tokens = True
-        request.expects_built_in_tools = body.use_built_in_tools is None
+        request.built_in_tools_by_default = body.use_built_in_tools is None
     return request
 
 

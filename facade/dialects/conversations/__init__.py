@@ -6,7 +6,7 @@ from facade.dialects.conversations.answers import (
     render_item,
     render_items,
 )
-from facade.dialects.conversations.errors import conversation_error, item_error, room_error
+from facade.dialects.conversations.errors import capacity_error, conversation_error, item_error
 from facade.dialects.conversations.requests import (
     Items,
     parse_create,
@@ -17,6 +17,7 @@ from facade.dialects.conversations.requests import (
 
 __all__ = [
     "Items",
+    "capacity_error",
     "conversation_error",
     "item_error",
     "parse_create",
@@ -26,6 +27,5 @@ __all__ = [
     "render_deleted",
     "render_item",
     "render_items",
-    "room_error",
     "stored_items",
 ]

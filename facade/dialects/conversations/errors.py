@@ -15,7 +15,7 @@ def conversation_error(error: GatewayError, conversation_id: str) -> GatewayErro
     return GatewayError(error.reason, f"Conversation with id '{name}' not found.")
 
 
-def room_error(error: GatewayError) -> GatewayError:
+def capacity_error(error: GatewayError) -> GatewayError:
     """Convert an error to one about items of a response that do not fit in a conversation."""
     if error.reason != errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED:
         return error

@@ -203,9 +203,9 @@ def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -
     """Return the request without conversation and routing; `prefix` goes before field paths."""
     request = GenerateRequest(
         dialect=DIALECT_OPENAI,
-        ignores_stop_sequence=True,
+        omits_stop_sequence=True,
         has_unsigned_thinking=True,
-        has_flat_answers=True,
+        requires_single_text=True,
     )
     given = _fields_set(wire)
     for field in _SAME & given.keys():

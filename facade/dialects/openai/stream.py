@@ -79,8 +79,8 @@ class ChatStream:
                 self._finish(event, out)
             elif kind == "block_start":
                 self._block_start(event, out)
-            elif kind == "further":
-                self._further(event, out)
+            elif kind == "extra_fields":
+                self._extra_fields(event, out)
             elif kind is not None and kind != "unknown":
                 self._delta(kind, event, out)
         return b"".join(out)
@@ -125,9 +125,12 @@ class ChatStream:
                 envelope = further | envelope
         self._envelope, self._head = envelope, _head(envelope)
 
-    def _further(self, event: Event, out: list[bytes]) -> None:
+    def _extra_fields(self, event: Event, out: list[bytes]) -> None:
         """Write unknown fields as a chunk of their own."""
-        answer, message = native_fields(event.further.answer), native_fields(event.further.message)
+        answer, message = (
+            native_fields(event.extra_fields.answer),
+            native_fields(event.extra_fields.message),
+        )
         if answer.keys() & self._envelope.keys():
             self._change_head(answer)
         known = self._choices[event.choice] if event.choice < len(self._choices) else None
@@ -137,7 +140,7 @@ class ChatStream:
         choice, delta = self._begun(event.choice, out)
         choice.has_answered = choice.has_answered or bool(message)
         fields = {
-            **native_fields(event.further.choice),
+            **native_fields(event.extra_fields.choice),
             "index": event.choice,
             "delta": delta | message,
             "logprobs": None,

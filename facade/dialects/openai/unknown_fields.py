@@ -1,7 +1,7 @@
 """Unknown fields of chat completions, kept as JSON for providers of the dialect.
 
-`Opaque.named` lists the fields that a canonical field also covers, and `Opaque.required` those that
-cannot be dropped.
+`Opaque.covered_paths` lists the fields that a canonical field also covers, and `Opaque.required`
+those that cannot be dropped.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ def keep_request_fields(request: GenerateRequest, fields: Mapping[str, Any], pat
     if _FORM in fields:
         _name_form(request, extra)
     if request.HasField("web_search"):
-        extra.named.append("web_search_options")
+        extra.covered_paths.append("web_search_options")
     request.cache_control = _take_mark(fields, extra, path)
 
 
@@ -83,7 +83,7 @@ def keep_stream_options(request: GenerateRequest, options: Mapping[str, Any]) ->
     fields = orjson.loads(request.extra.json) if request.extra.json else {}
     kept = to_opaque(DIALECT_OPENAI, {**fields, "stream_options": options}, "stream_options")
     request.extra.dialect, request.extra.json = kept.dialect, kept.json
-    request.extra.named.append("stream_options")
+    request.extra.covered_paths.append("stream_options")
 
 
 def _keep_modalities(request: GenerateRequest, given: object) -> None:
@@ -91,7 +91,7 @@ def _keep_modalities(request: GenerateRequest, given: object) -> None:
         return
     if isinstance(given, list) and all(isinstance(one, str) for one in given):
         request.output_modalities.extend(given)
-        request.extra.named.append("modalities")
+        request.extra.covered_paths.append("modalities")
     else:
         request.extra.required.append("modalities")
 
@@ -101,15 +101,15 @@ def _name_form(request: GenerateRequest, extra: Opaque) -> None:
     if not request.HasField("output_format"):
         extra.required.append(_FORM)
         return
-    extra.named.extend(f"{_FORM}.{name}" for name in _FORM_FIELDS)
-    extra.named.extend(f"{_FORM}.json_schema.{name}" for name in _SCHEMA_FIELDS)
+    extra.covered_paths.extend(f"{_FORM}.{name}" for name in _FORM_FIELDS)
+    extra.covered_paths.extend(f"{_FORM}.json_schema.{name}" for name in _SCHEMA_FIELDS)
 
 
 def _take_mark(fields: Mapping[str, Any], extra: Opaque, path: str) -> bytes:
     """Return the `cache_control` that clients write for Anthropic's models, or b"".
 
     It is a field of a request, message, content part or tool, or of a tool's `function`. It is
-    added to the named fields of `extra`.
+    added to the covered paths of `extra`.
     """
     function = fields.get("function")
     if isinstance(function, dict) and _MARK in function:
@@ -118,5 +118,5 @@ def _take_mark(fields: Mapping[str, Any], extra: Opaque, path: str) -> bytes:
         mark, name = fields.get(_MARK), _MARK
     if not isinstance(mark, dict) or not mark:
         return b""
-    extra.named.append(name)
+    extra.covered_paths.append(name)
     return to_json(mark, f"{path}.{name}".lstrip("."))

@@ -79,8 +79,8 @@ class OpenMessage:
     def add(self, kind: str, event: Event) -> None:
         """Write citations, and keep unknown fields."""
         fields: Json = {}
-        if kind == "further":
-            self._of_message |= native_fields(event.further.message)
+        if kind == "extra_fields":
+            self._of_message |= native_fields(event.extra_fields.message)
         elif kind == "citation":
             fields["annotations"] = [output.annotation(event.citation)]
         elif kind == "opaque":

@@ -59,18 +59,18 @@ def keep_request_fields(request: GenerateRequest, wire: ResponseParameters, pref
             raise invalid(path, f"{path}: {why}")
     held = wire.__dict__
     notes = Opaque()
-    for name, is_named in _KEPT.items():
+    for name, is_covered in _KEPT.items():
         if (value := held.get(name)) is not None:
             extra[name] = value
-            if is_named(value):
-                notes.named.append(name)
+            if is_covered(value):
+                notes.covered_paths.append(name)
     if wire.prompt is not None:
         notes.required.append("prompt")
     if wire.top_logprobs is not None and LOGPROBS not in (wire.include or ()):
         extra["top_logprobs"] = wire.top_logprobs
     if wire.reasoning is not None and not wire.reasoning.keys() <= _EFFORT:
         extra["reasoning"] = wire.reasoning
-        notes.named.extend(_REASONING)
+        notes.covered_paths.extend(_REASONING)
     if wire.text is not None:
         _keep_text(wire.text, extra, notes)
     if extra:
@@ -86,4 +86,4 @@ def _keep_text(text: TextConfig, extra: dict[str, Any], notes: Opaque) -> None:
     elif not (text.keys() - {"format"} or (form and form.keys() - _FORMAT)):
         return
     extra["text"] = text
-    notes.named.extend(f"text.format.{name}" for name in sorted(_FORMAT))
+    notes.covered_paths.extend(f"text.format.{name}" for name in sorted(_FORMAT))

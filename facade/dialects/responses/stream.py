@@ -166,8 +166,8 @@ class ResponseStream:
                 self._stop_block()
             case "finish":
                 self._end(event.finish)
-            case "further":
-                self._add_further(event)
+            case "extra_fields":
+                self._add_extra_fields(event)
             case None | "unknown":
                 pass
             case _ if not self._hidden:
@@ -187,13 +187,13 @@ class ResponseStream:
             elif kind == "start":
                 self._start, self.route = event.start, event.start.route
 
-    def _add_further(self, event: Event) -> None:
+    def _add_extra_fields(self, event: Event) -> None:
         """Keep unknown fields of the answer and of the open message."""
-        if fields := native_fields(event.further.answer):
+        if fields := native_fields(event.extra_fields.answer):
             before = native_fields(self._extra)
             self._extra = to_opaque(DIALECT_RESPONSES, {**before, **fields}, "")
         if self._message is not None:
-            self._message.add("further", event)
+            self._message.add("extra_fields", event)
 
     def _begin(self, start: Start) -> None:
         self._start = start

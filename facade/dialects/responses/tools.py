@@ -100,7 +100,7 @@ def read_choice(
         return named
     if kind.startswith(_SEARCH) and _has_search(tools):
         opaque = to_opaque(DIALECT_RESPONSES, choice, path)
-        opaque.named.append("type")
+        opaque.covered_paths.append("type")
         return ToolChoice(mode=ToolChoice.MODE_TOOL, name=_SEARCH, extra=opaque)
     # The others exist only in this dialect.
     return ToolChoice(extra=to_opaque(DIALECT_RESPONSES, choice, path))

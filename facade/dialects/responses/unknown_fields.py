@@ -15,7 +15,7 @@ def keep_unknown_fields(
     given: Mapping[str, Any],
     known: Set[str],
     path: str,
-    named: Iterable[str] = (),
+    covered: Iterable[str] = (),
 ) -> None:
     """Keep the fields of an object that have no canonical name, if there are any.
 
@@ -24,7 +24,7 @@ def keep_unknown_fields(
         given: the object; nulls are dropped.
         known: names of fields with a canonical name.
         path: path of the object.
-        named: names of fields that providers of other dialects do not report as dropped.
+        covered: names of fields that providers of other dialects do not report as dropped.
 
     Raises:
         GatewayError: invalid, as `to_json`.
@@ -36,7 +36,7 @@ def keep_unknown_fields(
     }
     if extra:
         holder.extra.CopyFrom(to_opaque(DIALECT_RESPONSES, extra, path))
-        holder.extra.named.extend(name for name in named if name in extra)
+        holder.extra.covered_paths.extend(name for name in covered if name in extra)
 
 
 def native_fields(extra: Opaque) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 UNLIMITED = 1 << 62
 # Divisor: at most this part of the remaining amount is granted to one claim in advance. Near
 # exhaustion that is nothing, so that other workers do not lack the reserve of one.
-_AHEAD = 16
+_PREFETCH_DIVISOR = 16
 
 
 class Granted(NamedTuple):
@@ -25,19 +25,19 @@ class Granted(NamedTuple):
     remaining: int
 
 
-def grant(free: int, amount: int, least: int, ahead: int) -> Granted:
+def grant(free: int, amount: int, min_amount: int, prefetch_amount: int) -> Granted:
     """Return the grant of a claim.
 
     Args:
         free: amount that no worker holds; negative if the usage exceeds the limit.
         amount: amount that the claim needs.
-        least: the smallest useful part of `amount`; less is not granted.
-        ahead: further amount requested in advance.
+        min_amount: the smallest useful part of `amount`; less is not granted.
+        prefetch_amount: amount requested in advance, in addition to `amount`.
     """
     free = max(0, free)
     needed = min(amount, free)
-    if needed < min(amount, least):
+    if needed < min(amount, min_amount):
         needed = 0
     left = free - needed
-    extra = min(ahead, left // _AHEAD)
+    extra = min(prefetch_amount, left // _PREFETCH_DIVISOR)
     return Granted(needed + extra, left - extra)

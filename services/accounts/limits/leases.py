@@ -57,11 +57,11 @@ class Claim(NamedTuple):
         measure: name of the column of `limits`.
         window_start_ms: start of the window in Unix milliseconds, or 0.
         ends_at_ms: end of the lease in Unix milliseconds.
-        holding: usage and reserve of the worker.
+        held_amount: usage and reserve of the worker.
         amount: amount needed in addition.
-        least: the smallest useful part of `amount`; less is not granted.
-        ahead: further amount requested in advance.
-        closes: whether the worker gives up the allowance.
+        min_amount: the smallest useful part of `amount`; less is not granted.
+        prefetch_amount: amount requested in advance, in addition to `amount`.
+        releases: whether the worker gives up the allowance.
     """
 
     kind: SubjectKind
@@ -69,11 +69,11 @@ class Claim(NamedTuple):
     measure: str
     window_start_ms: int
     ends_at_ms: int
-    holding: int
+    held_amount: int
     amount: int = 0
-    least: int = 0
-    ahead: int = 0
-    closes: bool = False
+    min_amount: int = 0
+    prefetch_amount: int = 0
+    releases: bool = False
 
     @property
     def key(self) -> tuple[str, str, str, int]:
@@ -98,7 +98,7 @@ class _Upserts:
 
     Attributes:
         replacing: replaces the row of a worker.
-        adding: adds the usage of a worker that closes an allowance to the row of `SHARED`.
+        adding: adds the usage of a worker that releases an allowance to the row of `SHARED`.
     """
 
     def __init__(self, connection: AsyncConnection) -> None:
@@ -182,10 +182,10 @@ async def _limits_of(
 
 def _answer(claim: Claim, amounts: Mapping[Any, Any], others: int) -> Lease:
     limit = amounts.get(claim.measure)
-    free = UNLIMITED if limit is None else limit - others - claim.holding
-    if claim.closes:
+    free = UNLIMITED if limit is None else limit - others - claim.held_amount
+    if claim.releases:
         return Lease(Granted(0, max(0, free)), limit)
-    return Lease(grant(free, claim.amount, claim.least, claim.ahead), limit)
+    return Lease(grant(free, claim.amount, claim.min_amount, claim.prefetch_amount), limit)
 
 
 async def _write(
@@ -197,17 +197,17 @@ async def _write(
 ) -> None:
     """Write the amounts that the worker holds from now on."""
     held = [
-        _row(claim, holder, claim.holding + lease.granted.amount)
+        _row(claim, holder, claim.held_amount + lease.granted.amount)
         for claim, lease in zip(claims, leases, strict=True)
-        if not claim.closes
+        if not claim.releases
     ]
     if held:
         await execute_many(connection, upserts.replacing, held)
-    closing = [claim for claim in claims if claim.closes]
-    if left := [_row(claim, SHARED, claim.holding) for claim in closing if claim.holding]:
+    releasing = [claim for claim in claims if claim.releases]
+    if left := [_row(claim, SHARED, claim.held_amount) for claim in releasing if claim.held_amount]:
         await execute_many(connection, upserts.adding, left)
-    if closing:
-        values = {"claims": [claim.key for claim in closing], "claimant": holder}
+    if releasing:
+        values = {"claims": [claim.key for claim in releasing], "claimant": holder}
         await connection.execute(_CLOSE, values)
 
 

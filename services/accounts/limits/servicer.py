@@ -17,7 +17,7 @@ SERVICE_NAME = limits_pb2.DESCRIPTOR.services_by_name["LimitService"].full_name
 MAX_CLAIMS = 1_000
 _MAX_ID = 64
 # Twice the greatest limit, so that sums stay within 64 bits.
-_MAX_HOLDING = 8 * 10**18
+_MAX_AMOUNT = 8 * 10**18
 _MEASURES: Mapping[Measure.ValueType, str] = {
     limits_pb2.MEASURE_REQUESTS_PER_MINUTE: "requests_per_minute",
     limits_pb2.MEASURE_TOKENS_PER_MINUTE: "tokens_per_minute",
@@ -67,8 +67,15 @@ def _claim(claim: limits_pb2.Claim, path: str) -> Claim:
         raise invalid(f"{path}.kind", f"{path}.kind: is required") from None
     if not 1 <= len(claim.id) <= _MAX_ID:
         raise invalid(f"{path}.id", f"{path}.id: must be 1 to {_MAX_ID} characters")
-    for name in ("window_start_ms", "ends_at_ms", "holding", "amount", "least", "ahead"):
-        if not 0 <= getattr(claim, name) <= _MAX_HOLDING:
+    for name in (
+        "window_start_ms",
+        "ends_at_ms",
+        "held_amount",
+        "amount",
+        "min_amount",
+        "prefetch_amount",
+    ):
+        if not 0 <= getattr(claim, name) <= _MAX_AMOUNT:
             raise invalid(f"{path}.{name}", f"{path}.{name}: out of range")
     return Claim(
         kind,
@@ -76,9 +83,9 @@ def _claim(claim: limits_pb2.Claim, path: str) -> Claim:
         measure,
         claim.window_start_ms,
         claim.ends_at_ms,
-        claim.holding,
+        claim.held_amount,
         claim.amount,
-        claim.least,
-        claim.ahead,
-        claim.closes,
+        claim.min_amount,
+        claim.prefetch_amount,
+        claim.releases,
     )

@@ -25,11 +25,11 @@ class Claim(NamedTuple):
 
     window: Window
     ends_at_ms: int
-    holding: int
+    held_amount: int
     amount: int
-    least: int
-    ahead: int
-    closes: bool
+    min_amount: int
+    prefetch_amount: int
+    releases: bool
 
 
 class Allowance:
@@ -56,7 +56,7 @@ class Allowance:
         "_fresh_ms",
         "_granted_at_ms",
         "_held",
-        "_least",
+        "_min_amount",
         "_remaining",
         "_sent",
         "_slot_lease_ms",
@@ -93,7 +93,7 @@ class Allowance:
         self._target = 0
         self._used_in_tick = 0
         self._takes_in_tick = 0
-        self._least = 0
+        self._min_amount = 0
         self._sent: Claim | None = None
         self._begin(window_of(measure, now_ms))
 
@@ -175,7 +175,7 @@ class Allowance:
 
     def want(self, amount: int) -> None:
         """Record that a request waits for `amount`, until `stop_waiting` is called."""
-        self._least = min(self._least, amount) if self.wanted else amount
+        self._min_amount = min(self._min_amount, amount) if self.wanted else amount
         self.wanted += amount
         self._waiting += 1
 
@@ -215,7 +215,7 @@ class Allowance:
             return False
         return self.used == 0 or now_ms >= self.window.end_ms
 
-    def next_claim(self, now_ms: int, *, closes: bool = False) -> Claim | None:
+    def next_claim(self, now_ms: int, *, releases: bool = False) -> Claim | None:
         """Return the claim to send now, or None if there is none.
 
         Amounts that the claim returns are no longer available. `apply_grant` or `failed` must be
@@ -223,31 +223,33 @@ class Allowance:
 
         Args:
             now_ms: the time.
-            closes: whether to return everything that is not used; the worker then forgets the
+            releases: whether to return everything that is not used; the worker then forgets the
                 allowance.
         """
         self.advance(now_ms)
         is_idle = self.used > 0 and now_ms > self._active_at_ms + _FORGOTTEN_MS
-        closes = closes or (is_idle and not self.is_slots and not self._waiting)
-        available, target = max(0, self.available), 0 if closes else self._kept()
+        releases = releases or (is_idle and not self.is_slots and not self._waiting)
+        available, target = max(0, self.available), 0 if releases else self._kept()
         keeps = available if self._waiting else min(available, target)
         amount = max(0, self.wanted - available)
         is_low = self.wanted > available or 2 * available < target
-        ahead = max(0, target - available) if is_low else 0
+        prefetch_amount = max(0, target - available) if is_low else 0
         if self.is_slots and self._held:
             is_due = now_ms > self._ends_ms - self._slot_lease_ms * 2 // 3
         else:
             is_due = False
-        is_changed = amount or ahead or keeps != available or self.available < 0
-        if not (is_changed or is_due or (closes and self._held)):
+        is_changed = amount or prefetch_amount or keeps != available or self.available < 0
+        if not (is_changed or is_due or (releases and self._held)):
             self.wanted = 0
             return None
-        least = min(amount, max(1, self._least - available))
+        min_amount = min(amount, max(1, self._min_amount - available))
         ends_at_ms = now_ms + self._slot_lease_ms if self.is_slots else self.window.end_ms
-        holding = self.used + keeps
+        held_amount = self.used + keeps
         self.wanted = 0
-        self._held = min(self._held, holding)
-        self._sent = Claim(self.window, ends_at_ms, holding, amount, least, ahead, closes)
+        self._held = min(self._held, held_amount)
+        self._sent = Claim(
+            self.window, ends_at_ms, held_amount, amount, min_amount, prefetch_amount, releases
+        )
         return self._sent
 
     def apply_grant(self, granted: int, remaining: int, limit: int | None, now_ms: int) -> None:
@@ -259,10 +261,10 @@ class Allowance:
             self.limit = limit
         if sent.window != self.window:
             return
-        self._held = sent.holding + granted
-        if sent.closes:
+        self._held = sent.held_amount + granted
+        if sent.releases:
             # The LimitService now counts what had been used until the claim.
-            self.used = max(0, self.used - sent.holding)
+            self.used = max(0, self.used - sent.held_amount)
             self._held = 0
         if self.is_slots:
             self._ends_ms = sent.ends_at_ms

@@ -60,9 +60,9 @@ def _message(key: Key, claim: Claim) -> limits_pb2.Claim:
         measure=key.measure,
         window_start_ms=claim.window.start_ms,
         ends_at_ms=claim.ends_at_ms,
-        holding=claim.holding,
+        held_amount=claim.held_amount,
         amount=claim.amount,
-        least=claim.least,
-        ahead=claim.ahead,
-        closes=claim.closes,
+        min_amount=claim.min_amount,
+        prefetch_amount=claim.prefetch_amount,
+        releases=claim.releases,
     )

@@ -143,7 +143,7 @@ class Leaser:
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
         self._due = self._allowances
-        error = await self._claim_due(closes=True)
+        error = await self._claim_due(releases=True)
         if error is not None:
             log.warning("leased allowances could not be returned", extra={"error": error.message})
 
@@ -197,13 +197,13 @@ class Leaser:
         log.warning("limits could not be leased", extra=told)
         self._logged_at_ms, self._failures = now_ms, 0
 
-    async def _claim_due(self, *, closes: bool = False) -> GatewayError | None:
+    async def _claim_due(self, *, releases: bool = False) -> GatewayError | None:
         due, self._due = self._due, {}
         now_ms = self._now_ms()
         claims = [
             (key, one, claim)
             for key, one in due.items()
-            if (claim := one.next_claim(now_ms, closes=closes)) is not None
+            if (claim := one.next_claim(now_ms, releases=releases)) is not None
         ]
         failure = None
         for start in range(0, len(claims), _MAX_CLAIMS):

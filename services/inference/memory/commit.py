@@ -13,7 +13,7 @@ from functools import partial
 
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError
-from services.inference.memory.open_turn import OpenedTurn
+from services.inference.memory.begin_turn import RequestTurn
 from services.inference.stream.accumulator import Accumulator
 from services.inference.stream.batches import Batches
 from services.inference.stream.content import is_content
@@ -33,7 +33,7 @@ class AnswerCommitter:
         self._leave_drain_s = leave_drain_s
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def stream(self, turn: OpenedTurn, batches: Batches) -> Batches:
+    async def stream(self, turn: RequestTurn, batches: Batches) -> Batches:
         """Yield an answer as it arrives, and its end once it is committed.
 
         Closing the iterator before the first content cancels the call of the provider; later
@@ -88,7 +88,7 @@ class _CommittedAnswer:
         is_abandoned: whether the caller has left an answer that is still read.
     """
 
-    def __init__(self, turn: OpenedTurn, batches: Batches) -> None:
+    def __init__(self, turn: RequestTurn, batches: Batches) -> None:
         self.is_abandoned = False
         self._turn = turn
         self._batches = batches

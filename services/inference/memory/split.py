@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Media, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory
-from gateway.memory.v1.memory_pb2 import OpenTurn
+from gateway.memory.v1.memory_pb2 import BeginTurn
 from services.common.errors import invalid
 from services.inference import thinking
 from services.inference.media import find_media, media_blocks
@@ -21,8 +21,8 @@ from services.inference.tools import history
 _INSTRUCTIONS = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
 _NOT_KEPT = thinking.KINDS | history.KINDS
 _MODES = {
-    Memory.MODE_READ_WRITE: OpenTurn.MODE_READ_WRITE,
-    Memory.MODE_READ_ONLY: OpenTurn.MODE_READ_ONLY,
+    Memory.MODE_READ_WRITE: BeginTurn.MODE_READ_WRITE,
+    Memory.MODE_READ_ONLY: BeginTurn.MODE_READ_ONLY,
 }
 
 
@@ -31,7 +31,7 @@ class SplitRequest:
     """The parts of a request's conversation.
 
     Attributes:
-        opening: the message that opens the turn in Memory.
+        begin: the message that begins the turn in Memory.
         instructions: the system and developer messages.
         kept: with a profile only, without a memory: the caller's conversation, with the path of
             each of its media in reading order.
@@ -40,7 +40,7 @@ class SplitRequest:
             own tools, neither of which Memory stores, by the ids of the tool calls.
     """
 
-    opening: OpenTurn
+    begin: BeginTurn
     instructions: list[Message]
     kept: tuple[Sequence[Message], Sequence[str]] | None = None
     media: dict[str, tuple[str, Media]] = field(default_factory=dict)
@@ -129,14 +129,14 @@ def _split_for_memory(request: GenerateRequest) -> SplitRequest:
         itself.CopyFrom(one.block.media)
         _hash(one.block.media)
         media.setdefault(media_key(one.block.media), (one.path, itself))
-    opening = _opening(memory, conversation_messages(request.messages, memory))
+    begin = _begin_message(memory, conversation_messages(request.messages, memory))
     messages_with_thinking = {
         call_ids(message): message
-        for message in opening.messages
+        for message in begin.messages
         if any(block.WhichOneof("kind") in _NOT_KEPT for block in message.blocks)
     }
     messages_with_thinking.pop((), None)
-    return SplitRequest(opening, before, media=media, messages_with_thinking=messages_with_thinking)
+    return SplitRequest(begin, before, media=media, messages_with_thinking=messages_with_thinking)
 
 
 def _split_for_profile(request: GenerateRequest) -> SplitRequest:
@@ -145,24 +145,24 @@ def _split_for_profile(request: GenerateRequest) -> SplitRequest:
     before = _copies(instructions(request.messages, memory))
     paths = paths[sum(1 for _ in media_blocks(before)) :]
     messages = _copies(conversation_messages(request.messages, memory))
-    opening = _opening(memory, _newest(messages))
-    for block in media_blocks(opening.messages):
+    begin = _begin_message(memory, _newest(messages))
+    for block in media_blocks(begin.messages):
         _hash(block.media)
-    return SplitRequest(opening, before, kept=(messages, paths))
+    return SplitRequest(begin, before, kept=(messages, paths))
 
 
-def _opening(memory: Memory, messages: Iterable[Message]) -> OpenTurn:
-    opening = OpenTurn(
+def _begin_message(memory: Memory, messages: Iterable[Message]) -> BeginTurn:
+    begin = BeginTurn(
         memory_id=memory.memory_id,
-        mode=_MODES.get(memory.mode, OpenTurn.MODE_UNSPECIFIED),
+        mode=_MODES.get(memory.mode, BeginTurn.MODE_UNSPECIFIED),
         personal_memory=memory.personal_memory,
         messages=messages,
     )
     if memory.HasField("history_window"):
-        opening.history_window = memory.history_window
+        begin.history_window = memory.history_window
     if memory.HasField("summary_window"):
-        opening.summary_window = memory.summary_window
-    return opening
+        begin.summary_window = memory.summary_window
+    return begin
 
 
 def _newest(messages: Sequence[Message]) -> list[Message]:

@@ -1,4 +1,4 @@
-"""Client of MemoryService: one TakeTurn call, open for the duration of a request."""
+"""Client of MemoryService: one RunTurn call, open for the duration of a request."""
 
 import asyncio
 import contextlib
@@ -9,10 +9,10 @@ import grpc
 from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.memory.v1 import memory_pb2_grpc
 from gateway.memory.v1.memory_pb2 import (
+    BeginTurn,
     CommitTurn,
-    OpenTurn,
-    TakeTurnRequest,
-    TakeTurnResponse,
+    RunTurnRequest,
+    RunTurnResponse,
     TurnContext,
 )
 from services.common import logs
@@ -48,11 +48,11 @@ class MemoryTurn(Protocol):
         """End the turn at once, without waiting."""
 
 
-class TurnOpener(Protocol):
-    """Opens turns for the caller of the current task."""
+class TurnFactory(Protocol):
+    """Begins turns for the caller of the current task."""
 
-    async def open(self, opening: OpenTurn) -> MemoryTurn:
-        """Open a turn, once the memory is free.
+    async def begin(self, begin: BeginTurn) -> MemoryTurn:
+        """Begin a turn, once the memory is free.
 
         Raises:
             GatewayError: memory_busy, memory_quota_exceeded, memory_not_synchronized.
@@ -61,17 +61,17 @@ class TurnOpener(Protocol):
 
 
 class TurnClient:
-    """Opens turns of MemoryService, with the caller's own key."""
+    """Begins turns of MemoryService, with the caller's own key."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = memory_pb2_grpc.MemoryServiceStub(channel)
 
-    async def open(self, opening: OpenTurn) -> "TurnCall":
-        """Open a turn; see `TurnOpener`."""
-        call = self._stub.TakeTurn(metadata=call_metadata(caller_key.get(), logs.request_id.get()))
+    async def begin(self, begin: BeginTurn) -> "TurnCall":
+        """Begin a turn; see `TurnFactory`."""
+        call = self._stub.RunTurn(metadata=call_metadata(caller_key.get(), logs.request_id.get()))
         turn = TurnCall(call)
         try:
-            answer = await turn.ask(TakeTurnRequest(open=opening))
+            answer = await turn.ask(RunTurnRequest(begin=begin))
         except BaseException:
             turn.drop()
             raise
@@ -80,14 +80,14 @@ class TurnClient:
 
 
 class TurnCall:
-    """A TakeTurn call; see `MemoryTurn`."""
+    """A RunTurn call; see `MemoryTurn`."""
 
     def __init__(self, call: Any) -> None:
         self._call = call
         self._ending = TerminalStatus(call)
         self.context = TurnContext()
 
-    async def ask(self, step: TakeTurnRequest) -> TakeTurnResponse:
+    async def ask(self, step: RunTurnRequest) -> RunTurnResponse:
         """Send a step and return the response.
 
         Raises:
@@ -97,7 +97,7 @@ class TurnCall:
             # Writing to a call that has ended fails without its status, which `read` raises.
             with contextlib.suppress(asyncio.InvalidStateError):
                 await self._call.write(step)
-            answer: TakeTurnResponse | Any = await self._call.read()
+            answer: RunTurnResponse | Any = await self._call.read()
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(self._ending.refusal or error) from None
         if answer is grpc.aio.EOF:
@@ -106,7 +106,7 @@ class TurnCall:
 
     async def commit(self, answer: Message) -> None:
         """Commit the turn; see `MemoryTurn`."""
-        await self.ask(TakeTurnRequest(commit=CommitTurn(answer=answer)))
+        await self.ask(RunTurnRequest(commit=CommitTurn(answer=answer)))
         await self.close()
 
     async def close(self) -> None:

@@ -46,7 +46,7 @@ _CHAINS = frozenset({inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK
 _OF_THE_REQUEST = (
     *("model", "dialect", "thinking_block_strategy", "use_built_in_tools", "multimodal"),
     *("fallback", "fallback_config", "memory", "lowers_max_tokens"),
-    *("ignores_stop_sequence", "has_unsigned_thinking", "has_flat_answers"),
+    *("omits_stop_sequence", "has_unsigned_thinking", "requires_single_text"),
 )
 
 

@@ -148,5 +148,5 @@ def _says_query(inputs: EmbedRequest) -> bool:
     given = read_object(inputs.extra.json, "extra") if inputs.extra.json else {}
     if _INPUT_TYPE not in given:
         return False
-    inputs.extra.named.append(_INPUT_TYPE)
+    inputs.extra.covered_paths.append(_INPUT_TYPE)
     return bool(given[_INPUT_TYPE] == "query")

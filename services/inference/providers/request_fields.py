@@ -120,7 +120,7 @@ class RequestFields:
         for name in opaque.required:
             if fields.get(name) is not None and name not in read:
                 raise self.unsupported(f"{path}.{name}", f"`{name}`")
-        for name in unknown_paths(fields, opaque.named):
+        for name in unknown_paths(fields, opaque.covered_paths):
             if name not in read:
                 self.drop(f"{dropped_as or path}.{name}")
         return fields
@@ -237,22 +237,22 @@ def write_body(body: Json) -> bytes:
 
 
 def unknown_paths(
-    fields: Mapping[str, Any], named: Collection[str], place: str = ""
+    fields: Mapping[str, Any], covered: Collection[str], place: str = ""
 ) -> Iterator[str]:
     """Yield the paths of an opaque object's fields that have no canonical counterpart.
 
     Args:
         fields: the object, or an object inside it.
-        named: paths of fields that have one, as `Opaque.named`.
+        covered: paths of fields that have one, as `Opaque.covered_paths`.
         place: prefix of the paths.
     """
     within: list[str] = []
     for name, value in fields.items():
         path = place + name
-        if value is None or path in named:
+        if value is None or path in covered:
             continue
-        if isinstance(value, dict) and any(one.startswith(f"{path}.") for one in named):
-            within += unknown_paths(value, named, f"{path}.")
+        if isinstance(value, dict) and any(one.startswith(f"{path}.") for one in covered):
+            within += unknown_paths(value, covered, f"{path}.")
         else:
             yield path
     yield from within

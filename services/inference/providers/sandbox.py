@@ -197,7 +197,7 @@ def _drop_unknown_fields(call: Call) -> None:
         raise unsupported(
             path, f"{path}: this model's provider does not support this response format"
         )
-    for name in unknown_paths(_json_object(extra.json, "extra"), extra.named):
+    for name in unknown_paths(_json_object(extra.json, "extra"), extra.covered_paths):
         call.drop(f"extra.{name}")
 
 

@@ -50,7 +50,7 @@ def is_cacheable(request: GenerateRequest, lazy: LazyRequest | None, *, has_sear
         request.dialect == conversation_pb2.DIALECT_RESPONSES
         or request.use_built_in_tools
         or request.HasField("web_search")
-        or (has_search and request.expects_built_in_tools)
+        or (has_search and request.built_in_tools_by_default)
         or uses_memory(request)
         or _has_parameters(request)
         or not _STATEFUL.isdisjoint(_names_in(request.extra.json))

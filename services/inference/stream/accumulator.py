@@ -15,7 +15,7 @@ from gateway.inference.v1.inference_pb2 import (
     BlockStop,
     Choice,
     Event,
-    Further,
+    ExtraFields,
     GenerateResponse,
     Start,
 )
@@ -49,13 +49,13 @@ class Accumulator:
     A `whole` event is the answer itself. Events are not modified.
     """
 
-    __slots__ = ("_choices", "_further", "_start", "_usage", "_whole")
+    __slots__ = ("_choices", "_extra_fields", "_start", "_usage", "_whole")
 
     def __init__(self) -> None:
         self._start: Start | None = None
         self._whole: GenerateResponse | None = None
         self._usage: Event | None = None
-        self._further = UnknownFields(joins=False)  # of the answer as a whole
+        self._extra_fields = UnknownFields(joins=False)  # of the answer as a whole
         self._choices: dict[int, _Choice] = {}
 
     def add(self, events: Iterable[Event]) -> None:
@@ -76,7 +76,7 @@ class Accumulator:
             elif kind == "unknown":
                 continue
             else:
-                if kind == "further" and not self._take(event.further):
+                if kind == "extra_fields" and not self._take(event.extra_fields):
                     continue
                 number = event.choice
                 choice = choices.get(number)
@@ -96,13 +96,13 @@ class Accumulator:
             raise BrokenStream("a second start")
         self._start = event.start
 
-    def _take(self, further: Further) -> bool:
+    def _take(self, fields: ExtraFields) -> bool:
         """Add the fields of the answer as a whole; return whether there are others."""
-        if further.HasField("answer"):
-            if not self._further and self._start is not None:
-                _add(self._further, self._start.extra)
-            _add(self._further, further.answer)
-        return further.HasField("choice") or further.HasField("message")
+        if fields.HasField("answer"):
+            if not self._extra_fields and self._start is not None:
+                _add(self._extra_fields, self._start.extra)
+            _add(self._extra_fields, fields.answer)
+        return fields.HasField("choice") or fields.HasField("message")
 
     def response(self) -> GenerateResponse:
         """Return the answer, without `usage` if none was added.
@@ -125,8 +125,8 @@ class Accumulator:
             response.choices.append(choices[number].whole())
         if start.HasField("route"):
             response.route.CopyFrom(start.route)
-        if self._further:
-            self._further.put_into(response.extra)
+        if self._extra_fields:
+            self._extra_fields.put_into(response.extra)
         elif start.HasField("extra"):
             response.extra.CopyFrom(start.extra)
         if self._usage is not None:
@@ -138,7 +138,7 @@ class _Choice:
     """One choice: its finished blocks, and the pieces of the open block."""
 
     __slots__ = (
-        *("_answer", "_deltas", "_further", "_has_ended", "_kind"),
+        *("_answer", "_deltas", "_extra_fields", "_has_ended", "_kind"),
         *("_last", "_logprobs", "_message", "_number", "_pieces", "_signature"),
     )
 
@@ -153,7 +153,7 @@ class _Choice:
         self._signature: list[str] = []
         self._deltas: list[Opaque] = []
         self._logprobs: list[bytes] = []
-        self._further = UnknownFields(joins=False)  # of the choice
+        self._extra_fields = UnknownFields(joins=False)  # of the choice
         self._message = UnknownFields(joins=True)
 
     def add(self, kind: str, event: Event) -> None:
@@ -174,9 +174,9 @@ class _Choice:
                 raise self._broken(kind, event, "while a block is open")
             finish = self._answer.finish
             finish.CopyFrom(event.finish)
-            if self._further:
-                _add(self._further, finish.extra)
-                self._further.put_into(finish.extra)
+            if self._extra_fields:
+                _add(self._extra_fields, finish.extra)
+                self._extra_fields.put_into(finish.extra)
             self._has_ended = True
         elif kind == "opaque":
             self._check_open(kind, event)
@@ -184,9 +184,9 @@ class _Choice:
         elif kind == "citation":
             self._check_open(kind, event)
             self._answer.blocks[-1].citations.append(event.citation)
-        elif kind == "further":
-            _add(self._further, event.further.choice)
-            _add(self._message, event.further.message)
+        elif kind == "extra_fields":
+            _add(self._extra_fields, event.extra_fields.choice)
+            _add(self._message, event.extra_fields.message)
         else:
             raise BrokenStream(f"{kind} beside other events")
 
@@ -380,7 +380,7 @@ def events_of(response: GenerateResponse) -> list[Event]:
         for index, block in enumerate(choice.blocks):
             events += _block_events(number, index, block)
         if choice.HasField("extra"):
-            events.append(Event(choice=number, further=Further(message=choice.extra)))
+            events.append(Event(choice=number, extra_fields=ExtraFields(message=choice.extra)))
         events.append(Event(choice=number, finish=choice.finish))
         if choice.logprobs:
             spoken = (e for e in events[first:] if e.WhichOneof("kind") in _BLOCK_OF_DELTA)

@@ -17,8 +17,8 @@ def is_content(event: Event) -> bool:
         return block.WhichOneof("kind") not in ("text", "thinking") or bool(
             block.text or block.thinking.text
         )
-    if kind == "further":
-        return event.further.HasField("message")
+    if kind == "extra_fields":
+        return event.extra_fields.HasField("message")
     return kind not in ("start", "usage", "unknown")
 
 

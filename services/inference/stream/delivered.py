@@ -97,8 +97,8 @@ class DeliveredPrefix:
                 keep(self.blocks[-1].pieces, getattr(event, kind))
         elif kind in ("opaque", "citation"):
             self._is_known = False
-        elif kind == "further":
-            self._has_open_fields |= event.further.HasField("message")
+        elif kind == "extra_fields":
+            self._has_open_fields |= event.extra_fields.HasField("message")
 
     def _open(self, block: Block) -> None:
         kind = block.WhichOneof("kind") or ""

@@ -50,7 +50,7 @@ class ReplayAligner:
             kind = event.WhichOneof("kind")
             if kind == "usage" or (self._passed and kind != "start"):
                 out.append(event)
-            elif kind not in ("start", "further", "unknown"):
+            elif kind not in ("start", "extra_fields", "unknown"):
                 self._compare(kind, event, out)
         return out
 

@@ -118,7 +118,7 @@ class Round:
             return event
         if kind == "start" or (kind == "unknown" and _is_of_start(event.unknown.json)):
             return None
-        if kind == "further" or kind == "unknown" or not self._offset:
+        if kind == "extra_fields" or kind == "unknown" or not self._offset:
             return event
         moved = Event()
         moved.CopyFrom(event)

@@ -53,7 +53,7 @@ class Rounds:
     @property
     def joins_texts(self) -> bool:
         """Whether the caller reads all texts of the answer as one."""
-        return self._request.has_flat_answers
+        return self._request.requires_single_text
 
     def offered(self, step: Step) -> Mapping[str, WebTool]:
         """Return the gateway tools offered to a step's model, by name."""

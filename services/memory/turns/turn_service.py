@@ -8,7 +8,7 @@ from functools import partial
 
 from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.errors.v1 import errors_pb2
-from gateway.memory.v1.memory_pb2 import OpenTurn, TurnContext
+from gateway.memory.v1.memory_pb2 import BeginTurn, TurnContext
 from services.common.authentication import Caller
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
@@ -35,7 +35,7 @@ from services.memory.turns.reconciliation import (
 
 @dataclass(frozen=True, slots=True)
 class TurnInProgress:
-    """A turn that was opened and is not committed yet.
+    """A turn that was begun and is not committed yet.
 
     Attributes:
         context: the context for the model.
@@ -84,35 +84,35 @@ class TurnService:
         self._reserve = reserve
 
     @asynccontextmanager
-    async def open(self, caller: Caller, opening: OpenTurn) -> AsyncIterator[TurnInProgress]:
-        """Open a turn, and hold its lock until the block is left.
+    async def begin(self, caller: Caller, begin: BeginTurn) -> AsyncIterator[TurnInProgress]:
+        """Begin a turn, and hold its lock until the block is left.
 
         Raises:
             GatewayError: memory_busy, memory_quota_exceeded, memory_storage_exceeded,
                 memory_not_synchronized, storage_full.
         """
-        sent = await offload_if(has_large_messages(opening.messages), normalize, opening.messages)
+        sent = await offload_if(has_large_messages(begin.messages), normalize, begin.messages)
         if not sent:
             raise invalid("messages", "messages: at least one message with content is required")
         owner_id = caller.user_id
-        if not opening.memory_id:
-            yield await self._without_memory(owner_id, opening, sent)
-        elif opening.mode == OpenTurn.MODE_READ_ONLY:
-            async with self._reading(owner_id, opening, sent) as turn:
+        if not begin.memory_id:
+            yield await self._without_memory(owner_id, begin, sent)
+        elif begin.mode == BeginTurn.MODE_READ_ONLY:
+            async with self._reading(owner_id, begin, sent) as turn:
                 yield turn
         else:
             self._reserve.check()
             plan = plan_name(caller.plan)
-            async with self._writing(owner_id, plan, opening, sent) as turn:
+            async with self._writing(owner_id, plan, begin, sent) as turn:
                 yield turn
 
     @asynccontextmanager
     async def _reading(
-        self, owner_id: str, opening: OpenTurn, sent: Sequence[Message]
+        self, owner_id: str, begin: BeginTurn, sent: Sequence[Message]
     ) -> AsyncIterator[TurnInProgress]:
-        record = await self._stores.repository.find(owner_id, opening.memory_id)
+        record = await self._stores.repository.find(owner_id, begin.memory_id)
         if record is None:
-            yield await self._without_memory(owner_id, opening, sent)
+            yield await self._without_memory(owner_id, begin, sent)
             return
         began = self._clock.monotonic()
         async with self._locks.read_lock(record):
@@ -126,31 +126,31 @@ class TurnService:
                     break
                 except MemoryRewoundError:
                     continue  # readers do not wait for the writer
-            context = await self._context(owner_id, record, opening, reconciliation)
+            context = await self._context(owner_id, record, begin, reconciliation)
             yield TurnInProgress(context, _refuse_commit)
 
     @asynccontextmanager
     async def _writing(
-        self, owner_id: str, plan: str, opening: OpenTurn, sent: Sequence[Message]
+        self, owner_id: str, plan: str, begin: BeginTurn, sent: Sequence[Message]
     ) -> AsyncIterator[TurnInProgress]:
         repository = self._stores.repository
         max_memories = limit_of(self._settings.quota, plan)
         max_bytes = limit_of(self._settings.storage, plan)
-        reserved = await repository.reserve(owner_id, opening.memory_id, max_memories)
+        reserved = await repository.reserve(owner_id, begin.memory_id, max_memories)
         try:
             began = self._clock.monotonic()
             async with self._locks.write_lock(reserved) as lock:
                 self._metrics.lock_wait_s.observe(self._clock.monotonic() - began)
-                record = await self._synchronised(reserved, _windows(opening))
+                record = await self._synchronised(reserved, _windows(begin))
                 reconciliation = await reconcile(repository, record, sent, self._clock.now_ms())
                 # An early check, before a model is called; the binding one is at the commit.
                 size = await offload_if(
                     have_many_messages(reconciliation.turns), reconciliation.stored_size
                 )
                 check_storage(await repository.stored_bytes(owner_id) + size, max_bytes)
-                context = await self._context(owner_id, record, opening, reconciliation)
+                context = await self._context(owner_id, record, begin, reconciliation)
                 yield TurnInProgress(
-                    context, partial(self._append, lock, opening, reconciliation, max_bytes)
+                    context, partial(self._append, lock, begin, reconciliation, max_bytes)
                 )
         finally:
             # Shielded: the reservation is released even if the caller is cancelled here.
@@ -183,12 +183,12 @@ class TurnService:
         return current
 
     async def _without_memory(
-        self, owner_id: str, opening: OpenTurn, sent: Sequence[Message]
+        self, owner_id: str, begin: BeginTurn, sent: Sequence[Message]
     ) -> TurnInProgress:
         now_ms = self._clock.now_ms()
         reconciliation = await offload_if(has_many_messages(sent), start_transcript, sent, now_ms)
-        context = await self._context(owner_id, None, opening, reconciliation)
-        if opening.mode == OpenTurn.MODE_READ_ONLY:
+        context = await self._context(owner_id, None, begin, reconciliation)
+        if begin.mode == BeginTurn.MODE_READ_ONLY:
             return TurnInProgress(context, _refuse_commit)
         return TurnInProgress(context, partial(self._extract_facts, owner_id, reconciliation))
 
@@ -196,21 +196,21 @@ class TurnService:
         self,
         owner_id: str,
         record: MemoryRecord | None,
-        opening: OpenTurn,
+        begin: BeginTurn,
         reconciliation: Reconciliation,
     ) -> TurnContext:
         return await self._contexts.read(
             owner_id,
             record,
             reconciliation,
-            _windows(opening),
-            with_profile=opening.personal_memory,
+            _windows(begin),
+            with_profile=begin.personal_memory,
         )
 
     async def _append(
         self,
         lock: WriteLock,
-        opening: OpenTurn,
+        begin: BeginTurn,
         reconciliation: Reconciliation,
         max_bytes: int,
         answer: Message,
@@ -224,8 +224,8 @@ class TurnService:
             if reconciliation.rewinds:
                 await stores.rewind(connection, record, reconciliation.keep)
             check_storage(await stores.repository.append(connection, record, turns), max_bytes)
-            await self._jobs.put_summary(connection, record, _windows(opening))
-            if opening.personal_memory:
+            await self._jobs.put_summary(connection, record, _windows(begin))
+            if begin.personal_memory:
                 for turn in reconciliation.turns_with_new_text:
                     text = user_text(turn.messages)
                     await self._jobs.put_facts(
@@ -248,11 +248,11 @@ async def _refuse_commit(_answer: Message) -> int:
     raise invalid("commit", "commit: the turn was opened read-only")
 
 
-def _windows(opening: OpenTurn) -> Windows:
+def _windows(begin: BeginTurn) -> Windows:
     windows = Windows()
     return Windows(
-        opening.history_window if opening.HasField("history_window") else windows.history,
-        opening.summary_window if opening.HasField("summary_window") else windows.summary,
+        begin.history_window if begin.HasField("history_window") else windows.history,
+        begin.summary_window if begin.HasField("summary_window") else windows.summary,
     )
 
 

@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Callable
 
 from gateway.conversation.v1.conversation_pb2 import Message
-from gateway.memory.v1.memory_pb2 import OpenTurn, TurnContext
+from gateway.memory.v1.memory_pb2 import BeginTurn, TurnContext
 from services.common.errors import GatewayError
 
 
 class FakeTurn:
     """A turn that was taken; tells what became of it."""
 
-    def __init__(self, memories: "FakeMemories", opening: OpenTurn, context: TurnContext) -> None:
+    def __init__(self, memories: "FakeMemories", begin: BeginTurn, context: TurnContext) -> None:
         self._memories = memories
-        self.opening = opening
+        self.begin = begin
         self.context = context
         self.answers: list[Message] = []
         self.is_held = True
@@ -47,7 +47,7 @@ class FakeMemories:
         ended: released for each turn that is held no more.
     """
 
-    def __init__(self, context: Callable[[OpenTurn], TurnContext] | None = None) -> None:
+    def __init__(self, context: Callable[[BeginTurn], TurnContext] | None = None) -> None:
         self.context = context or nothing_more
         self.turns: list[FakeTurn] = []
         self.committing = asyncio.Event()
@@ -56,21 +56,21 @@ class FakeMemories:
         self.refusal: GatewayError | None = None
         self.ended = asyncio.Semaphore(0)
 
-    async def open(self, opening: OpenTurn) -> FakeTurn:
-        turn = FakeTurn(self, opening, self.context(opening))
+    async def begin(self, begin: BeginTurn) -> FakeTurn:
+        turn = FakeTurn(self, begin, self.context(begin))
         self.turns.append(turn)
         return turn
 
 
-def nothing_more(opening: OpenTurn) -> TurnContext:
+def nothing_more(begin: BeginTurn) -> TurnContext:
     """Return what was sent, and nothing that was remembered."""
     newest = max(
         (
             index
-            for index, message in enumerate(opening.messages)
+            for index, message in enumerate(begin.messages)
             if any(not block.HasField("tool_result") for block in message.blocks)
             and message.role == 1
         ),
         default=0,
     )
-    return TurnContext(messages=opening.messages, newest_user_message_index=newest)
+    return TurnContext(messages=begin.messages, newest_user_message_index=newest)

@@ -161,7 +161,7 @@ async def test_usage_that_was_reported_is_not_estimated():
 
 async def test_stop_strings_nobody_asks_for_are_the_provider_s():
     provider = PlayedProvider([[start(), *text("one"), *end()]])
-    await engine(provider).generate(request(stop_sequences=["two"], ignores_stop_sequence=True))
+    await engine(provider).generate(request(stop_sequences=["two"], omits_stop_sequence=True))
     assert list(provider.calls[0].request.stop_sequences) == ["two"]
     assert not provider.calls[0].stream
 

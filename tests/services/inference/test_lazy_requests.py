@@ -159,7 +159,7 @@ async def test_memory_reads_its_translation(stream: bool) -> None:
     await scripted.ask(stream, lazy(memory=Memory(memory_id="x")))
     assert [is_complete(call) for call in calls_of(scripted)] == [True]
     (turn,) = scripted.memories.turns
-    assert turn.opening.messages[0].blocks[0].text == "Hi"
+    assert turn.begin.messages[0].blocks[0].text == "Hi"
 
 
 def test_it_is_serialized_complete() -> None:

@@ -16,10 +16,10 @@ from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.inference.v1 import inference_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc
 from gateway.memory.v1.memory_pb2 import (
+    BeginTurn,
     CommitTurn,
-    OpenTurn,
-    TakeTurnRequest,
-    TakeTurnResponse,
+    RunTurnRequest,
+    RunTurnResponse,
     TurnContext,
 )
 from services.common.authentication import Caller
@@ -35,7 +35,7 @@ from tests.services.memory.conversations import model, user
 from tests.services.memory.job_worker import CREDENTIAL, FakeInference
 
 MAX_MESSAGE = 16 << 20
-READ_ONLY = OpenTurn.MODE_READ_ONLY
+READ_ONLY = BeginTurn.MODE_READ_ONLY
 
 
 def key_of(name: str) -> str:
@@ -56,7 +56,7 @@ class ClientTurn:
 
     async def commit(self, answer: Message) -> int:
         """Add the turn; return its number."""
-        await self._call.write(TakeTurnRequest(commit=CommitTurn(answer=answer)))
+        await self._call.write(RunTurnRequest(commit=CommitTurn(answer=answer)))
         number: int = (await _answer(self._call)).committed.turn
         return number
 
@@ -77,14 +77,14 @@ class MemoryServer:
 
     @asynccontextmanager
     async def taking(
-        self, *messages: Message | str, name: str = "ada", memory_id: str = "diary", **opening: Any
+        self, *messages: Message | str, name: str = "ada", memory_id: str = "diary", **options: Any
     ) -> AsyncIterator[ClientTurn]:
         """Take a turn for the time of the block; texts are the user's."""
-        call = self.stub.TakeTurn(metadata=call_metadata(key_of(name), "req_1"))
+        call = self.stub.RunTurn(metadata=call_metadata(key_of(name), "req_1"))
         try:
             sent = [user(one) if isinstance(one, str) else one for one in messages]
-            opened = OpenTurn(memory_id=memory_id, messages=sent, **opening)
-            await call.write(TakeTurnRequest(open=opened))
+            begin = BeginTurn(memory_id=memory_id, messages=sent, **options)
+            await call.write(RunTurnRequest(begin=begin))
             yield ClientTurn((await _answer(call)).context, call)
             with contextlib.suppress(grpc.aio.AioRpcError):
                 await call.done_writing()
@@ -96,10 +96,10 @@ class MemoryServer:
         self,
         *messages: Message | str,
         answer: Message | str = "Noted.",
-        **opening: Any,
+        **options: Any,
     ) -> TurnContext:
         """Take a turn and end it with an answer; return what the model was to see."""
-        async with self.taking(*messages, **opening) as holding:
+        async with self.taking(*messages, **options) as holding:
             said = model(answer) if isinstance(answer, str) else answer
             await holding.commit(said)
         return holding.context
@@ -117,7 +117,7 @@ class MemoryServer:
             raise from_rpc_error(error) from None
 
 
-async def _answer(call: Any) -> TakeTurnResponse:
+async def _answer(call: Any) -> RunTurnResponse:
     try:
         answer = await call.read()
     except grpc.aio.AioRpcError as error:

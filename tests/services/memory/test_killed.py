@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.memory.v1 import memory_pb2_grpc
-from gateway.memory.v1.memory_pb2 import CommitTurn, OpenTurn, TakeTurnRequest
+from gateway.memory.v1.memory_pb2 import BeginTurn, CommitTurn, RunTurnRequest
 from services.accounts.repository import AccountRepository
 from services.common.channels import call_metadata, open_channel
 from services.common.database import migrate, open_engine
@@ -87,15 +87,15 @@ async def _talk(address: str, key: str, known: AcknowledgedTurns, chance: random
         while True:
             known.number += 1
             known.doubtful = f"I said {known.number}."
-            call = stub.TakeTurn(metadata=call_metadata(key, "req_kill"))
-            opening = OpenTurn(memory_id=known.memory_id, personal_memory=chance.random() < 0.2)
-            opening.messages.append(user(known.doubtful))
-            await call.write(TakeTurnRequest(open=opening))
+            call = stub.RunTurn(metadata=call_metadata(key, "req_kill"))
+            begin = BeginTurn(memory_id=known.memory_id, personal_memory=chance.random() < 0.2)
+            begin.messages.append(user(known.doubtful))
+            await call.write(RunTurnRequest(begin=begin))
             answer = await call.read()
             seen = [text_of(turn.messages[0]) for turn in answer.context.turns]
             assert seen == known.told[len(known.told) - len(seen) :], "not all is visible"
             reply = model(f"You said {known.number}.")
-            await call.write(TakeTurnRequest(commit=CommitTurn(answer=reply)))
+            await call.write(RunTurnRequest(commit=CommitTurn(answer=reply)))
             await call.read()
             known.told.append(known.doubtful)
             known.more.set()

@@ -91,12 +91,12 @@ class ClientRun:
         assert (await self.answer()).HasField("started")
 
     async def finish(
-        self, end: pb.ResponseContent, without_room: bytes = b"{}", *, append: bool = False
+        self, end: pb.ResponseContent, substitute_body: bytes = b"{}", *, append: bool = False
     ) -> bool:
         """End the response; return whether there was room for it."""
-        step = pb.FinishResponse(content=end, body_without_room=without_room, append=append)
+        step = pb.FinishResponse(content=end, substitute_body=substitute_body, append=append)
         await self.call.write(pb.RunResponseRequest(finish=step))
-        return not (await self.answer()).finished.without_room
+        return not (await self.answer()).finished.stored_substitute
 
     async def answer(self) -> Any:
         """Return the next answer.

@@ -163,7 +163,7 @@ async def test_an_end_without_room_is_stored_as_such(
 ) -> None:
     async with service.running("r1", body="{}") as run:
         long = content("m1", body="x" * STORAGE)
-        assert not await run.finish(long, without_room=b"failed")
+        assert not await run.finish(long, substitute_body=b"failed")
     found = await service.get("r1")
     assert found.content == content(body="failed")
     assert await charged(engine) < 1_000

@@ -165,15 +165,15 @@ async def test_storage_is_bounded_by_the_plan(
 
 
 async def test_room_is_checked_before(service: ResponseProcess) -> None:
-    await service.call("CheckRoom", input_bytes=STORAGE - 600)
+    await service.call("CheckCapacity", input_bytes=STORAGE - 600)
     await service.create("r1")
-    await service.call("CheckRoom", input_bytes=1)
+    await service.call("CheckCapacity", input_bytes=1)
     exceeded = "memory_storage_exceeded"
-    assert await refusal(service, "CheckRoom", input_bytes=STORAGE - 600) == exceeded
-    await service.call("CheckRoom", "bob", input_bytes=STORAGE - 600)
-    assert await refusal(service, "CheckRoom", input_bytes=LIMITS.max_bytes) == "too_large"
+    assert await refusal(service, "CheckCapacity", input_bytes=STORAGE - 600) == exceeded
+    await service.call("CheckCapacity", "bob", input_bytes=STORAGE - 600)
+    assert await refusal(service, "CheckCapacity", input_bytes=LIMITS.max_bytes) == "too_large"
     service.disk.fill()
-    assert await refusal(service, "CheckRoom", input_bytes=1) == "storage_full"
+    assert await refusal(service, "CheckCapacity", input_bytes=1) == "storage_full"
 
 
 @pytest.mark.parametrize("name", ["", "a\0", "x" * 65])

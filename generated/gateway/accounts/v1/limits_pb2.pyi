@@ -251,11 +251,11 @@ class Claim(_message.Message):
     MEASURE_FIELD_NUMBER: _builtins.int
     WINDOW_START_MS_FIELD_NUMBER: _builtins.int
     ENDS_AT_MS_FIELD_NUMBER: _builtins.int
-    HOLDING_FIELD_NUMBER: _builtins.int
+    HELD_AMOUNT_FIELD_NUMBER: _builtins.int
     AMOUNT_FIELD_NUMBER: _builtins.int
-    LEAST_FIELD_NUMBER: _builtins.int
-    AHEAD_FIELD_NUMBER: _builtins.int
-    CLOSES_FIELD_NUMBER: _builtins.int
+    MIN_AMOUNT_FIELD_NUMBER: _builtins.int
+    PREFETCH_AMOUNT_FIELD_NUMBER: _builtins.int
+    RELEASES_FIELD_NUMBER: _builtins.int
     kind: Global___SubjectKind.ValueType
     """Required. Type of the subject."""
     id: _builtins.str
@@ -270,20 +270,20 @@ class Claim(_message.Message):
     """Required. End of the lease in Unix milliseconds: the end of the window, or, without a
     window, of the time for which slots are held without another claim.
     """
-    holding: _builtins.int
+    held_amount: _builtins.int
     """Required. The amount that the worker has used in the window, or has in progress, plus the part
     of its lease that it keeps. May exceed the lease if an answer cost more than estimated.
     """
     amount: _builtins.int
     """Optional. The amount needed in addition."""
-    least: _builtins.int
+    min_amount: _builtins.int
     """Optional. The smallest useful part of `amount`; nothing is granted below it."""
-    ahead: _builtins.int
+    prefetch_amount: _builtins.int
     """Optional. The amount wanted in advance, in addition to `amount`. Only a small part of the
     remaining amount is granted for this, and nothing near exhaustion.
     """
-    closes: _builtins.bool
-    """Optional. Whether the worker gives up the allowance: nothing is granted, and `holding`
+    releases: _builtins.bool
+    """Optional. Whether the worker gives up the allowance: nothing is granted, and `held_amount`
     stays counted until the window ends, without a worker id.
     """
     def __init__(
@@ -294,15 +294,15 @@ class Claim(_message.Message):
         measure: Global___Measure.ValueType = ...,
         window_start_ms: _builtins.int = ...,
         ends_at_ms: _builtins.int = ...,
-        holding: _builtins.int = ...,
+        held_amount: _builtins.int = ...,
         amount: _builtins.int = ...,
-        least: _builtins.int = ...,
-        ahead: _builtins.int = ...,
-        closes: _builtins.bool = ...,
+        min_amount: _builtins.int = ...,
+        prefetch_amount: _builtins.int = ...,
+        releases: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ahead", b"ahead", "amount", b"amount", "closes", b"closes", "ends_at_ms", b"ends_at_ms", "holding", b"holding", "id", b"id", "kind", b"kind", "least", b"least", "measure", b"measure", "window_start_ms", b"window_start_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "ends_at_ms", b"ends_at_ms", "held_amount", b"held_amount", "id", b"id", "kind", b"kind", "measure", b"measure", "min_amount", b"min_amount", "prefetch_amount", b"prefetch_amount", "releases", b"releases", "window_start_ms", b"window_start_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -24,47 +24,47 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*gateway/conversation/v1/conversation.proto\x12\x17gateway.conversation.v1\"j\n\x06Opaque\x12\x31\n\x07\x64ialect\x18\x01 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\x12\x0c\n\x04json\x18\x02 \x01(\x0c\x12\x10\n\x08required\x18\x03 \x03(\t\x12\r\n\x05named\x18\x04 \x03(\t\"\xbe\x01\n\x07Message\x12+\n\x04role\x18\x01 \x01(\x0e\x32\x1d.gateway.conversation.v1.Role\x12.\n\x06\x62locks\x18\x02 \x03(\x0b\x32\x1e.gateway.conversation.v1.Block\x12\x0c\n\x04name\x18\x03 \x01(\t\x12.\n\x05\x65xtra\x18\x04 \x01(\x0b\x32\x1f.gateway.conversation.v1.Opaque\x12\x18\n\x10has_billing_line\x18\x05 \x01(\x08\"\xdf\x04\n\x05\x42lock\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12/\n\x05media\x18\x02 \x01(\x0b\x32\x1e.gateway.conversation.v1.MediaH\x00\x12\x35\n\x08thinking\x18\x03 \x01(\x0b\x32!.gateway.conversation.v1.ThinkingH\x00\x12\x1b\n\x11redacted_thinking\x18\x04 \x01(\tH\x00\x12\x34\n\x08tool_use\x18\x05 \x01(\x0b\x32 .gateway.conversation.v1.ToolUseH\x00\x12:\n\x0btool_result\x18\x06 \x01(\x0b\x32#.gateway.conversation.v1.ToolResultH\x00\x12\x11\n\x07refusal\x18\x07 \x01(\tH\x00\x12\x31\n\x06opaque\x18\x08 \x01(\x0b\x32\x1f.gateway.conversation.v1.OpaqueH\x00\x12;\n\x0fserver_tool_use\x18\t \x01(\x0b\x32 .gateway.conversation.v1.ToolUseH\x00\x12G\n\x12server_tool_result\x18\n \x01(\x0b\x32).gateway.conversation.v1.ServerToolResultH\x00\x12\x34\n\tcitations\x18\r \x03(\x0b\x32!.gateway.conversation.v1.Citation\x12\x15\n\rcache_control\x18\x0e \x01(\x0c\x12.\n\x05\x65xtra\x18\x0f \x01(\x0b\x32\x1f.gateway.conversation.v1.OpaqueB\x06\n\x04kind\"\xcd\x01\n\x05Media\x12\x30\n\x04kind\x18\x01 \x01(\x0e\x32\".gateway.conversation.v1.MediaKind\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x12\r\n\x03url\x18\x03 \x01(\tH\x00\x12\x11\n\x07\x66ile_id\x18\x04 \x01(\tH\x00\x12\x10\n\x06sha256\x18\x08 \x01(\x0cH\x00\x12\x11\n\tmime_type\x18\x05 \x01(\t\x12\x0c\n\x04name\x18\x06 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x07 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\t \x01(\tB\x08\n\x06source\":\n\x08Thinking\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x11\n\tsignature\x18\x02 \x01(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\"]\n\x08\x43itation\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x13\n\x0bstart_index\x18\x03 \x01(\r\x12\x11\n\tend_index\x18\x04 \x01(\r\x12\r\n\x05quote\x18\x05 \x01(\t\"D\n\x07ToolUse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05input\x18\x03 \x01(\t\x12\x10\n\x08\x66reeform\x18\x04 \x01(\x08\"c\n\nToolResult\x12\x13\n\x0btool_use_id\x18\x01 \x01(\t\x12.\n\x06\x62locks\x18\x02 \x03(\x0b\x32\x1e.gateway.conversation.v1.Block\x12\x10\n\x08is_error\x18\x03 \x01(\x08\"\xbf\x01\n\x10ServerToolResult\x12\x13\n\x0btool_use_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x38\n\x06search\x18\x03 \x01(\x0b\x32&.gateway.conversation.v1.SearchResultsH\x00\x12\x30\n\x04page\x18\x04 \x01(\x0b\x32 .gateway.conversation.v1.WebPageH\x00\x12\x14\n\nerror_code\x18\x05 \x01(\tH\x00\x42\x06\n\x04kind\"G\n\rSearchResults\x12\x36\n\x07results\x18\x01 \x03(\x0b\x32%.gateway.conversation.v1.SearchResult\"E\n\x0cSearchResult\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x0b\n\x03\x61ge\x18\x04 \x01(\t\"m\n\x07WebPage\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x12\n\nmedia_type\x18\x04 \x01(\t\x12\x14\n\x0cretrieved_at\x18\x05 \x01(\t\x12\x0e\n\x06is_cut\x18\x06 \x01(\x08\"\xb4\x02\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x04\x12\x15\n\routput_tokens\x18\x02 \x01(\x04\x12#\n\x1b\x63\x61\x63he_creation_input_tokens\x18\x03 \x01(\x04\x12\x1f\n\x17\x63\x61\x63he_read_input_tokens\x18\x04 \x01(\x04\x12\x18\n\x10reasoning_tokens\x18\x05 \x01(\x04\x12.\n\x05\x65xtra\x18\x06 \x01(\x0b\x32\x1f.gateway.conversation.v1.Opaque\x12\x35\n\x07helpers\x18\x07 \x03(\x0b\x32$.gateway.conversation.v1.HelperUsage\x12\x1b\n\x13web_search_requests\x18\x0c \x01(\r\x12\x1a\n\x12web_fetch_requests\x18\r \x01(\r\"z\n\x0bHelperUsage\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x10\n\x08provider\x18\x03 \x01(\t\x12\x14\n\x0cinput_tokens\x18\x04 \x01(\x04\x12\x15\n\routput_tokens\x18\x05 \x01(\x04\x12\x0f\n\x07seconds\x18\x06 \x01(\x01*x\n\x07\x44ialect\x12\x17\n\x13\x44IALECT_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x44IALECT_OPENAI\x10\x01\x12\x15\n\x11\x44IALECT_ANTHROPIC\x10\x02\x12\x15\n\x11\x44IALECT_RESPONSES\x10\x03\x12\x12\n\x0e\x44IALECT_GEMINI\x10\x04*d\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x12\n\x0eROLE_ASSISTANT\x10\x02\x12\x0f\n\x0bROLE_SYSTEM\x10\x03\x12\x12\n\x0eROLE_DEVELOPER\x10\x04*\x82\x01\n\tMediaKind\x12\x1a\n\x16MEDIA_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10MEDIA_KIND_IMAGE\x10\x01\x12\x17\n\x13MEDIA_KIND_DOCUMENT\x10\x02\x12\x14\n\x10MEDIA_KIND_AUDIO\x10\x03\x12\x14\n\x10MEDIA_KIND_VIDEO\x10\x04*\xff\x01\n\x0c\x46inishReason\x12\x1d\n\x19\x46INISH_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46INISH_REASON_END_TURN\x10\x01\x12\x1c\n\x18\x46INISH_REASON_MAX_TOKENS\x10\x02\x12\x1f\n\x1b\x46INISH_REASON_STOP_SEQUENCE\x10\x03\x12\x1a\n\x16\x46INISH_REASON_TOOL_USE\x10\x04\x12\x19\n\x15\x46INISH_REASON_REFUSAL\x10\x05\x12\x1c\n\x18\x46INISH_REASON_PAUSE_TURN\x10\x06\x12 \n\x1c\x46INISH_REASON_CONTEXT_WINDOW\x10\x07\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*gateway/conversation/v1/conversation.proto\x12\x17gateway.conversation.v1\"r\n\x06Opaque\x12\x31\n\x07\x64ialect\x18\x01 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\x12\x0c\n\x04json\x18\x02 \x01(\x0c\x12\x10\n\x08required\x18\x03 \x03(\t\x12\x15\n\rcovered_paths\x18\x04 \x03(\t\"\xbe\x01\n\x07Message\x12+\n\x04role\x18\x01 \x01(\x0e\x32\x1d.gateway.conversation.v1.Role\x12.\n\x06\x62locks\x18\x02 \x03(\x0b\x32\x1e.gateway.conversation.v1.Block\x12\x0c\n\x04name\x18\x03 \x01(\t\x12.\n\x05\x65xtra\x18\x04 \x01(\x0b\x32\x1f.gateway.conversation.v1.Opaque\x12\x18\n\x10has_billing_line\x18\x05 \x01(\x08\"\xdf\x04\n\x05\x42lock\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12/\n\x05media\x18\x02 \x01(\x0b\x32\x1e.gateway.conversation.v1.MediaH\x00\x12\x35\n\x08thinking\x18\x03 \x01(\x0b\x32!.gateway.conversation.v1.ThinkingH\x00\x12\x1b\n\x11redacted_thinking\x18\x04 \x01(\tH\x00\x12\x34\n\x08tool_use\x18\x05 \x01(\x0b\x32 .gateway.conversation.v1.ToolUseH\x00\x12:\n\x0btool_result\x18\x06 \x01(\x0b\x32#.gateway.conversation.v1.ToolResultH\x00\x12\x11\n\x07refusal\x18\x07 \x01(\tH\x00\x12\x31\n\x06opaque\x18\x08 \x01(\x0b\x32\x1f.gateway.conversation.v1.OpaqueH\x00\x12;\n\x0fserver_tool_use\x18\t \x01(\x0b\x32 .gateway.conversation.v1.ToolUseH\x00\x12G\n\x12server_tool_result\x18\n \x01(\x0b\x32).gateway.conversation.v1.ServerToolResultH\x00\x12\x34\n\tcitations\x18\r \x03(\x0b\x32!.gateway.conversation.v1.Citation\x12\x15\n\rcache_control\x18\x0e \x01(\x0c\x12.\n\x05\x65xtra\x18\x0f \x01(\x0b\x32\x1f.gateway.conversation.v1.OpaqueB\x06\n\x04kind\"\xcd\x01\n\x05Media\x12\x30\n\x04kind\x18\x01 \x01(\x0e\x32\".gateway.conversation.v1.MediaKind\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x12\r\n\x03url\x18\x03 \x01(\tH\x00\x12\x11\n\x07\x66ile_id\x18\x04 \x01(\tH\x00\x12\x10\n\x06sha256\x18\x08 \x01(\x0cH\x00\x12\x11\n\tmime_type\x18\x05 \x01(\t\x12\x0c\n\x04name\x18\x06 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x07 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\t \x01(\tB\x08\n\x06source\":\n\x08Thinking\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x11\n\tsignature\x18\x02 \x01(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\"]\n\x08\x43itation\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x13\n\x0bstart_index\x18\x03 \x01(\r\x12\x11\n\tend_index\x18\x04 \x01(\r\x12\r\n\x05quote\x18\x05 \x01(\t\"D\n\x07ToolUse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05input\x18\x03 \x01(\t\x12\x10\n\x08\x66reeform\x18\x04 \x01(\x08\"c\n\nToolResult\x12\x13\n\x0btool_use_id\x18\x01 \x01(\t\x12.\n\x06\x62locks\x18\x02 \x03(\x0b\x32\x1e.gateway.conversation.v1.Block\x12\x10\n\x08is_error\x18\x03 \x01(\x08\"\xbf\x01\n\x10ServerToolResult\x12\x13\n\x0btool_use_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x38\n\x06search\x18\x03 \x01(\x0b\x32&.gateway.conversation.v1.SearchResultsH\x00\x12\x30\n\x04page\x18\x04 \x01(\x0b\x32 .gateway.conversation.v1.WebPageH\x00\x12\x14\n\nerror_code\x18\x05 \x01(\tH\x00\x42\x06\n\x04kind\"G\n\rSearchResults\x12\x36\n\x07results\x18\x01 \x03(\x0b\x32%.gateway.conversation.v1.SearchResult\"E\n\x0cSearchResult\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x0b\n\x03\x61ge\x18\x04 \x01(\t\"m\n\x07WebPage\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x12\n\nmedia_type\x18\x04 \x01(\t\x12\x14\n\x0cretrieved_at\x18\x05 \x01(\t\x12\x0e\n\x06is_cut\x18\x06 \x01(\x08\"\xb4\x02\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x04\x12\x15\n\routput_tokens\x18\x02 \x01(\x04\x12#\n\x1b\x63\x61\x63he_creation_input_tokens\x18\x03 \x01(\x04\x12\x1f\n\x17\x63\x61\x63he_read_input_tokens\x18\x04 \x01(\x04\x12\x18\n\x10reasoning_tokens\x18\x05 \x01(\x04\x12.\n\x05\x65xtra\x18\x06 \x01(\x0b\x32\x1f.gateway.conversation.v1.Opaque\x12\x35\n\x07helpers\x18\x07 \x03(\x0b\x32$.gateway.conversation.v1.HelperUsage\x12\x1b\n\x13web_search_requests\x18\x0c \x01(\r\x12\x1a\n\x12web_fetch_requests\x18\r \x01(\r\"z\n\x0bHelperUsage\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x10\n\x08provider\x18\x03 \x01(\t\x12\x14\n\x0cinput_tokens\x18\x04 \x01(\x04\x12\x15\n\routput_tokens\x18\x05 \x01(\x04\x12\x0f\n\x07seconds\x18\x06 \x01(\x01*x\n\x07\x44ialect\x12\x17\n\x13\x44IALECT_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x44IALECT_OPENAI\x10\x01\x12\x15\n\x11\x44IALECT_ANTHROPIC\x10\x02\x12\x15\n\x11\x44IALECT_RESPONSES\x10\x03\x12\x12\n\x0e\x44IALECT_GEMINI\x10\x04*d\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x12\n\x0eROLE_ASSISTANT\x10\x02\x12\x0f\n\x0bROLE_SYSTEM\x10\x03\x12\x12\n\x0eROLE_DEVELOPER\x10\x04*\x82\x01\n\tMediaKind\x12\x1a\n\x16MEDIA_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10MEDIA_KIND_IMAGE\x10\x01\x12\x17\n\x13MEDIA_KIND_DOCUMENT\x10\x02\x12\x14\n\x10MEDIA_KIND_AUDIO\x10\x03\x12\x14\n\x10MEDIA_KIND_VIDEO\x10\x04*\xff\x01\n\x0c\x46inishReason\x12\x1d\n\x19\x46INISH_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46INISH_REASON_END_TURN\x10\x01\x12\x1c\n\x18\x46INISH_REASON_MAX_TOKENS\x10\x02\x12\x1f\n\x1b\x46INISH_REASON_STOP_SEQUENCE\x10\x03\x12\x1a\n\x16\x46INISH_REASON_TOOL_USE\x10\x04\x12\x19\n\x15\x46INISH_REASON_REFUSAL\x10\x05\x12\x1c\n\x18\x46INISH_REASON_PAUSE_TURN\x10\x06\x12 \n\x1c\x46INISH_REASON_CONTEXT_WINDOW\x10\x07\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gateway.conversation.v1.conversation_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DIALECT']._serialized_start=2400
-  _globals['_DIALECT']._serialized_end=2520
-  _globals['_ROLE']._serialized_start=2522
-  _globals['_ROLE']._serialized_end=2622
-  _globals['_MEDIAKIND']._serialized_start=2625
-  _globals['_MEDIAKIND']._serialized_end=2755
-  _globals['_FINISHREASON']._serialized_start=2758
-  _globals['_FINISHREASON']._serialized_end=3013
+  _globals['_DIALECT']._serialized_start=2408
+  _globals['_DIALECT']._serialized_end=2528
+  _globals['_ROLE']._serialized_start=2530
+  _globals['_ROLE']._serialized_end=2630
+  _globals['_MEDIAKIND']._serialized_start=2633
+  _globals['_MEDIAKIND']._serialized_end=2763
+  _globals['_FINISHREASON']._serialized_start=2766
+  _globals['_FINISHREASON']._serialized_end=3021
   _globals['_OPAQUE']._serialized_start=71
-  _globals['_OPAQUE']._serialized_end=177
-  _globals['_MESSAGE']._serialized_start=180
-  _globals['_MESSAGE']._serialized_end=370
-  _globals['_BLOCK']._serialized_start=373
-  _globals['_BLOCK']._serialized_end=980
-  _globals['_MEDIA']._serialized_start=983
-  _globals['_MEDIA']._serialized_end=1188
-  _globals['_THINKING']._serialized_start=1190
-  _globals['_THINKING']._serialized_end=1248
-  _globals['_CITATION']._serialized_start=1250
-  _globals['_CITATION']._serialized_end=1343
-  _globals['_TOOLUSE']._serialized_start=1345
-  _globals['_TOOLUSE']._serialized_end=1413
-  _globals['_TOOLRESULT']._serialized_start=1415
-  _globals['_TOOLRESULT']._serialized_end=1514
-  _globals['_SERVERTOOLRESULT']._serialized_start=1517
-  _globals['_SERVERTOOLRESULT']._serialized_end=1708
-  _globals['_SEARCHRESULTS']._serialized_start=1710
-  _globals['_SEARCHRESULTS']._serialized_end=1781
-  _globals['_SEARCHRESULT']._serialized_start=1783
-  _globals['_SEARCHRESULT']._serialized_end=1852
-  _globals['_WEBPAGE']._serialized_start=1854
-  _globals['_WEBPAGE']._serialized_end=1963
-  _globals['_USAGE']._serialized_start=1966
-  _globals['_USAGE']._serialized_end=2274
-  _globals['_HELPERUSAGE']._serialized_start=2276
-  _globals['_HELPERUSAGE']._serialized_end=2398
+  _globals['_OPAQUE']._serialized_end=185
+  _globals['_MESSAGE']._serialized_start=188
+  _globals['_MESSAGE']._serialized_end=378
+  _globals['_BLOCK']._serialized_start=381
+  _globals['_BLOCK']._serialized_end=988
+  _globals['_MEDIA']._serialized_start=991
+  _globals['_MEDIA']._serialized_end=1196
+  _globals['_THINKING']._serialized_start=1198
+  _globals['_THINKING']._serialized_end=1256
+  _globals['_CITATION']._serialized_start=1258
+  _globals['_CITATION']._serialized_end=1351
+  _globals['_TOOLUSE']._serialized_start=1353
+  _globals['_TOOLUSE']._serialized_end=1421
+  _globals['_TOOLRESULT']._serialized_start=1423
+  _globals['_TOOLRESULT']._serialized_end=1522
+  _globals['_SERVERTOOLRESULT']._serialized_start=1525
+  _globals['_SERVERTOOLRESULT']._serialized_end=1716
+  _globals['_SEARCHRESULTS']._serialized_start=1718
+  _globals['_SEARCHRESULTS']._serialized_end=1789
+  _globals['_SEARCHRESULT']._serialized_start=1791
+  _globals['_SEARCHRESULT']._serialized_end=1860
+  _globals['_WEBPAGE']._serialized_start=1862
+  _globals['_WEBPAGE']._serialized_end=1971
+  _globals['_USAGE']._serialized_start=1974
+  _globals['_USAGE']._serialized_end=2282
+  _globals['_HELPERUSAGE']._serialized_start=2284
+  _globals['_HELPERUSAGE']._serialized_end=2406
 # @@protoc_insertion_point(module_scope)

@@ -177,7 +177,7 @@ class Opaque(_message.Message):
     DIALECT_FIELD_NUMBER: _builtins.int
     JSON_FIELD_NUMBER: _builtins.int
     REQUIRED_FIELD_NUMBER: _builtins.int
-    NAMED_FIELD_NUMBER: _builtins.int
+    COVERED_PATHS_FIELD_NUMBER: _builtins.int
     dialect: Global___Dialect.ValueType
     """Required. Its dialect; it is never sent to a provider of another dialect."""
     json: _builtins.bytes
@@ -189,9 +189,9 @@ class Opaque(_message.Message):
         """
 
     @_builtins.property
-    def named(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+    def covered_paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Paths of fields of `json`, such as `response_format.type`, that a canonical
-        field also represents. A provider of another dialect does not report them as dropped.
+        field also covers. A provider of another dialect does not report them as dropped.
         """
 
     def __init__(
@@ -200,11 +200,11 @@ class Opaque(_message.Message):
         dialect: Global___Dialect.ValueType = ...,
         json: _builtins.bytes = ...,
         required: _abc.Iterable[_builtins.str] | None = ...,
-        named: _abc.Iterable[_builtins.str] | None = ...,
+        covered_paths: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dialect", b"dialect", "json", b"json", "named", b"named", "required", b"required"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["covered_paths", b"covered_paths", "dialect", b"dialect", "json", b"json", "required", b"required"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

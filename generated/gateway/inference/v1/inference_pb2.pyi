@@ -331,13 +331,13 @@ class GenerateRequest(_message.Message):
     TAKES_PASSTHROUGH_FIELD_NUMBER: _builtins.int
     LOWERS_MAX_TOKENS_FIELD_NUMBER: _builtins.int
     WEB_SEARCH_FIELD_NUMBER: _builtins.int
-    EXPECTS_BUILT_IN_TOOLS_FIELD_NUMBER: _builtins.int
+    BUILT_IN_TOOLS_BY_DEFAULT_FIELD_NUMBER: _builtins.int
     OUTPUT_MODALITIES_FIELD_NUMBER: _builtins.int
     CACHE_CONTROL_FIELD_NUMBER: _builtins.int
     ENDS_WITH_TEXT_FIELD_NUMBER: _builtins.int
-    IGNORES_STOP_SEQUENCE_FIELD_NUMBER: _builtins.int
+    OMITS_STOP_SEQUENCE_FIELD_NUMBER: _builtins.int
     HAS_UNSIGNED_THINKING_FIELD_NUMBER: _builtins.int
-    HAS_FLAT_ANSWERS_FIELD_NUMBER: _builtins.int
+    REQUIRES_SINGLE_TEXT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. A configured name, `provider/model`, or an upstream name that one provider claims."""
     dialect: _conversation_pb2.Dialect.ValueType
@@ -386,7 +386,7 @@ class GenerateRequest(_message.Message):
     """Optional. Whether a `max_tokens` above the model's maximum is lowered, and
     `max_tokens` listed in `RouteInfo.dropped`, instead of rejected.
     """
-    expects_built_in_tools: _builtins.bool
+    built_in_tools_by_default: _builtins.bool
     """Optional. Whether `use_built_in_tools` is implied if a search engine is configured, as for
     coding agents, whose requests have no field for it.
     """
@@ -396,7 +396,7 @@ class GenerateRequest(_message.Message):
     """Optional. Whether text must be the last block of an answer that has text, for clients that
     read only the last block.
     """
-    ignores_stop_sequence: _builtins.bool
+    omits_stop_sequence: _builtins.bool
     """Optional. Whether the caller does not need to know which of `stop_sequences` ended the answer,
     so that `Finish.stop_sequence` may be absent.
     """
@@ -404,10 +404,10 @@ class GenerateRequest(_message.Message):
     """Optional. Whether thinking in `messages` is valid without a signature, as in dialects that have
     none; otherwise PRESERVE removes it.
     """
-    has_flat_answers: _builtins.bool
+    requires_single_text: _builtins.bool
     """Optional. Whether an answer is one text beside calls for the caller, as in chats. A blank line
     then separates text written before a search of the gateway from text after it, and content
-    that is neither text nor call, such as an image, is in the message's unnamed fields.
+    that is neither text nor call, such as an image, is in the message's unknown fields.
     """
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Message]:
@@ -514,17 +514,17 @@ class GenerateRequest(_message.Message):
         takes_passthrough: _builtins.bool = ...,
         lowers_max_tokens: _builtins.bool = ...,
         web_search: Global___WebTool | None = ...,
-        expects_built_in_tools: _builtins.bool = ...,
+        built_in_tools_by_default: _builtins.bool = ...,
         output_modalities: _abc.Iterable[_builtins.str] | None = ...,
         cache_control: _builtins.bytes = ...,
         ends_with_text: _builtins.bool = ...,
-        ignores_stop_sequence: _builtins.bool = ...,
+        omits_stop_sequence: _builtins.bool = ...,
         has_unsigned_thinking: _builtins.bool = ...,
-        has_flat_answers: _builtins.bool = ...,
+        requires_single_text: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "extra", b"extra", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "temperature", b"temperature", "thinking", b"thinking", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "web_search", b"web_search"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "cache_control", b"cache_control", "dialect", b"dialect", "end_user", b"end_user", "ends_with_text", b"ends_with_text", "expects_built_in_tools", b"expects_built_in_tools", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "has_flat_answers", b"has_flat_answers", "has_unsigned_thinking", b"has_unsigned_thinking", "headers", b"headers", "ignores_stop_sequence", b"ignores_stop_sequence", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "output_modalities", b"output_modalities", "presence_penalty", b"presence_penalty", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_passthrough", b"takes_passthrough", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools", "web_search", b"web_search"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "built_in_tools_by_default", b"built_in_tools_by_default", "cache_control", b"cache_control", "dialect", b"dialect", "end_user", b"end_user", "ends_with_text", b"ends_with_text", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "has_unsigned_thinking", b"has_unsigned_thinking", "headers", b"headers", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "omits_stop_sequence", b"omits_stop_sequence", "output_format", b"output_format", "output_modalities", b"output_modalities", "presence_penalty", b"presence_penalty", "requires_single_text", b"requires_single_text", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_passthrough", b"takes_passthrough", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools", "web_search", b"web_search"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__frequency_penalty: _TypeAlias = _typing.Literal["frequency_penalty"]  # noqa: Y015
     _WhichOneofArgType__frequency_penalty: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty"]  # noqa: Y015
@@ -1730,7 +1730,7 @@ class Event(_message.Message):
     BLOCK_STOP_FIELD_NUMBER: _builtins.int
     FINISH_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
-    FURTHER_FIELD_NUMBER: _builtins.int
+    EXTRA_FIELDS_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
     WHOLE_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
@@ -1803,7 +1803,7 @@ class Event(_message.Message):
         """Tokens so far."""
 
     @_builtins.property
-    def further(self) -> Global___Further:
+    def extra_fields(self) -> Global___ExtraFields:
         """Fields without a canonical name, of the answer around its blocks. They occur between
         `start` and the choice's `finish`, those of the answer itself also after it.
         """
@@ -1849,7 +1849,7 @@ class Event(_message.Message):
         block_stop: Global___BlockStop | None = ...,
         finish: Global___Finish | None = ...,
         usage: _conversation_pb2.Usage | None = ...,
-        further: Global___Further | None = ...,
+        extra_fields: Global___ExtraFields | None = ...,
         unknown: _conversation_pb2.Opaque | None = ...,
         whole: Global___GenerateResponse | None = ...,
         logprobs: _builtins.bytes = ...,
@@ -1858,19 +1858,19 @@ class Event(_message.Message):
         native_count: _builtins.int = ...,
         native_number: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "citation", b"citation", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "citation", b"citation", "extra_fields", b"extra_fields", "finish", b"finish", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "citation", b"citation", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "native", b"native", "native_count", b"native_count", "native_number", b"native_number", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "citation", b"citation", "extra_fields", b"extra_fields", "finish", b"finish", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "native", b"native", "native_count", b"native_count", "native_number", b"native_number", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "citation", "block_stop", "finish", "usage", "further", "unknown", "whole"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "citation", "block_stop", "finish", "usage", "extra_fields", "unknown", "whole"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___Event: _TypeAlias = Event  # noqa: Y015
 
 @_typing.final
-class Further(_message.Message):
-    """Further fields of an answer without a canonical name, each a JSON object.
+class ExtraFields(_message.Message):
+    """Extra fields of an answer without a canonical name, each a JSON object.
 
     A field of the answer or of the choice replaces an earlier one of the same name. Fields of the
     message arrive in parts: texts and lists are joined, and a list item is joined to
@@ -1907,7 +1907,7 @@ class Further(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Further: _TypeAlias = Further  # noqa: Y015
+Global___ExtraFields: _TypeAlias = ExtraFields  # noqa: Y015
 
 @_typing.final
 class BlockStop(_message.Message):

@@ -27,15 +27,15 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
-class TakeTurnRequest(_message.Message):
+class RunTurnRequest(_message.Message):
     """A message of the caller in a turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    OPEN_FIELD_NUMBER: _builtins.int
+    BEGIN_FIELD_NUMBER: _builtins.int
     COMMIT_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def open(self) -> Global___OpenTurn:
+    def begin(self) -> Global___BeginTurn:
         """First, once."""
 
     @_builtins.property
@@ -45,21 +45,21 @@ class TakeTurnRequest(_message.Message):
     def __init__(
         self,
         *,
-        open: Global___OpenTurn | None = ...,
+        begin: Global___BeginTurn | None = ...,
         commit: Global___CommitTurn | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "open", b"open", "step", b"step"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "commit", b"commit", "step", b"step"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "open", b"open", "step", b"step"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "commit", b"commit", "step", b"step"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_step: _TypeAlias = _typing.Literal["open", "commit"]  # noqa: Y015
+    _WhichOneofReturnType_step: _TypeAlias = _typing.Literal["begin", "commit"]  # noqa: Y015
     _WhichOneofArgType_step: _TypeAlias = _typing.Literal["step", b"step"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_step) -> _WhichOneofReturnType_step | None: ...
 
-Global___TakeTurnRequest: _TypeAlias = TakeTurnRequest  # noqa: Y015
+Global___RunTurnRequest: _TypeAlias = RunTurnRequest  # noqa: Y015
 
 @_typing.final
-class OpenTurn(_message.Message):
+class BeginTurn(_message.Message):
     """The conversation that the caller received, and the options of its memory."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -68,23 +68,23 @@ class OpenTurn(_message.Message):
         ValueType = _typing.NewType("ValueType", _builtins.int)
         V: _TypeAlias = ValueType  # noqa: Y015
 
-    class _ModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[OpenTurn._Mode.ValueType], _builtins.type):
+    class _ModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[BeginTurn._Mode.ValueType], _builtins.type):
         DESCRIPTOR: _descriptor.EnumDescriptor
-        MODE_UNSPECIFIED: OpenTurn._Mode.ValueType  # 0
+        MODE_UNSPECIFIED: BeginTurn._Mode.ValueType  # 0
         """READ_WRITE."""
-        MODE_READ_WRITE: OpenTurn._Mode.ValueType  # 1
+        MODE_READ_WRITE: BeginTurn._Mode.ValueType  # 1
         """The turn may be committed."""
-        MODE_READ_ONLY: OpenTurn._Mode.ValueType  # 2
+        MODE_READ_ONLY: BeginTurn._Mode.ValueType  # 2
         """The turn cannot be committed."""
 
     class Mode(_Mode, metaclass=_ModeEnumTypeWrapper):
         """Whether a turn may be committed."""
 
-    MODE_UNSPECIFIED: OpenTurn.Mode.ValueType  # 0
+    MODE_UNSPECIFIED: BeginTurn.Mode.ValueType  # 0
     """READ_WRITE."""
-    MODE_READ_WRITE: OpenTurn.Mode.ValueType  # 1
+    MODE_READ_WRITE: BeginTurn.Mode.ValueType  # 1
     """The turn may be committed."""
-    MODE_READ_ONLY: OpenTurn.Mode.ValueType  # 2
+    MODE_READ_ONLY: BeginTurn.Mode.ValueType  # 2
     """The turn cannot be committed."""
 
     MEMORY_ID_FIELD_NUMBER: _builtins.int
@@ -95,7 +95,7 @@ class OpenTurn(_message.Message):
     MESSAGES_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """Required unless `personal_memory` is set. 1 to 256 printable characters."""
-    mode: Global___OpenTurn.Mode.ValueType
+    mode: Global___BeginTurn.Mode.ValueType
     """Optional."""
     history_window: _builtins.int
     """Optional, at least 5; 10 when absent. Number of turns returned verbatim."""
@@ -115,7 +115,7 @@ class OpenTurn(_message.Message):
         self,
         *,
         memory_id: _builtins.str = ...,
-        mode: Global___OpenTurn.Mode.ValueType = ...,
+        mode: Global___BeginTurn.Mode.ValueType = ...,
         history_window: _builtins.int | None = ...,
         summary_window: _builtins.int | None = ...,
         personal_memory: _builtins.bool = ...,
@@ -134,7 +134,7 @@ class OpenTurn(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__summary_window) -> _WhichOneofReturnType__summary_window | None: ...
 
-Global___OpenTurn: _TypeAlias = OpenTurn  # noqa: Y015
+Global___BeginTurn: _TypeAlias = BeginTurn  # noqa: Y015
 
 @_typing.final
 class CommitTurn(_message.Message):
@@ -163,7 +163,7 @@ class CommitTurn(_message.Message):
 Global___CommitTurn: _TypeAlias = CommitTurn  # noqa: Y015
 
 @_typing.final
-class TakeTurnResponse(_message.Message):
+class RunTurnResponse(_message.Message):
     """A message of the service in a turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -172,7 +172,7 @@ class TakeTurnResponse(_message.Message):
     COMMITTED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def context(self) -> Global___TurnContext:
-        """Response to `open`."""
+        """Response to `begin`."""
 
     @_builtins.property
     def committed(self) -> Global___Committed:
@@ -192,7 +192,7 @@ class TakeTurnResponse(_message.Message):
     _WhichOneofArgType_step: _TypeAlias = _typing.Literal["step", b"step"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_step) -> _WhichOneofReturnType_step | None: ...
 
-Global___TakeTurnResponse: _TypeAlias = TakeTurnResponse  # noqa: Y015
+Global___RunTurnResponse: _TypeAlias = RunTurnResponse  # noqa: Y015
 
 @_typing.final
 class TurnContext(_message.Message):

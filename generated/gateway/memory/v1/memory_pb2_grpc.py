@@ -39,10 +39,10 @@ class MemoryServiceStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.TakeTurn = channel.stream_stream(
-                '/gateway.memory.v1.MemoryService/TakeTurn',
-                request_serializer=gateway_dot_memory_dot_v1_dot_memory__pb2.TakeTurnRequest.SerializeToString,
-                response_deserializer=gateway_dot_memory_dot_v1_dot_memory__pb2.TakeTurnResponse.FromString,
+        self.RunTurn = channel.stream_stream(
+                '/gateway.memory.v1.MemoryService/RunTurn',
+                request_serializer=gateway_dot_memory_dot_v1_dot_memory__pb2.RunTurnRequest.SerializeToString,
+                response_deserializer=gateway_dot_memory_dot_v1_dot_memory__pb2.RunTurnResponse.FromString,
                 _registered_method=True)
         self.ListMemories = channel.unary_unary(
                 '/gateway.memory.v1.MemoryService/ListMemories',
@@ -89,11 +89,11 @@ class MemoryServiceServicer:
     is damaged) while the database does not work.
     """
 
-    def TakeTurn(self, request_iterator, context):
-        """Opens one turn of a conversation, and holds a lock on the memory while the
+    def RunTurn(self, request_iterator, context):
+        """Runs one turn of a conversation, and holds a lock on the memory while the
         call is open: the write lock with READ_WRITE, one of five read locks with READ_ONLY.
 
-        The caller sends `open`; the service responds with `context` once the caller has the
+        The caller sends `begin`; the service responds with `context` once the caller has the
         lock and no older turns are being archived. With READ_WRITE the caller may then send
         `commit`, which is durable when `committed` arrives. A call that ends in any other
         way leaves the memory unchanged.
@@ -179,10 +179,10 @@ class MemoryServiceServicer:
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'TakeTurn': grpc.stream_stream_rpc_method_handler(
-                    servicer.TakeTurn,
-                    request_deserializer=gateway_dot_memory_dot_v1_dot_memory__pb2.TakeTurnRequest.FromString,
-                    response_serializer=gateway_dot_memory_dot_v1_dot_memory__pb2.TakeTurnResponse.SerializeToString,
+            'RunTurn': grpc.stream_stream_rpc_method_handler(
+                    servicer.RunTurn,
+                    request_deserializer=gateway_dot_memory_dot_v1_dot_memory__pb2.RunTurnRequest.FromString,
+                    response_serializer=gateway_dot_memory_dot_v1_dot_memory__pb2.RunTurnResponse.SerializeToString,
             ),
             'ListMemories': grpc.unary_unary_rpc_method_handler(
                     servicer.ListMemories,
@@ -236,7 +236,7 @@ class MemoryService:
     """
 
     @staticmethod
-    def TakeTurn(request_iterator,
+    def RunTurn(request_iterator,
             target,
             options=(),
             channel_credentials=None,
@@ -249,9 +249,9 @@ class MemoryService:
         return grpc.experimental.stream_stream(
             request_iterator,
             target,
-            '/gateway.memory.v1.MemoryService/TakeTurn',
-            gateway_dot_memory_dot_v1_dot_memory__pb2.TakeTurnRequest.SerializeToString,
-            gateway_dot_memory_dot_v1_dot_memory__pb2.TakeTurnResponse.FromString,
+            '/gateway.memory.v1.MemoryService/RunTurn',
+            gateway_dot_memory_dot_v1_dot_memory__pb2.RunTurnRequest.SerializeToString,
+            gateway_dot_memory_dot_v1_dot_memory__pb2.RunTurnResponse.FromString,
             options,
             channel_credentials,
             insecure,

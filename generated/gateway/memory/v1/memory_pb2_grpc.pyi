@@ -44,11 +44,11 @@ class MemoryServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> MemoryServiceAsyncStub: ...
-    TakeTurn: _grpc.StreamStreamMultiCallable[_memory_pb2.TakeTurnRequest, _memory_pb2.TakeTurnResponse]
-    """Opens one turn of a conversation, and holds a lock on the memory while the
+    RunTurn: _grpc.StreamStreamMultiCallable[_memory_pb2.RunTurnRequest, _memory_pb2.RunTurnResponse]
+    """Runs one turn of a conversation, and holds a lock on the memory while the
     call is open: the write lock with READ_WRITE, one of five read locks with READ_ONLY.
 
-    The caller sends `open`; the service responds with `context` once the caller has the
+    The caller sends `begin`; the service responds with `context` once the caller has the
     lock and no older turns are being archived. With READ_WRITE the caller may then send
     `commit`, which is durable when `committed` arrives. A call that ends in any other
     way leaves the memory unchanged.
@@ -110,11 +110,11 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
-    TakeTurn: _aio.StreamStreamMultiCallable[_memory_pb2.TakeTurnRequest, _memory_pb2.TakeTurnResponse]  # type: ignore[assignment]
-    """Opens one turn of a conversation, and holds a lock on the memory while the
+    RunTurn: _aio.StreamStreamMultiCallable[_memory_pb2.RunTurnRequest, _memory_pb2.RunTurnResponse]  # type: ignore[assignment]
+    """Runs one turn of a conversation, and holds a lock on the memory while the
     call is open: the write lock with READ_WRITE, one of five read locks with READ_ONLY.
 
-    The caller sends `open`; the service responds with `context` once the caller has the
+    The caller sends `begin`; the service responds with `context` once the caller has the
     lock and no older turns are being archived. With READ_WRITE the caller may then send
     `commit`, which is durable when `committed` arrives. A call that ends in any other
     way leaves the memory unchanged.
@@ -175,15 +175,15 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """
 
     @_abc_1.abstractmethod
-    def TakeTurn(
+    def RunTurn(
         self,
-        request_iterator: _MaybeAsyncIterator[_memory_pb2.TakeTurnRequest],
+        request_iterator: _MaybeAsyncIterator[_memory_pb2.RunTurnRequest],
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_memory_pb2.TakeTurnResponse], _abc.AsyncIterator[_memory_pb2.TakeTurnResponse]]:
-        """Opens one turn of a conversation, and holds a lock on the memory while the
+    ) -> _typing.Union[_abc.Iterator[_memory_pb2.RunTurnResponse], _abc.AsyncIterator[_memory_pb2.RunTurnResponse]]:
+        """Runs one turn of a conversation, and holds a lock on the memory while the
         call is open: the write lock with READ_WRITE, one of five read locks with READ_ONLY.
 
-        The caller sends `open`; the service responds with `context` once the caller has the
+        The caller sends `begin`; the service responds with `context` once the caller has the
         lock and no older turns are being archived. With READ_WRITE the caller may then send
         `commit`, which is durable when `committed` arrives. A call that ends in any other
         way leaves the memory unchanged.

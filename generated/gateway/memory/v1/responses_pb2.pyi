@@ -261,8 +261,8 @@ class StoredResponse(_message.Message):
 Global___StoredResponse: _TypeAlias = StoredResponse  # noqa: Y015
 
 @_typing.final
-class CheckRoomRequest(_message.Message):
-    """Request of CheckRoom."""
+class CheckCapacityRequest(_message.Message):
+    """Request of CheckCapacity."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -280,11 +280,11 @@ class CheckRoomRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CheckRoomRequest: _TypeAlias = CheckRoomRequest  # noqa: Y015
+Global___CheckCapacityRequest: _TypeAlias = CheckCapacityRequest  # noqa: Y015
 
 @_typing.final
-class CheckRoomResponse(_message.Message):
-    """Response of CheckRoom."""
+class CheckCapacityResponse(_message.Message):
+    """Response of CheckCapacity."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -297,7 +297,7 @@ class CheckRoomResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CheckRoomResponse: _TypeAlias = CheckRoomResponse  # noqa: Y015
+Global___CheckCapacityResponse: _TypeAlias = CheckCapacityResponse  # noqa: Y015
 
 @_typing.final
 class CreateResponseRequest(_message.Message):
@@ -408,9 +408,9 @@ class FinishResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CONTENT_FIELD_NUMBER: _builtins.int
-    BODY_WITHOUT_ROOM_FIELD_NUMBER: _builtins.int
+    SUBSTITUTE_BODY_FIELD_NUMBER: _builtins.int
     APPEND_FIELD_NUMBER: _builtins.int
-    body_without_room: _builtins.bytes
+    substitute_body: _builtins.bytes
     """Required. A body to store instead of `content` if that does not fit in the plan's storage
     for memories, or exceeds the maximum size. At most 4,096 bytes longer than the body of the
     creation.
@@ -427,12 +427,12 @@ class FinishResponse(_message.Message):
         self,
         *,
         content: Global___ResponseContent | None = ...,
-        body_without_room: _builtins.bytes = ...,
+        substitute_body: _builtins.bytes = ...,
         append: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["append", b"append", "body_without_room", b"body_without_room", "content", b"content"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["append", b"append", "content", b"content", "substitute_body", b"substitute_body"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -516,17 +516,17 @@ class ResponseFinished(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    WITHOUT_ROOM_FIELD_NUMBER: _builtins.int
-    without_room: _builtins.bool
-    """Required. Whether the content did not fit, so that `body_without_room` was stored."""
+    STORED_SUBSTITUTE_FIELD_NUMBER: _builtins.int
+    stored_substitute: _builtins.bool
+    """Required. Whether the content did not fit, so that `substitute_body` was stored."""
     def __init__(
         self,
         *,
-        without_room: _builtins.bool = ...,
+        stored_substitute: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["without_room", b"without_room"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["stored_substitute", b"stored_substitute"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

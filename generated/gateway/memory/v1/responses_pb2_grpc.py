@@ -39,10 +39,10 @@ class ResponseServiceStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.CheckRoom = channel.unary_unary(
-                '/gateway.memory.v1.ResponseService/CheckRoom',
-                request_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CheckRoomRequest.SerializeToString,
-                response_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CheckRoomResponse.FromString,
+        self.CheckCapacity = channel.unary_unary(
+                '/gateway.memory.v1.ResponseService/CheckCapacity',
+                request_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CheckCapacityRequest.SerializeToString,
+                response_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CheckCapacityResponse.FromString,
                 _registered_method=True)
         self.CreateResponse = channel.unary_unary(
                 '/gateway.memory.v1.ResponseService/CreateResponse',
@@ -94,7 +94,7 @@ class ResponseServiceServicer:
     is damaged) while the database does not work.
     """
 
-    def CheckRoom(self, request, context):
+    def CheckCapacity(self, request, context):
         """Checks that a response could be stored now, before it is generated.
 
         Statuses: OK. RESOURCE_EXHAUSTED (REASON_TOO_LARGE), PERMISSION_DENIED
@@ -203,10 +203,10 @@ class ResponseServiceServicer:
 
 def add_ResponseServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'CheckRoom': grpc.unary_unary_rpc_method_handler(
-                    servicer.CheckRoom,
-                    request_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CheckRoomRequest.FromString,
-                    response_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CheckRoomResponse.SerializeToString,
+            'CheckCapacity': grpc.unary_unary_rpc_method_handler(
+                    servicer.CheckCapacity,
+                    request_deserializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CheckCapacityRequest.FromString,
+                    response_serializer=gateway_dot_memory_dot_v1_dot_responses__pb2.CheckCapacityResponse.SerializeToString,
             ),
             'CreateResponse': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateResponse,
@@ -265,7 +265,7 @@ class ResponseService:
     """
 
     @staticmethod
-    def CheckRoom(request,
+    def CheckCapacity(request,
             target,
             options=(),
             channel_credentials=None,
@@ -278,9 +278,9 @@ class ResponseService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/gateway.memory.v1.ResponseService/CheckRoom',
-            gateway_dot_memory_dot_v1_dot_responses__pb2.CheckRoomRequest.SerializeToString,
-            gateway_dot_memory_dot_v1_dot_responses__pb2.CheckRoomResponse.FromString,
+            '/gateway.memory.v1.ResponseService/CheckCapacity',
+            gateway_dot_memory_dot_v1_dot_responses__pb2.CheckCapacityRequest.SerializeToString,
+            gateway_dot_memory_dot_v1_dot_responses__pb2.CheckCapacityResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -44,7 +44,7 @@ class ResponseServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ResponseServiceAsyncStub: ...
-    CheckRoom: _grpc.UnaryUnaryMultiCallable[_responses_pb2.CheckRoomRequest, _responses_pb2.CheckRoomResponse]
+    CheckCapacity: _grpc.UnaryUnaryMultiCallable[_responses_pb2.CheckCapacityRequest, _responses_pb2.CheckCapacityResponse]
     """Checks that a response could be stored now, before it is generated.
 
     Statuses: OK. RESOURCE_EXHAUSTED (REASON_TOO_LARGE), PERMISSION_DENIED
@@ -125,7 +125,7 @@ class ResponseServiceAsyncStub(ResponseServiceStub):
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
-    CheckRoom: _aio.UnaryUnaryMultiCallable[_responses_pb2.CheckRoomRequest, _responses_pb2.CheckRoomResponse]  # type: ignore[assignment]
+    CheckCapacity: _aio.UnaryUnaryMultiCallable[_responses_pb2.CheckCapacityRequest, _responses_pb2.CheckCapacityResponse]  # type: ignore[assignment]
     """Checks that a response could be stored now, before it is generated.
 
     Statuses: OK. RESOURCE_EXHAUSTED (REASON_TOO_LARGE), PERMISSION_DENIED
@@ -205,11 +205,11 @@ class ResponseServiceServicer(metaclass=_abc_1.ABCMeta):
     """
 
     @_abc_1.abstractmethod
-    def CheckRoom(
+    def CheckCapacity(
         self,
-        request: _responses_pb2.CheckRoomRequest,
+        request: _responses_pb2.CheckCapacityRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_responses_pb2.CheckRoomResponse, _abc.Awaitable[_responses_pb2.CheckRoomResponse]]:
+    ) -> _typing.Union[_responses_pb2.CheckCapacityResponse, _abc.Awaitable[_responses_pb2.CheckCapacityResponse]]:
         """Checks that a response could be stored now, before it is generated.
 
         Statuses: OK. RESOURCE_EXHAUSTED (REASON_TOO_LARGE), PERMISSION_DENIED

@@ -15,8 +15,8 @@ from gateway.conversation.v1.conversation_pb2 import (
 from gateway.inference.v1.inference_pb2 import (
     BlockStop,
     Event,
+    ExtraFields,
     Finish,
-    Further,
     GenerateRequest,
     ThinkingConfig,
 )
@@ -82,19 +82,19 @@ class Candidate:
     ) -> None:
         self.reason = ""
         self._number = number
-        # Flat answers have signatures and unknown parts in fields of the message, as in Google's
-        # OpenAI-compatible API.
-        self._is_flat = request.has_flat_answers
+        # Answers of a single text have signatures and unknown parts in fields of the message, as in
+        # Google's OpenAI-compatible API.
+        self._is_single_text = request.requires_single_text
         self._shows_signatures = _asks_to_think(request.thinking) and not request.ends_with_text
         self._names = names
         self._new_id = new_id
         self._bounds = bounds
         self._block = 0  # number of the open or next block
         self._open = ""  # "text", "thinking", or "" for none
-        self._text_signature = ""  # of the last text, for flat answers
+        self._text_signature = ""  # of the last text, for answers of a single text
         self._signature = ""  # of the open thinking block
         self._called = False
-        self._further: Json = {}
+        self._extra_fields: Json = {}
 
     @property
     def failure(self) -> str:
@@ -114,21 +114,21 @@ class Candidate:
             self.reason = name_of(reason)
         for name, value in chunk.items():
             if name not in _NAMED and value:
-                self._further[name] = value
+                self._extra_fields[name] = value
 
     def end(self, out: list[Event]) -> None:
         """Add the end of the answer."""
         self._close(out)
         if self._text_signature:
-            signed = Further(message=signatures.for_chat(self._text_signature))
-            out.append(Event(choice=self._number, further=signed))
+            signed = ExtraFields(message=signatures.for_chat(self._text_signature))
+            out.append(Event(choice=self._number, extra_fields=signed))
         finish = Finish(reason=self._finish_reason())
-        further = dict(self._further)
+        extra_fields = dict(self._extra_fields)
         if self.reason not in _REASONS:
-            further["finishReason"] = self.reason
-        if further and self._is_flat:
+            extra_fields["finishReason"] = self.reason
+        if extra_fields and self._is_single_text:
             finish.extra.dialect = _OPENAI
-            finish.extra.json = dump({"extra_content": {"google": further}})
+            finish.extra.json = dump({"extra_content": {"google": extra_fields}})
         out.append(Event(choice=self._number, finish=finish))
 
     def _finish_reason(self) -> FinishReason.ValueType:
@@ -186,7 +186,7 @@ class Candidate:
         """
         if not signature:
             return
-        if self._is_flat:
+        if self._is_single_text:
             self._text_signature = signature  # sent at the end: one per message
         elif self._shows_signatures:
             self._close(out)
@@ -205,9 +205,9 @@ class Candidate:
             raise TypeError("arguments")
         block = Block(tool_use=use)
         if signature:
-            # For flat answers, and for memories, which store no thinking.
+            # For answers of a single text, and for memories, which store no thinking.
             block.extra.CopyFrom(signatures.for_chat(signature))
-        if signature and not self._is_flat:
+        if signature and not self._is_single_text:
             carried = signatures.packed(signatures.CALL, signature)
             if self._open == "thinking" and not self._signature:
                 self._signature = carried
@@ -228,11 +228,11 @@ class Candidate:
         mime, data = name_of(inline.get("mimeType") or ""), inline.get("data")
         if not isinstance(data, str):
             raise TypeError("no data")
-        if self._is_flat and mime.startswith("image/"):
+        if self._is_single_text and mime.startswith("image/"):
             # The format of OpenRouter and others.
             url = {"url": f"data:{mime};base64,{data}"}
             self._add_unknown_fields({"images": [{"type": "image_url", "image_url": url}]}, out)
-        elif self._is_flat:
+        elif self._is_single_text:
             self._add_unknown_fields(_google_parts({"inlineData": inline}), out)
         else:
             content = binascii.a2b_base64(data)
@@ -245,7 +245,7 @@ class Candidate:
         if not any(kept.values()):
             return
         self._close(out)
-        if self._is_flat:
+        if self._is_single_text:
             self._add_unknown_fields(_google_parts(kept), out)
         else:
             self._add(Block(opaque=Opaque(dialect=_GEMINI, json=dump(kept))), out)
@@ -253,7 +253,7 @@ class Candidate:
     def _add_unknown_fields(self, fields: Json, out: list[Event]) -> None:
         """Add unknown fields of the message."""
         opaque = Opaque(dialect=_OPENAI, json=self._bounds.keep_fields(fields))
-        out.append(Event(choice=self._number, further=Further(message=opaque)))
+        out.append(Event(choice=self._number, extra_fields=ExtraFields(message=opaque)))
 
     def _begin(self, kind: str, out: list[Event]) -> None:
         self._bounds.part()

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Citation, Opaque
-from gateway.inference.v1.inference_pb2 import Event, Further
+from gateway.inference.v1.inference_pb2 import Event, ExtraFields
 from services.common.ids import IdGenerator
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
@@ -131,7 +131,7 @@ class Choice:
         The choice's fields are repeated if they have changed. Lists are always repeated: a list per
         token differs each time.
         """
-        further = Further()
+        extra_fields = ExtraFields()
         changed = {
             name: value
             for name, value in fields.items()
@@ -139,13 +139,13 @@ class Choice:
         }
         if changed:
             self._fields |= changed
-            further.choice.CopyFrom(self._opaque(changed))
+            extra_fields.choice.CopyFrom(self._opaque(changed))
         if message:
             if self._translates:
                 self._unknown |= message.keys()
-            further.message.CopyFrom(self._opaque(message))
+            extra_fields.message.CopyFrom(self._opaque(message))
         if changed or message:
-            out.append(Event(choice=self.number, further=further))
+            out.append(Event(choice=self.number, extra_fields=extra_fields))
 
     def _opaque(self, fields: Json) -> Opaque:
         return Opaque(dialect=DIALECT_OPENAI, json=self._bounds.keep_fields(fields))

@@ -192,7 +192,7 @@ class StreamReader:
 
     def _report(self, fields: Json, out: list[Event]) -> None:
         event = Event()
-        opaque = event.further.answer
+        opaque = event.extra_fields.answer
         opaque.dialect = conversation_pb2.DIALECT_OPENAI
         opaque.json = self._bounds.keep_fields(fields)
         out.append(event)

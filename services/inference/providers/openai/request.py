@@ -143,7 +143,7 @@ def _native_fields(request: GenerateRequest, fields: OpenAIFields) -> Json:
         for name in ("store", *_STATEFUL):
             if given.get(name):
                 raise fields.stored_object_error(f"extra.{name}")
-    if _SEARCH_OPTIONS in request.extra.named and not request.HasField("web_search"):
+    if _SEARCH_OPTIONS in request.extra.covered_paths and not request.HasField("web_search"):
         given.pop(_SEARCH_OPTIONS, None)  # the gateway searches
     return given
 

@@ -5,7 +5,7 @@ just ended. Streams for callers of the same dialect are parsed by `native_events
 """
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
-from gateway.inference.v1.inference_pb2 import Event, Further
+from gateway.inference.v1.inference_pb2 import Event, ExtraFields
 from services.common.ids import IdGenerator
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import dump
@@ -154,9 +154,9 @@ class StreamReader(EventReader):
         items = self._items
         items.end(response.get("output"), out)
         if fields := self._changed(response):
-            out.append(Event(further=Further(answer=opaque(fields))))
+            out.append(Event(extra_fields=ExtraFields(answer=opaque(fields))))
         if items.message:
-            out.append(Event(further=Further(message=opaque(items.message))))
+            out.append(Event(extra_fields=ExtraFields(message=opaque(items.message))))
         if usage := response.get("usage"):
             counted = Event()
             counted.usage.SetInParent()

@@ -33,9 +33,9 @@ def test_the_least_request_becomes_its_model_and_message() -> None:
     assert parsed.request == inference.GenerateRequest(
         model="m",
         dialect=conversation.DIALECT_OPENAI,
-        ignores_stop_sequence=True,
+        omits_stop_sequence=True,
         has_unsigned_thinking=True,
-        has_flat_answers=True,
+        requires_single_text=True,
         messages=[
             conversation.Message(
                 role=conversation.ROLE_USER, blocks=[conversation.Block(text="hello")]

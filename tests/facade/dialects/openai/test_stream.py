@@ -18,7 +18,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     Usage,
 )
 from gateway.errors.v1 import errors_pb2
-from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, Further, Start
+from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, ExtraFields, Start
 from services.common.errors import GatewayError
 from tests.facade.dialects.openai.answers import (
     CREATED,
@@ -207,7 +207,7 @@ def test_what_this_dialect_wrote_comes_back_at_its_place() -> None:
         Event(block=0, block_stop=BlockStop()),
         opened(signed, 1),
         Event(block=1, opaque=own(extra_content={"google": {"thought_signature": "t"}})),
-        Event(further=Further(message=own(audio={"id": "y"}))),
+        Event(extra_fields=ExtraFields(message=own(audio={"id": "y"}))),
         opened(Block(opaque=own(type="reference", ids=[1])), 2),
     )
     assert told_deltas[0] == {"role": "assistant", "content": "a", "annotations": []}
@@ -236,7 +236,7 @@ def test_thinking_has_the_provider_s_name_for_it_too() -> None:
 
 
 def late(**fields: Any) -> Event:
-    return Event(further=Further(answer=own(**fields)))
+    return Event(extra_fields=ExtraFields(answer=own(**fields)))
 
 
 def test_fields_that_come_later_are_sent_once() -> None:
@@ -256,7 +256,9 @@ def test_fields_that_come_later_are_sent_once() -> None:
 
 
 def test_fields_of_a_choice_are_in_it() -> None:
-    sent = streamed([[start(answer()), Event(further=Further(choice=own(flags={"a": 1})))]])
+    sent = streamed(
+        [[start(answer()), Event(extra_fields=ExtraFields(choice=own(flags={"a": 1})))]]
+    )
     assert sent[0]["choices"] == [
         {
             "flags": {"a": 1},

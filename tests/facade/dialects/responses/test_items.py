@@ -103,7 +103,7 @@ def test_an_answer_sent_back_is_one_message() -> None:
         False,
     )
     assert (custom.tool_use.input, custom.tool_use.freeform) == ("x", True)
-    assert list(custom.extra.named) == ["id"]
+    assert list(custom.extra.covered_paths) == ["id"]
     for result in (first, second):
         assert result.role == conversation.ROLE_USER
         assert result.blocks[0].tool_result.tool_use_id == "c1"
@@ -145,7 +145,7 @@ def test_records_of_searches_need_no_provider() -> None:
     said = {"role": "assistant", "content": "x"}
     record, text = messages(search, said)
     assert (list(record.blocks), json_of(record.extra)) == ([], search)
-    assert set(record.extra.named) >= search.keys()
+    assert set(record.extra.covered_paths) >= search.keys()
     assert text.blocks[0].text == "x"
     assert len(messages({**search, "id": "ws_gw1"}, said)) == 1
     record, calls, result = messages(CALL, search, OUTPUT)

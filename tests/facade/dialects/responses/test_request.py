@@ -81,7 +81,7 @@ def test_fields_without_a_name_are_kept() -> None:
         "truncation": "auto",
         "prompt_cache_key": "k",
     }
-    named = set(given.extra.named)
+    named = set(given.extra.covered_paths)
     assert {"include", "metadata", "reasoning.effort", "text.format.schema"} <= named
     assert not named & {"truncation", "prompt_cache_key", "newest"}
 

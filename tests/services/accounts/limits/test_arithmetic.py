@@ -6,13 +6,17 @@ from services.accounts.limits.arithmetic import grant
 AMOUNTS = st.integers(0, 10**19)
 
 
-@given(free=st.integers(-(10**19), 10**19), amount=AMOUNTS, least=AMOUNTS, ahead=AMOUNTS)
-def test_no_more_is_granted_than_is_free(free: int, amount: int, least: int, ahead: int) -> None:
-    granted, remaining = grant(free, amount, least, ahead)
+@given(
+    free=st.integers(-(10**19), 10**19), amount=AMOUNTS, min_amount=AMOUNTS, prefetch_amount=AMOUNTS
+)
+def test_no_more_is_granted_than_is_free(
+    free: int, amount: int, min_amount: int, prefetch_amount: int
+) -> None:
+    granted, remaining = grant(free, amount, min_amount, prefetch_amount)
     assert granted + remaining == max(0, free)
     assert granted >= 0
     assert remaining >= 0
-    assert granted <= amount + ahead
+    assert granted <= amount + prefetch_amount
 
 
 def test_what_is_needed_is_granted_whole_or_in_part() -> None:
@@ -25,7 +29,7 @@ def test_what_is_needed_is_granted_whole_or_in_part() -> None:
 def test_less_than_is_of_use_is_not_granted() -> None:
     assert grant(20, 30, 25, 0) == (0, 20)
     assert grant(25, 30, 25, 0) == (25, 0)
-    # A least amount above what is needed asks for all of that.
+    # A minimum above what is needed asks for all of that.
     assert grant(30, 30, 99, 0) == (30, 0)
 
 

@@ -42,30 +42,30 @@ def _granted(amount: int, remaining: int, limit: int = 100) -> Lease:
 
 
 async def test_workers_share_what_is_there(leases: LeaseRepository) -> None:
-    wants = TEAM._replace(amount=60, least=1)
+    wants = TEAM._replace(amount=60, min_amount=1)
     assert await _lease(leases, "a", wants) == _granted(60, 40)
     assert await _lease(leases, "b", wants) == _granted(40, 0)
     assert await _lease(leases, "c", wants) == _granted(0, 0)
 
 
 async def test_what_a_worker_no_longer_holds_is_others(leases: LeaseRepository) -> None:
-    await _lease(leases, "a", TEAM._replace(amount=100, least=1))
-    assert await _lease(leases, "a", TEAM._replace(holding=30)) == _granted(0, 70)
-    assert await _lease(leases, "b", TEAM._replace(amount=99, least=1)) == _granted(70, 0)
+    await _lease(leases, "a", TEAM._replace(amount=100, min_amount=1))
+    assert await _lease(leases, "a", TEAM._replace(held_amount=30)) == _granted(0, 70)
+    assert await _lease(leases, "b", TEAM._replace(amount=99, min_amount=1)) == _granted(70, 0)
 
 
 async def test_a_claim_that_is_repeated_counts_once(leases: LeaseRepository) -> None:
-    wants = TEAM._replace(holding=10, amount=20, least=1)
+    wants = TEAM._replace(held_amount=10, amount=20, min_amount=1)
     assert await _lease(leases, "a", wants) == _granted(20, 70)
     assert await _lease(leases, "a", wants) == _granted(20, 70)
 
 
 async def test_what_was_used_beyond_the_limit_is_kept(leases: LeaseRepository) -> None:
-    assert await _lease(leases, "a", TEAM._replace(holding=130)) == _granted(0, 0)
-    assert await _lease(leases, "a", TEAM._replace(holding=130, amount=1, least=1)) == _granted(
-        0, 0
-    )
-    assert await _lease(leases, "b", TEAM._replace(amount=1, least=1)) == _granted(0, 0)
+    assert await _lease(leases, "a", TEAM._replace(held_amount=130)) == _granted(0, 0)
+    assert await _lease(
+        leases, "a", TEAM._replace(held_amount=130, amount=1, min_amount=1)
+    ) == _granted(0, 0)
+    assert await _lease(leases, "b", TEAM._replace(amount=1, min_amount=1)) == _granted(0, 0)
 
 
 async def test_windows_subjects_and_measures_are_apart(
@@ -74,8 +74,10 @@ async def test_windows_subjects_and_measures_are_apart(
     await LimitRepository(engine, clock).set(
         SubjectKind.USER, "team_1", UsageLimits(requests_per_minute=5)
     )
-    await _lease(leases, "a", TEAM._replace(amount=100, least=1))
-    after = TEAM._replace(window_start_ms=END_MS, ends_at_ms=END_MS + 60_000, amount=100, least=1)
+    await _lease(leases, "a", TEAM._replace(amount=100, min_amount=1))
+    after = TEAM._replace(
+        window_start_ms=END_MS, ends_at_ms=END_MS + 60_000, amount=100, min_amount=1
+    )
     claims = [after, SLOTS._replace(amount=9), TEAM._replace(kind=SubjectKind.USER, amount=9)]
     assert await leases.lease("b", claims) == [
         _granted(100, 0),
@@ -85,7 +87,7 @@ async def test_windows_subjects_and_measures_are_apart(
 
 
 async def test_without_a_limit_all_is_granted(leases: LeaseRepository) -> None:
-    nobody = TEAM._replace(subject_id="team_2", amount=10**9, least=10**9)
+    nobody = TEAM._replace(subject_id="team_2", amount=10**9, min_amount=10**9)
     assert await _lease(leases, "a", nobody) == Lease(Granted(10**9, UNLIMITED - 10**9), None)
     of_a_measure = TEAM._replace(measure="tokens_per_minute", amount=10**9)
     assert (await _lease(leases, "a", of_a_measure)).granted.amount == 10**9
@@ -94,26 +96,26 @@ async def test_without_a_limit_all_is_granted(leases: LeaseRepository) -> None:
 async def test_slots_of_a_worker_that_died_come_back(
     leases: LeaseRepository, clock: ManualClock
 ) -> None:
-    await _lease(leases, "killed", SLOTS._replace(amount=3, least=1))
+    await _lease(leases, "killed", SLOTS._replace(amount=3, min_amount=1))
     clock.now_s += 29.999
-    assert await _lease(leases, "b", SLOTS._replace(amount=1, least=1)) == _granted(0, 0, 3)
+    assert await _lease(leases, "b", SLOTS._replace(amount=1, min_amount=1)) == _granted(0, 0, 3)
     clock.now_s += 0.001
-    assert await _lease(leases, "b", SLOTS._replace(amount=1, least=1)) == _granted(1, 2, 3)
+    assert await _lease(leases, "b", SLOTS._replace(amount=1, min_amount=1)) == _granted(1, 2, 3)
 
 
 async def test_slots_that_are_renewed_stay(leases: LeaseRepository, clock: ManualClock) -> None:
-    await _lease(leases, "a", SLOTS._replace(amount=3, least=1))
-    await _lease(leases, "a", SLOTS._replace(holding=3, ends_at_ms=SLOTS.ends_at_ms + 20_000))
+    await _lease(leases, "a", SLOTS._replace(amount=3, min_amount=1))
+    await _lease(leases, "a", SLOTS._replace(held_amount=3, ends_at_ms=SLOTS.ends_at_ms + 20_000))
     clock.now_s += 40
-    assert await _lease(leases, "b", SLOTS._replace(amount=1, least=1)) == _granted(0, 0, 3)
+    assert await _lease(leases, "b", SLOTS._replace(amount=1, min_amount=1)) == _granted(0, 0, 3)
 
 
 async def test_what_a_worker_closes_counts_until_the_window_ends(leases: LeaseRepository) -> None:
     for holder in "ab":
-        await _lease(leases, holder, TEAM._replace(amount=20, least=1))
+        await _lease(leases, holder, TEAM._replace(amount=20, min_amount=1))
     for holder in "ab":
-        await _lease(leases, holder, TEAM._replace(holding=15, closes=True))
-    assert await _lease(leases, "a", TEAM._replace(amount=100, least=1)) == _granted(70, 0)
+        await _lease(leases, holder, TEAM._replace(held_amount=15, releases=True))
+    assert await _lease(leases, "a", TEAM._replace(amount=100, min_amount=1)) == _granted(70, 0)
 
 
 async def test_rows_of_windows_that_ended_are_deleted(

@@ -83,7 +83,7 @@ async def test_a_callers_key_opens_no_leases(
         (LeaseRequest(holder="a", claims=[_claim(kind=0)]), "claims[0].kind"),
         (LeaseRequest(holder="a", claims=[_claim(measure=0)]), "claims[0].measure"),
         (LeaseRequest(holder="a", claims=[_claim(id="")]), "claims[0].id"),
-        (LeaseRequest(holder="a", claims=[_claim(holding=-1)]), "claims[0].holding"),
+        (LeaseRequest(holder="a", claims=[_claim(held_amount=-1)]), "claims[0].held_amount"),
         (LeaseRequest(holder="a", claims=[_claim(amount=(1 << 63) - 1)]), "claims[0].amount"),
     ],
 )

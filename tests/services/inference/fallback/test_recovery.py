@@ -261,7 +261,7 @@ class TestRepeating:
     async def test_fields_that_came_with_thoughts_are_not_sent_twice(self):
         def details(text: str) -> Event:
             json = b'{"reasoning_details":[{"index":0,"text":"%b"}]}' % text.encode()
-            return Event(further=pb.Further(message=Opaque(dialect=OPENAI, json=json)))
+            return Event(extra_fields=pb.ExtraFields(message=Opaque(dialect=OPENAI, json=json)))
 
         begun = Event(block_start=Block(thinking=Thinking()))
         first = [start(), details("hm"), begun, Event(thinking="hm"), ending()[0]]
@@ -286,9 +286,9 @@ class TestRepeating:
     @in_no_time
     async def test_half_of_what_has_no_name_is_not_gone_on_with(self):
         json = b'{"audio":{"data":"AA"}}'
-        further = Event(further=pb.Further(message=Opaque(dialect=OPENAI, json=json)))
+        extra_fields = Event(extra_fields=pb.ExtraFields(message=Opaque(dialect=OPENAI, json=json)))
         scripted = ScriptedEngine(fallbacks=("b",))
-        scripted.p.plays("a", [[start(), further], silence()])
+        scripted.p.plays("a", [[start(), extra_fields], silence()])
         with pytest.raises(UpstreamError):
             await scripted.stream(request())
 

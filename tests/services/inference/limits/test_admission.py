@@ -42,9 +42,9 @@ class FakeLimits:
             raise unavailable("no database")
         grants = []
         for key, claim in claims:
-            free = self.limit - self.others - claim.holding
-            granted, remaining = grant(free, claim.amount, claim.least, claim.ahead)
-            self.held[key] = claim.holding + granted
+            free = self.limit - self.others - claim.held_amount
+            granted, remaining = grant(free, claim.amount, claim.min_amount, claim.prefetch_amount)
+            self.held[key] = claim.held_amount + granted
             grants.append(Grant(granted=granted, remaining=remaining, limit=self.limit))
         return grants
 
@@ -191,7 +191,7 @@ async def test_a_worker_that_closes_holds_what_it_used(limits: FakeLimits) -> No
     await worker.admit(_with(USER, tokens_per_minute=1_000), tokens=7)
     await worker.leaser.close()
     [[(_, claim)]] = limits.calls[1:]
-    assert (claim.closes, claim.holding) == (True, 7)
+    assert (claim.releases, claim.held_amount) == (True, 7)
     with pytest.raises(GatewayError, match="stopping"):
         await worker.admit(_with(TEAM, requests_per_minute=1_000))
 

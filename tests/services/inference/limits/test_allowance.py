@@ -40,7 +40,12 @@ def test_a_claim_asks_for_what_all_waiting_requests_lack() -> None:
     one.want(5)
     one.want(4)
     claim = _next_claim(one)
-    assert (claim.holding, claim.amount, claim.least, claim.ahead) == (3, 6, 1, 0)
+    assert (claim.held_amount, claim.amount, claim.min_amount, claim.prefetch_amount) == (
+        3,
+        6,
+        1,
+        0,
+    )
     assert claim.ends_at_ms == NEXT_MINUTE_MS
 
 
@@ -50,7 +55,7 @@ def test_what_is_granted_is_used_once() -> None:
     one.take(2, NOW_MS)
     assert one.available == 1
     one.want(5)
-    assert _next_claim(one).holding == 3
+    assert _next_claim(one).held_amount == 3
     one.take(1, NOW_MS)
     one.apply_grant(4, 0, 100, NOW_MS)
     assert (one.used, one.available) == (3, 4)
@@ -60,7 +65,7 @@ def test_what_a_claim_returns_is_not_available_meanwhile() -> None:
     one = _allowance()
     _leased(one, 3)
     one.tick()
-    assert _next_claim(one).holding == 0
+    assert _next_claim(one).held_amount == 0
     assert one.available == 0
     one.apply_grant(0, 53, 100, NOW_MS)
     assert one.available == 0
@@ -74,7 +79,7 @@ def test_what_a_request_waited_for_is_not_returned() -> None:
     one.tick()
     assert one.next_claim(NOW_MS) is None
     one.stop_waiting()
-    assert _next_claim(one).holding == 0
+    assert _next_claim(one).held_amount == 0
 
 
 def test_near_exhaustion_nothing_is_kept_for_later() -> None:
@@ -82,7 +87,7 @@ def test_near_exhaustion_nothing_is_kept_for_later() -> None:
     _leased(one, 30, remaining=12)
     one.take(20, NOW_MS)
     one.tick()
-    assert (_next_claim(one).holding, one.available) == (20, 0)
+    assert (_next_claim(one).held_amount, one.available) == (20, 0)
 
 
 def test_a_lost_answer_leaves_what_was_held() -> None:
@@ -93,7 +98,7 @@ def test_a_lost_answer_leaves_what_was_held() -> None:
     one.failed()
     assert one.available == 3
     one.want(5)
-    assert _next_claim(one).holding == 3
+    assert _next_claim(one).held_amount == 3
 
 
 def test_a_new_window_begins_with_nothing() -> None:
@@ -122,7 +127,7 @@ def test_an_answer_that_used_more_makes_a_debt_that_is_claimed() -> None:
     one.settle(10, one.window.start_ms, NOW_MS)
     assert one.available == -10
     claim = _next_claim(one)
-    assert (claim.holding, claim.amount) == (13, 0)
+    assert (claim.held_amount, claim.amount) == (13, 0)
     one.apply_grant(0, 37, 100, NOW_MS)
     assert one.available == 0
     assert one.remaining() == 37
@@ -147,16 +152,16 @@ def test_what_a_tick_used_is_kept_for_the_next_ones() -> None:
     one.take(10, NOW_MS)
     one.take(20, NOW_MS)
     one.tick()
-    assert _next_claim(one).ahead == 60
+    assert _next_claim(one).prefetch_amount == 60
     one.apply_grant(60, 8_940, 10_000, NOW_MS)
     one.take(4, NOW_MS)
     one.take(6, NOW_MS)
     one.tick()
     # It needs 20 from now on, and returns the rest.
-    assert _next_claim(one).holding == 60
+    assert _next_claim(one).held_amount == 60
     one.apply_grant(0, 8_970, 10_000, NOW_MS)
     one.tick()
-    assert _next_claim(one).holding == 40
+    assert _next_claim(one).held_amount == 40
 
 
 def test_a_single_request_tells_nothing_about_the_next() -> None:
@@ -215,7 +220,7 @@ def test_slots_in_use_are_renewed_after_a_third_of_their_lease() -> None:
     assert one.next_claim(NOW_MS + SLOT_LEASE_MS // 3) is None
     later = NOW_MS + SLOT_LEASE_MS // 3 + 1
     claim = _next_claim(one, later)
-    assert (claim.holding, claim.ends_at_ms) == (1, later + SLOT_LEASE_MS)
+    assert (claim.held_amount, claim.ends_at_ms) == (1, later + SLOT_LEASE_MS)
 
 
 def test_slots_are_leased_ahead_as_many_are_in_use() -> None:
@@ -224,7 +229,7 @@ def test_slots_are_leased_ahead_as_many_are_in_use() -> None:
     one.take(20, NOW_MS)
     one.want(1)
     claim = _next_claim(one)
-    assert (claim.holding, claim.amount, claim.ahead) == (20, 1, 10)
+    assert (claim.held_amount, claim.amount, claim.prefetch_amount) == (20, 1, 10)
 
 
 @pytest.mark.parametrize(("remaining", "keeps"), [(50, 1), (12, 0)])
@@ -235,7 +240,7 @@ def test_free_slots_are_kept_while_enough_are_left(remaining: int, keeps: int) -
     one.settle(-2, one.window.start_ms, NOW_MS)
     one.tick()
     claim = one.next_claim(NOW_MS)
-    assert (4 if claim is None else claim.holding) == 2 + keeps
+    assert (4 if claim is None else claim.held_amount) == 2 + keeps
 
 
 def test_a_month_that_nobody_uses_is_closed_and_forgotten() -> None:
@@ -245,13 +250,13 @@ def test_a_month_that_nobody_uses_is_closed_and_forgotten() -> None:
     assert not one.is_forgotten(NOW_MS)
     later = NOW_MS + 600_001
     claim = _next_claim(one, later)
-    assert (claim.closes, claim.holding) == (True, 4)
+    assert (claim.releases, claim.held_amount) == (True, 4)
     # What an answer costs meanwhile is claimed anew.
     one.settle(3, one.window.start_ms, later)
     one.apply_grant(0, 96, 100, later)
     assert (one.used, one.available) == (3, -3)
     claim = _next_claim(one, later)
-    assert (claim.closes, claim.holding) == (False, 3)
+    assert (claim.releases, claim.held_amount) == (False, 3)
 
 
 def test_an_allowance_of_which_nothing_was_used_is_forgotten() -> None:

@@ -34,14 +34,14 @@ class Table:
             for (window, other), (amount, ends_ms) in self.rows.items()
             if window == start and other != holder and ends_ms > now_ms
         )
-        free = self.limit - others - claim.holding
-        if claim.closes:
+        free = self.limit - others - claim.held_amount
+        if claim.releases:
             before = self.rows.get((start, ""), (0, 0))[0]
-            self.rows[start, ""] = before + claim.holding, claim.ends_at_ms
+            self.rows[start, ""] = before + claim.held_amount, claim.ends_at_ms
             self.rows.pop((start, holder), None)
             return 0, max(0, free)
-        granted, remaining = grant(free, claim.amount, claim.least, claim.ahead)
-        self.rows[start, holder] = claim.holding + granted, claim.ends_at_ms
+        granted, remaining = grant(free, claim.amount, claim.min_amount, claim.prefetch_amount)
+        self.rows[start, holder] = claim.held_amount + granted, claim.ends_at_ms
         return granted, remaining
 
 
@@ -92,7 +92,7 @@ class Windows(RuleBasedStateMachine):
             return
         self.answer(at)
         self.workers[at].allowance.want(amount)
-        self.claim(at, closes=False)
+        self.claim(at, releases=False)
         self.reach_the_table(at)
         self.answer(at)
         self.workers[at].allowance.stop_waiting()
@@ -108,11 +108,11 @@ class Windows(RuleBasedStateMachine):
         self.passed[one.window] += amount
         return True
 
-    @rule(at=WORKERS, closes=st.booleans())
-    def claim(self, at: int, closes: bool) -> None:
+    @rule(at=WORKERS, releases=st.booleans())
+    def claim(self, at: int, releases: bool) -> None:
         worker = self.workers[at]
         if worker.claim is None:
-            worker.claim = worker.allowance.next_claim(self.now_ms, closes=closes)
+            worker.claim = worker.allowance.next_claim(self.now_ms, releases=releases)
 
     @rule(at=WORKERS)
     def reach_the_table(self, at: int) -> None:
@@ -130,14 +130,14 @@ class Windows(RuleBasedStateMachine):
     @rule(at=WORKERS)
     def lose_the_answer(self, at: int) -> None:
         worker = self.workers[at]
-        if worker.claim is not None and not worker.claim.closes:
+        if worker.claim is not None and not worker.claim.releases:
             worker.allowance.failed()
             worker.claim = worker.answer = None
 
     @rule(at=WORKERS)
     def tick(self, at: int) -> None:
         self.workers[at].allowance.tick()
-        self.claim(at, closes=False)
+        self.claim(at, releases=False)
 
     @rule(at=WORKERS)
     def kill(self, at: int) -> None:

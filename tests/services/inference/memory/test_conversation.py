@@ -145,7 +145,7 @@ def test_media_bytes_are_restored_at_every_hash() -> None:
         assistant("Yes"),
         user(result("1", image(data=PICTURE))),
     )
-    hashed = split_request(copy(asked)).opening.messages
+    hashed = split_request(copy(asked)).begin.messages
     remembered = context(hashed[2], turns=[[hashed[0], hashed[1]]])
     shown, media, _ = seen(asked, remembered, SEES)
     assert shown.messages[0].blocks[1].media.data == PICTURE

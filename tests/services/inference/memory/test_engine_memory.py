@@ -9,9 +9,9 @@ from gateway.conversation.v1.conversation_pb2 import Block, Opaque, Thinking
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, Memory
-from gateway.memory.v1.memory_pb2 import OpenTurn, Turn, TurnContext
+from gateway.memory.v1.memory_pb2 import BeginTurn, Turn, TurnContext
 from services.common.errors import GatewayError
-from services.inference.memory import open_turn
+from services.inference.memory import begin_turn
 from tests.services.inference.fallback.scripted_engine import (
     DISABLED,
     STRICT,
@@ -55,7 +55,7 @@ async def test_turn_is_dropped_when_the_conversation_cannot_be_built(
     def failing(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(open_turn, "Conversation", failing)
+    monkeypatch.setattr(begin_turn, "Conversation", failing)
     scripted = ScriptedEngine()
     with pytest.raises(ZeroDivisionError):
         await scripted.ask(False, request(user("Hi")))
@@ -71,7 +71,7 @@ async def test_answer_is_committed(stream: bool) -> None:
     assert route.memory_truncated == 0
     assert committed(scripted) == [["I am a"]]
     (turn,) = scripted.memories.turns
-    assert texts(turn.opening.messages) == ["Hi"]
+    assert texts(turn.begin.messages) == ["Hi"]
     assert turn.answers[0].role == conversation.ROLE_ASSISTANT
     assert texts(scripted.p.calls[0][1].request.messages) == ["Be", "Hi"]
 
@@ -92,7 +92,7 @@ async def test_read_only_turn_is_not_committed(stream: bool) -> None:
     asked.memory.mode = Memory.MODE_READ_ONLY
     await scripted.ask(stream, asked)
     assert committed(scripted) == [[]]
-    assert scripted.memories.turns[0].opening.mode == OpenTurn.MODE_READ_ONLY
+    assert scripted.memories.turns[0].begin.mode == BeginTurn.MODE_READ_ONLY
 
 
 @BOTH
@@ -207,13 +207,13 @@ async def test_of_several_answers_the_first_is_remembered(stream: bool) -> None:
 @BOTH
 @in_no_time
 async def test_of_a_recording_the_transcript_is_remembered(stream: bool) -> None:
-    def further(transcript: str) -> Event:
+    def extra_fields(transcript: str) -> Event:
         json = b'{"audio":{"id":"a1","transcript":"%b"}}' % transcript.encode()
         opaque = Opaque(dialect=conversation.DIALECT_OPENAI, json=json)
-        return Event(further=pb.Further(message=opaque))
+        return Event(extra_fields=pb.ExtraFields(message=opaque))
 
     scripted = ScriptedEngine()
-    scripted.p.plays("a", [[start(), further("I "), further("am a")], ending()[1:]])
+    scripted.p.plays("a", [[start(), extra_fields("I "), extra_fields("am a")], ending()[1:]])
     if stream:
         await scripted.stream(request(user("Hi")))
     else:
@@ -229,14 +229,14 @@ async def test_a_prefill_is_sent_and_its_continuation_remembered(stream: bool) -
     scripted.p.plays("a", answer("Once upon a time"))
     await scripted.ask(stream, request(user("Hi"), assistant("Once upon")))
     assert committed(scripted) == [[" a time"]]
-    assert texts(scripted.memories.turns[0].opening.messages) == ["Hi", "Once upon"]
+    assert texts(scripted.memories.turns[0].begin.messages) == ["Hi", "Once upon"]
 
 
 @in_no_time
 async def test_counting_sees_what_would_be_sent_and_writes_nothing() -> None:
     scripted = ScriptedEngine()
 
-    def remembered(opened: OpenTurn) -> TurnContext:
+    def remembered(opened: BeginTurn) -> TurnContext:
         return TurnContext(
             messages=opened.messages, turns=[Turn(number=1, messages=[user("Earlier")])]
         )
@@ -254,10 +254,10 @@ async def test_counting_sees_what_would_be_sent_and_writes_nothing() -> None:
     assert (await scripted.engine.count_tokens(asked)).input_tokens == 7
     assert seen == ["Earlier", "Hi"]
     assert committed(scripted) == [[]]
-    assert scripted.memories.turns[0].opening.mode == OpenTurn.MODE_READ_ONLY
+    assert scripted.memories.turns[0].begin.mode == BeginTurn.MODE_READ_ONLY
 
 
-def many_turns(opened: OpenTurn) -> TurnContext:
+def many_turns(opened: BeginTurn) -> TurnContext:
     turns = [Turn(number=n, messages=[user("word " * 100)]) for n in range(1, 51)]
     return TurnContext(messages=opened.messages, turns=turns)
 
@@ -351,7 +351,7 @@ async def test_remembered_files_are_fetched_as_far_as_they_are_there(stream: boo
     scripted = ScriptedEngine(inputs={"a": ["image"]})
     scripted.files.files = {"file-1": ("a.png", "image/png", b"PNG")}
 
-    def remembered(opened: OpenTurn) -> TurnContext:
+    def remembered(opened: BeginTurn) -> TurnContext:
         said = user("See", image(file_id="file-1"), image(file_id="file-2"))
         return TurnContext(messages=opened.messages, turns=[Turn(number=1, messages=[said])])
 

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.conversation.v1.conversation_pb2 import Block, Thinking
 from gateway.inference.v1.inference_pb2 import FallbackStep, GenerateRequest, Memory
-from gateway.memory.v1.memory_pb2 import OpenTurn
+from gateway.memory.v1.memory_pb2 import BeginTurn
 from services.common.errors import GatewayError
 from services.inference.memory.split import check_steps, split_request, uses_memory
 from services.inference.plans.plan import Plan, Step
@@ -37,7 +37,7 @@ def test_memory_takes_part_where_it_is_named() -> None:
 def test_instructions_stay_wherever_they_stand() -> None:
     asked = request(system("Be brief."), user("Hi"), developer("Be kind."), user("There"))
     apart = split_request(asked)
-    assert texts(apart.opening.messages) == ["Hi", "There"]
+    assert texts(apart.begin.messages) == ["Hi", "There"]
     assert texts(apart.instructions) == ["Be brief.", "Be kind."]
     assert not asked.messages
 
@@ -47,18 +47,18 @@ def test_memory_receives_the_memory_options_of_the_request() -> None:
     asked.memory.MergeFrom(
         Memory(mode=Memory.MODE_READ_ONLY, history_window=7, summary_window=6, personal_memory=True)
     )
-    assert split_request(asked).opening == OpenTurn(
+    assert split_request(asked).begin == BeginTurn(
         memory_id="m",
-        mode=OpenTurn.MODE_READ_ONLY,
+        mode=BeginTurn.MODE_READ_ONLY,
         history_window=7,
         summary_window=6,
         personal_memory=True,
         messages=[user("Hi")],
     )
-    unset = split_request(request(user("Hi"))).opening
+    unset = split_request(request(user("Hi"))).begin
     assert not unset.HasField("history_window")
     assert not unset.HasField("summary_window")
-    assert unset.mode == OpenTurn.MODE_UNSPECIFIED
+    assert unset.mode == BeginTurn.MODE_UNSPECIFIED
 
 
 def test_media_in_messages_and_tool_results_become_hashes() -> None:
@@ -68,8 +68,8 @@ def test_media_in_messages_and_tool_results_become_hashes() -> None:
         user(result("1", image(data=PICTURE), image(url="https://x/y"))),
     )
     apart = split_request(asked)
-    first = apart.opening.messages[0].blocks[1].media
-    in_result, by_address = apart.opening.messages[2].blocks[0].tool_result.blocks
+    first = apart.begin.messages[0].blocks[1].media
+    in_result, by_address = apart.begin.messages[2].blocks[0].tool_result.blocks
     assert first.mime_type == "image/png"
     assert first.sha256 == in_result.media.sha256 == HASH
     assert by_address.media.url == "https://x/y"
@@ -98,9 +98,9 @@ def test_profile_only_split_sends_the_newest_message() -> None:
     apart = split_request(asked)
     assert texts(apart.instructions) == ["Be"]
     assert apart.kept == ([*said, *more], ["messages[4].blocks[1]"])
-    assert texts(apart.opening.messages) == ["Three -", "-", "-"]
-    assert apart.opening.messages[0].blocks[1].media.sha256 == HASH
-    assert apart.opening.personal_memory
+    assert texts(apart.begin.messages) == ["Three -", "-", "-"]
+    assert apart.begin.messages[0].blocks[1].media.sha256 == HASH
+    assert apart.begin.personal_memory
 
 
 @pytest.mark.parametrize("memory_id", ["m", ""])

@@ -9,10 +9,10 @@ from gateway.accounts.v1 import accounts_pb2
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1 import memory_pb2_grpc
 from gateway.memory.v1.memory_pb2 import (
+    BeginTurn,
     Committed,
-    OpenTurn,
-    TakeTurnRequest,
-    TakeTurnResponse,
+    RunTurnRequest,
+    RunTurnResponse,
     TurnContext,
 )
 from services.common.authentication import Caller, caller_key
@@ -23,7 +23,7 @@ from services.inference.memory.turn_client import TurnClient
 from tests.services.inference.memory.builders import assistant, user
 
 KEY = "gw-" + "k" * 43
-OPENING = OpenTurn(memory_id="m", messages=[user("Hi")])
+BEGIN = BeginTurn(memory_id="m", messages=[user("Hi")])
 PATIENCE_S = 20
 
 
@@ -31,7 +31,7 @@ class Servicer(memory_pb2_grpc.MemoryServiceServicer):
     """Takes turns as it is told to; `ended` tells how each of its calls did."""
 
     def __init__(self) -> None:
-        self.asked: list[TakeTurnRequest] = []
+        self.asked: list[RunTurnRequest] = []
         self.ended: asyncio.Queue[str] = asyncio.Queue()
         self.refusal: GatewayError | None = None
         self.refuses_after = 0
@@ -41,14 +41,14 @@ class Servicer(memory_pb2_grpc.MemoryServiceServicer):
         self.released = asyncio.Event()
         self.released.set()
 
-    async def TakeTurn(self, request_iterator, context) -> AsyncIterator[TakeTurnResponse]:
+    async def RunTurn(self, request_iterator, context) -> AsyncIterator[RunTurnResponse]:
         try:
             async for request in self._read(request_iterator):
                 self.asked.append(request)
-                if request.HasField("open"):
-                    yield TakeTurnResponse(context=TurnContext(summary="They met."))
+                if request.HasField("begin"):
+                    yield RunTurnResponse(context=TurnContext(summary="They met."))
                 else:
-                    yield TakeTurnResponse(committed=Committed(turn=1))
+                    yield RunTurnResponse(committed=Committed(turn=1))
             self.closing.set()
             await self.released.wait()
             self.ended.put_nowait("closed")
@@ -56,7 +56,7 @@ class Servicer(memory_pb2_grpc.MemoryServiceServicer):
             self.ended.put_nowait("cancelled")
             raise
 
-    async def _read(self, requests) -> AsyncIterator[TakeTurnRequest]:
+    async def _read(self, requests) -> AsyncIterator[RunTurnRequest]:
         if self.refusal is not None and self.refuses_after == 0:
             raise self.refusal
         self.begun.set()
@@ -96,11 +96,11 @@ async def store(servicer: Servicer) -> AsyncIterator[TurnClient]:
 
 
 async def test_a_turn_is_opened_and_committed(store: TurnClient, servicer: Servicer) -> None:
-    turn = await store.open(OPENING)
+    turn = await store.begin(BEGIN)
     assert turn.context.summary == "They met."
     await turn.commit(assistant("Hello"))
     first, second = servicer.asked
-    assert first.open == OPENING
+    assert first.begin == BEGIN
     assert second.commit.answer == assistant("Hello")
     assert await servicer.how_it_ended() == "closed"
 
@@ -109,7 +109,7 @@ async def test_a_commit_waits_until_the_memory_is_free(
     store: TurnClient, servicer: Servicer
 ) -> None:
     servicer.released.clear()
-    turn = await store.open(OPENING)
+    turn = await store.begin(BEGIN)
     committing = asyncio.create_task(turn.commit(assistant("Hello")))
     await servicer.closing.wait()
     assert not committing.done()
@@ -122,17 +122,17 @@ async def test_a_commit_is_one_though_the_memory_is_never_set_free(
 ) -> None:
     monkeypatch.setattr("services.inference.memory.turn_client._CLOSING_S", 0.01)
     servicer.released.clear()
-    turn = await store.open(OPENING)
+    turn = await store.begin(BEGIN)
     await turn.commit(assistant("Hello"))
     assert await servicer.how_it_ended() == "cancelled"
 
 
 async def test_a_turn_is_closed_or_dropped(store: TurnClient, servicer: Servicer) -> None:
-    turn = await store.open(OPENING)
+    turn = await store.begin(BEGIN)
     await turn.close()
     assert await servicer.how_it_ended() == "closed"
     servicer.released.clear()
-    turn = await store.open(OPENING)
+    turn = await store.begin(BEGIN)
     turn.drop()
     assert await servicer.how_it_ended() == "cancelled"
 
@@ -144,7 +144,7 @@ async def test_a_refusal_is_reported_as_a_refusal(
     servicer.refusal = GatewayError(errors_pb2.REASON_MEMORY_BUSY, "busy", retry_after_s=3)
     servicer.refuses_after = refuses_after
     with pytest.raises(GatewayError) as refused:
-        turn = await store.open(OPENING)
+        turn = await store.begin(BEGIN)
         assert refuses_after
         await turn.commit(assistant("Hello"))
     assert (refused.value.code, refused.value.retry_after_s) == ("memory_busy", 3)
@@ -155,7 +155,7 @@ async def test_a_turn_that_ended_before_the_commit_has_the_reason(
 ) -> None:
     servicer.refusal = GatewayError(errors_pb2.REASON_CONFLICT, "taken over")
     servicer.refuses_after = 1
-    turn = await store.open(OPENING)
+    turn = await store.begin(BEGIN)
     ended = asyncio.Event()
     turn._call.add_done_callback(lambda _: ended.set())
     await ended.wait()
@@ -167,13 +167,13 @@ async def test_a_turn_that_ended_before_the_commit_has_the_reason(
 async def test_a_wrong_key_is_reported_as_a_wrong_key(store: TurnClient) -> None:
     caller_key.set("gw-" + "x" * 43)
     with pytest.raises(GatewayError) as refused:
-        await store.open(OPENING)
+        await store.begin(BEGIN)
     assert refused.value.code == "invalid_api_key"
 
 
 async def test_waiting_for_a_turn_can_be_given_up(store: TurnClient, servicer: Servicer) -> None:
     servicer.is_silent = True
-    taking = asyncio.create_task(store.open(OPENING))
+    taking = asyncio.create_task(store.begin(BEGIN))
     await servicer.begun.wait()
     taking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -185,6 +185,6 @@ async def test_no_service_is_reported_as_such(servicer: Servicer) -> None:
     channel = open_channel("unix:/nonexistent/socket", max_message_bytes=1 << 20)
     caller_key.set(KEY)
     with pytest.raises(GatewayError) as refused:
-        await TurnClient(channel).open(OPENING)
+        await TurnClient(channel).begin(BEGIN)
     assert refused.value.code == "unavailable"
     await channel.close()

@@ -155,7 +155,7 @@ def test_the_name_of_a_step_is_bounded(length: int, is_taken: bool) -> None:
         {"fallback_config": pb.FallbackConfig()},
         {"memory": pb.Memory()},
         {"lowers_max_tokens": True},
-        {"ignores_stop_sequence": True},
+        {"omits_stop_sequence": True},
         {"has_unsigned_thinking": True},
     ],
     ids=lambda fields: next(iter(fields)),

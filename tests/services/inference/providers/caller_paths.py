@@ -53,7 +53,7 @@ def _keep(holder: GenerateRequest | Message | Block | Tool) -> None:
     if given.dialect == conversation_pb2.DIALECT_ANTHROPIC and isinstance(holder, GenerateRequest):
         fields = orjson.loads(given.json)
         given.required.extend(name for name in REQUIRED if fields.get(name))
-    if given.dialect != conversation_pb2.DIALECT_OPENAI or given.required or given.named:
+    if given.dialect != conversation_pb2.DIALECT_OPENAI or given.required or given.covered_paths:
         return
     try:
         fields = orjson.loads(given.json)

@@ -60,7 +60,7 @@ def call_of(dialect: int, n: int, thinking: ThinkingConfig | None = None) -> Cal
         n=n,
         thinking=thinking,
         ends_with_text=dialect == ANTHROPIC,
-        has_flat_answers=dialect == OPENAI,
+        requires_single_text=dialect == OPENAI,
     )
     return Call(request, Target("m", "google", "gemini-x"), True)
 

@@ -115,7 +115,7 @@ def test_fields_of_a_choice_are_kept() -> None:
     chunks = [piece(flags={"hate": 1}, native_finish_reason=None) for _ in range(9)]
     last = piece("stop", native_finish_reason="STOP", stop_reason=128001)
     events = read(*chunks, piece(flags={"hate": 2}), last)
-    assert [kind for kind, _ in told(events)].count("further") == 2
+    assert [kind for kind, _ in told(events)].count("extra_fields") == 2
     assert extra(answer(events).choices[0].finish.extra) == {
         "flags": {"hate": 2},
         "native_finish_reason": "STOP",
@@ -126,7 +126,7 @@ def test_fields_of_a_choice_are_kept() -> None:
 def test_lists_of_a_choice_are_sent_each_time() -> None:
     chunks = [chunk({**delta(content=text), "token_ids": [7]}) for text in "abcdefghij"]
     events = read(*chunks, says("stop"))
-    assert [kind for kind, _ in told(events)].count("further") == 10
+    assert [kind for kind, _ in told(events)].count("extra_fields") == 10
 
 
 def test_fields_of_the_answer_are_kept_whenever_they_come() -> None:
@@ -138,7 +138,7 @@ def test_fields_of_the_answer_are_kept_whenever_they_come() -> None:
     rest = [piece()] * 9 + [piece(citations=["u"])] * 9 + [piece(provider="p")]
     events = read(early, *rest, says("stop"), chunk(usage=usage, timings={"ms": 1}))
     assert extra(events[0].start.extra) == {"system_fingerprint": "fp"}
-    assert [kind for kind, _ in told(events)].count("further") == 4
+    assert [kind for kind, _ in told(events)].count("extra_fields") == 4
     assert extra(answer(events).extra) == {
         "system_fingerprint": "fp",
         "prompt_filter_results": [{"x": 1}],

@@ -56,7 +56,7 @@ def test_complete_requests_that_say_all_are_cacheable(request_):
     [
         {"dialect": conversation.DIALECT_RESPONSES},
         {"use_built_in_tools": True},
-        {"expects_built_in_tools": True},
+        {"built_in_tools_by_default": True},
         {"web_search": pb.WebTool(kind=pb.WebTool.KIND_SEARCH)},
         {"memory": pb.Memory(memory_id="m")},
         {"memory": pb.Memory(personal_memory=True)},
@@ -133,7 +133,7 @@ def test_written_fields_that_name_state_are_not_cacheable():
 
 
 def test_expected_tools_count_where_there_is_a_search_engine():
-    request = GenerateRequest(model="m", expects_built_in_tools=True)
+    request = GenerateRequest(model="m", built_in_tools_by_default=True)
     assert is_cacheable(request, None, has_search=False)
     assert not is_cacheable(request, None, has_search=True)
 

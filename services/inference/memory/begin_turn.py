@@ -1,4 +1,4 @@
-"""Opens the turn of a request, and commits its answer."""
+"""Begins the turn of a request, and commits its answer."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -9,20 +9,20 @@ import orjson
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Message, Opaque
 from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse, Multimodal
-from gateway.memory.v1.memory_pb2 import OpenTurn
+from gateway.memory.v1.memory_pb2 import BeginTurn
 from services.common.errors import GatewayError
 from services.inference.adaptation.rules import adapts
 from services.inference.files import Files, place_files
 from services.inference.media import MediaRef
 from services.inference.memory.conversation import Conversation
 from services.inference.memory.split import split_request
-from services.inference.memory.turn_client import MemoryTurn, TurnOpener
+from services.inference.memory.turn_client import MemoryTurn, TurnFactory
 from services.inference.offload import offload
 from services.inference.providers.base import Target
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedTurn:
+class RequestTurn:
     """The turn of a request.
 
     Attributes:
@@ -68,14 +68,14 @@ class OpenedTurn:
             await self.turn.close()
 
 
-async def open_turn(
-    request: GenerateRequest, memories: TurnOpener, inject_tokens: int, *, reads_only: bool = False
-) -> OpenedTurn:
-    """Open the turn of a request.
+async def begin_turn(
+    request: GenerateRequest, memories: TurnFactory, inject_tokens: int, *, reads_only: bool = False
+) -> RequestTurn:
+    """Begin the turn of a request.
 
     Args:
         request: a request that uses memory; its messages are removed.
-        memories: opens turns.
+        memories: begins turns.
         inject_tokens: see `Conversation`.
         reads_only: whether nothing is committed, whatever the mode of the request.
 
@@ -84,9 +84,9 @@ async def open_turn(
     """
     split = await offload(split_request, request)
     if reads_only:
-        split.opening.mode = OpenTurn.MODE_READ_ONLY
-    writes = split.opening.mode != OpenTurn.MODE_READ_ONLY
-    turn = await memories.open(split.opening)
+        split.begin.mode = BeginTurn.MODE_READ_ONLY
+    writes = split.begin.mode != BeginTurn.MODE_READ_ONLY
+    turn = await memories.begin(split.begin)
     try:
         conversation = await offload(
             Conversation, split, turn.context, request.memory, inject_tokens
@@ -94,18 +94,18 @@ async def open_turn(
     except BaseException:
         turn.drop()
         raise
-    return OpenedTurn(turn, conversation, writes)
+    return RequestTurn(turn, conversation, writes)
 
 
 @asynccontextmanager
-async def opened_turn(
-    request: GenerateRequest, memories: TurnOpener, inject_tokens: int, *, reads_only: bool = False
-) -> AsyncIterator[OpenedTurn]:
+async def run_turn(
+    request: GenerateRequest, memories: TurnFactory, inject_tokens: int, *, reads_only: bool = False
+) -> AsyncIterator[RequestTurn]:
     """Context manager of an open turn; a turn that is not ended in the block is dropped."""
-    opened = await open_turn(request, memories, inject_tokens, reads_only=reads_only)
-    async with opened.closing_on_failure():
-        yield opened
-    opened.turn.drop()
+    turn = await begin_turn(request, memories, inject_tokens, reads_only=reads_only)
+    async with turn.closing_on_failure():
+        yield turn
+    turn.turn.drop()
 
 
 async def place_remembered_files(
