@@ -71,7 +71,8 @@ def route_headers(route: RouteInfo | Route, paths: CallerPaths | None) -> dict[s
         route: the route that served the answer.
         paths: translates canonical field paths into the caller's; None if they are the same.
     """
-    headers = _identity(route.model, route.provider, route.step, route.attempts).copy()
+    model, provider, step = route.model[:MAX_NAME], route.provider[:MAX_NAME], route.step[:MAX_NAME]
+    headers = _identity(model, provider, step, route.attempts).copy()
     if deployment := route.deployment:
         headers["x-gateway-deployment"] = _safe(deployment)
     if route.failed_attempts:
@@ -120,7 +121,7 @@ def _joined(items: Iterable[str]) -> str:
     return listed
 
 
-# Cached, as the same few names repeat.
+# Cached, as the same few names repeat. They may come from callers: cut them first.
 @lru_cache(maxsize=1024)
 def _identity(model: str, provider: str, step: str, attempts: int) -> dict[str, str]:
     """Return the headers of every answer; the caller must copy them."""
