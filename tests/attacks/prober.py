@@ -6,11 +6,14 @@ chat every 20 ms, and writes a line once both have answered. At an empty line it
 its figures as JSON. At the end of the input it ends.
 
 What it measures is what the thread of the worker's event loop computes while an answer is
-awaited: unlike the time until the answer, it does not depend on what else the machine does.
+awaited, less the time in which this process ran or waited for a processor, when the worker may
+have computed for others after the answer had come. So, unlike the time until the answer, it
+hardly depends on what else the machine does.
 """
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -19,6 +22,8 @@ import aiohttp
 
 INTERVAL_S = 0.02
 TIMEOUT_S = 30.0
+_OWN = Path("/proc/self/schedstat")
+_PROCESSORS = Path("/proc/stat")
 CHAT = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}
 
 
@@ -55,8 +60,13 @@ async def _figures(url: str, key: str, worker: Path) -> dict[str, object]:
                 return response.status
 
         def computed_ms() -> float:
-            """Return what the main thread of the worker has computed since it began."""
-            return int(worker.read_bytes().split()[0]) / 1e6
+            """Return what the worker has computed, less the time when this process did not wait.
+
+            Both are of main threads, since they began.
+            """
+            computed_ns = int(worker.read_bytes().split()[0])
+            ran_ns, delayed_ns = map(int, _OWN.read_bytes().split()[:2])
+            return (computed_ns - ran_ns - delayed_ns) / 1e6 - _stolen_ms()
 
         async def probe(name: str, ask: Callable[[], Awaitable[int]]) -> float:
             """Ask over and over; return the 99th percentile of the work before an answer."""
@@ -88,6 +98,12 @@ async def _figures(url: str, key: str, worker: Path) -> dict[str, object]:
         "chat_p99_ms": chat_ms,
         "failures": failures[:5],
     }
+
+
+def _stolen_ms() -> float:
+    """Return how long the processors of this virtual machine have served other machines."""
+    with _PROCESSORS.open() as lines:
+        return int(next(lines).split()[8]) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":
