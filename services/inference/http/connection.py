@@ -298,10 +298,15 @@ class Connection(asyncio.BufferedProtocol):
                 self._refuse(TooLargeError())
             elif self._without_body > _MAX_HEAD:
                 self._refuse(NotHttpError())
-        if self._on_piece is not None:
-            self._deliver_buffered(self._on_piece)
-        else:
+        if self._on_piece is None:
             self._buffer(nbytes)
+            return
+        self._deliver_buffered(self._on_piece)
+        if nbytes == self._most and not self._is_complete:
+            # More data is waiting: let other connections have their turn. uvloop would read again,
+            # up to 32 times, before it returns to them.
+            self._transport.pause_reading()
+            self._loop.call_soon(self._read_on)
 
     def _buffer(self, nbytes: int) -> None:
         """Buffer received data until it is read; pause reading if the buffer is full."""
@@ -315,6 +320,11 @@ class Connection(asyncio.BufferedProtocol):
             self._is_paused = True
             self._transport.pause_reading()
         self._wake()
+
+    def _read_on(self) -> None:
+        """Resume reading, unless it is paused for another reason or the connection closes."""
+        if not self._is_paused and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def _deliver_buffered(self, on_piece: OnPiece) -> None:
         """Pass received data to `on_piece`; wake the task at the end, or if it asks to stop."""

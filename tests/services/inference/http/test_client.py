@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import statistics
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -227,6 +228,34 @@ async def test_a_reader_that_stops_makes_the_server_wait(
     await asyncio.wait_for(blocked.wait(), 10)
     assert sent < 32 << 20
     response.close()
+
+
+async def test_others_have_their_turn_between_pieces_that_wait(
+    client: http.Client, server: ScriptedServer
+) -> None:
+    body = bytes(4 << 20)
+    server.plays(raw(b"HTTP/1.1 200 S\r\ncontent-length: %d\r\n\r\n" % len(body) + body))
+    url = URL(server.url)
+    response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "")
+    pieces = [0]  # in each turn of the loop
+    loop = asyncio.get_running_loop()
+
+    def count(piece: bytes) -> bool:
+        pieces[-1] += 1
+        return False
+
+    def begin_turn() -> None:
+        pieces.append(0)
+        nonlocal turn
+        turn = loop.call_soon(begin_turn)
+
+    turn = loop.call_soon(begin_turn)
+    await response.deliver(count)
+    turn.cancel()
+    response.close()
+    assert sum(pieces) > 60
+    assert max(pieces) <= 3  # at first, with two that were buffered before the delivery
+    assert statistics.median(filter(None, pieces)) == 1
 
 
 @given(st.lists(st.integers(1, 130), max_size=8), st.booleans())
