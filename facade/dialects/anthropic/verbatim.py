@@ -23,7 +23,8 @@ from facade.dialects.anthropic.types import (
     MAX_TOOL_NAME,
     MessagesBody,
 )
-from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
+from facade.dialects.extensions import EXTENSION_FIELDS
+from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
 from facade.dialects.verbatim import Filled, VerbatimConversation, rewritten, tools_reader
 from services.common.raw_json import NULL, is_filled, is_text, text_of
 

@@ -6,14 +6,9 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import ConfigDict, Discriminator, Field, Tag, TypeAdapter
 
-from facade.dialects.extensions import (
-    EXTENSION_FIELDS,
-    UINT32_MAX,
-    FallbackFields,
-    Name,
-    Positive,
-    set_fallback,
-)
+from facade.dialects.extensions import EXTENSION_FIELDS
+from facade.dialects.fallback import FallbackFields, set_fallback
+from facade.dialects.field_types import UINT32_MAX, Name, Positive
 from facade.dialects.openai.types import Text
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import FieldNames, SourceMap

@@ -15,13 +15,13 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import BaseModel, ConfigDict, Field, Tag, with_config
 from typing_extensions import TypedDict
 
-from facade.dialects.extensions import (
+from facade.dialects.extensions import ExtensionFields
+from facade.dialects.field_types import (
     MAX_BLOCKS,
     MAX_MESSAGES,
     MAX_TOOL_CALLS,
     MAX_TOOLS,
     UINT32_MAX,
-    ExtensionFields,
     Name,
 )
 from facade.dialects.validation import FewFields

@@ -17,13 +17,8 @@ from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
 from pydantic import ConfigDict
 
-from facade.dialects.extensions import (
-    EXTENSION_FIELDS,
-    MAX_BLOCKS,
-    MAX_MESSAGES,
-    MAX_TOOL_CALLS,
-    MAX_TOOLS,
-)
+from facade.dialects.extensions import EXTENSION_FIELDS
+from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOL_CALLS, MAX_TOOLS
 from facade.dialects.openai.tools import is_name
 from facade.dialects.openai.types import ChatRequest
 from facade.dialects.verbatim import Filled, VerbatimConversation, tools_reader

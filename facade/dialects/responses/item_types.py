@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import ConfigDict, Discriminator, Field, Tag, with_config
 from typing_extensions import TypedDict
 
-from facade.dialects.extensions import MAX_BLOCKS, MAX_MESSAGES
+from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES
 from facade.dialects.openai.types import InputAudio
 from facade.dialects.validation import UNTYPED
 

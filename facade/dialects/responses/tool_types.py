@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Discriminator, Field, Tag, with_config
 from typing_extensions import TypedDict
 
-from facade.dialects.extensions import MAX_TOOLS
+from facade.dialects.field_types import MAX_TOOLS
 from facade.dialects.responses.item_types import OPEN, Other, Text
 from facade.dialects.validation import UNTYPED
 

@@ -11,7 +11,8 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import BaseModel, ConfigDict, Field, Tag, with_config
 from typing_extensions import TypedDict
 
-from facade.dialects.extensions import MAX_TOOLS, UINT32_MAX, ExtensionFields, Name
+from facade.dialects.extensions import ExtensionFields
+from facade.dialects.field_types import MAX_TOOLS, UINT32_MAX, Name
 from facade.dialects.responses.item_types import OPEN, Input, Text
 from facade.dialects.responses.tool_types import NamedToolChoice, Object, Tool
 from facade.dialects.validation import FewFields

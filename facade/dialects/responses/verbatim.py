@@ -18,7 +18,8 @@ from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
 from pydantic import ConfigDict
 
-from facade.dialects.extensions import EXTENSION_FIELDS, MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
+from facade.dialects.extensions import EXTENSION_FIELDS
+from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
 from facade.dialects.openai.tools import is_name
 from facade.dialects.responses.types import ResponseRequest
 from facade.dialects.verbatim import Filled, VerbatimConversation, rewritten, tools_reader
