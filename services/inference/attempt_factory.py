@@ -1,39 +1,27 @@
 """Makes the attempts of one request, each with the request as adapted to the step's model."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.inference.v1.inference_pb2 import (
-    GenerateRequest,
-    ThinkingBlockStrategy,
-    ThinkingConfig,
-)
+from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStrategy
 from services.common.lazy_request import LazyRequest
 from services.inference import estimate, thinking, validation
-from services.inference.adaptation.rewriting import found_after, replace_media
-from services.inference.adaptation.rules import (
-    Conversion,
-    MediaCapabilities,
-    adapts,
-    conversion_for,
-)
-from services.inference.adaptation.session import Adapted, Session
+from services.inference.adaptation.rules import MediaCapabilities, adapts, conversion_for
+from services.inference.adaptation.session import Session
 from services.inference.allowed_tools import limits_tools, with_allowed_tools
 from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
 from services.inference.custom_tools import with_functions
 from services.inference.fallback.attempts import AttemptOptions
-from services.inference.files import texts_as_blocks
-from services.inference.media import MediaRef, find_media
+from services.inference.media import MediaRef
 from services.inference.memory.conversation import Conversation
 from services.inference.offload import mark, mark_large, offload
 from services.inference.plans.plan import Plan, Step
 from services.inference.providers.base import Call, Provider
 from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
-from services.inference.request_changes import can_prefill, clamped, continued, copied, merged
+from services.inference.request_changes import can_prefill, continued, copied
+from services.inference.step_request import StepRequest, prepare_for, with_converted
 from services.inference.stream.continuation import Continuation
 from services.inference.stream.custom_calls import CustomCallFilter
 from services.inference.stream.filters import StreamFilter
@@ -42,24 +30,6 @@ from services.inference.stream.prefill import EchoFilter, prefill_of
 from services.inference.stream.replay import ReplayAligner
 from services.inference.stream.stop_sequences import StopSequenceFilter
 from services.inference.tools.rounds import Rounds
-
-
-class Prepared(NamedTuple):
-    """The request as adapted to one step's model, and what was dropped from it.
-
-    Attributes:
-        request: the request.
-        dropped: paths of dropped fields.
-        left_out: number of remembered turns that were left out.
-        media: the media in the request.
-        adapted: converted media, as in `RouteInfo.adapted`.
-    """
-
-    request: GenerateRequest
-    dropped: Sequence[str] = ()
-    left_out: int = 0
-    media: Sequence[MediaRef] = ()
-    adapted: Sequence[str] = ()
 
 
 class RequestAttempts:
@@ -104,44 +74,28 @@ class RequestAttempts:
         self._conversation = conversation
         self._has_thinking = has_thinking
         self._lazy = lazy
-        self._prepared: tuple[Step, Prepared] | None = None  # the latest
+        self._prepared: tuple[Step, StepRequest] | None = None  # the latest
         self._open_session = session
         self._session: Session | None = None  # once there is something to convert
         # Requests with converted media, by `id(step)`: media are converted once per step.
-        self._adapted: dict[int, Prepared] = {}
+        self._adapted: dict[int, StepRequest] = {}
         self._rounds = rounds
 
-    def prepare(self, step: Step) -> Prepared:
+    def prepare(self, step: Step) -> StepRequest:
         """Return the request as adapted to a step's model, with media converted by `adapt`."""
         if self._adapted and (adapted := self._adapted.get(id(step))) is not None:
             return adapted
         if self._prepared is None or self._prepared[0] is not step:
-            self._prepared = step, self._prepare(step)
+            prepared = prepare_for(
+                step,
+                self._request,
+                self._media,
+                self._conversation,
+                self._providers,
+                is_only_step=self._alone,
+            )
+            self._prepared = step, prepared
         return self._prepared[1]
-
-    def _prepare(self, step: Step) -> Prepared:
-        request = self._request
-        if step.parameters is not None:
-            request = merged(request, step.parameters)
-        request, dropped = clamped(request, step.target.max_output_tokens)
-        media = self._media
-        left_out = 0
-        if self._conversation is not None:
-            request, media, left_out = self._conversation.view_for(request, step.target)
-            if self._conversation.lacks_thinking and self._wants_thinking(request, step):
-                request.ClearField("thinking")
-                dropped = [*dropped, "thinking"]
-        elif request is not self._request:
-            media = _media_of(request, step)
-        elif media and not self._alone and not _reads_documents(step):
-            # A copy: text files become text blocks for this model; the next may read documents.
-            request = copied(request)
-            media = find_media(request)
-        if not media:
-            return Prepared(request, dropped, left_out)
-        rest, texts = texts_as_blocks(media, step.target, request.multimodal)
-        told = [f"{path}:{Conversion.TEXT.value}" for path in texts]
-        return Prepared(request, dropped, left_out, rest, told)
 
     def may_convert(self, step: Step) -> bool:
         """Return whether media may have to be converted for a step; see `AttemptFactory`."""
@@ -178,7 +132,9 @@ class RequestAttempts:
             # copying or measuring them takes time.
             if adapted.has_media:
                 mark_large()
-            rewritten = await offload(self._rewritten, prepared, adapted)
+            # The request of a plan with a single step is modified in place.
+            in_place = self._alone or prepared.request is not self._request
+            rewritten = await offload(with_converted, prepared, adapted, in_place=in_place)
             self._adapted[id(step)] = rewritten
             mark(rewritten.request)
 
@@ -186,19 +142,6 @@ class RequestAttempts:
     def guesses(self) -> bool:
         """Whether the output of helper models was guessed, because only tokens are counted."""
         return self._session is not None and self._session.guesses
-
-    def _rewritten(self, prepared: Prepared, adapted: Adapted) -> Prepared:
-        """Return a prepared request with converted media."""
-        request = prepared.request
-        if request is self._request and not self._alone:
-            request = copied(request)
-        replace_media(request.messages, adapted.replacements)
-        return prepared._replace(
-            request=request,
-            dropped=[*prepared.dropped, *dict.fromkeys(adapted.dropped)],
-            media=found_after(request.messages, prepared.media, adapted.replacements),
-            adapted=[*prepared.adapted, *adapted.entries],
-        )
 
     def converts(self, step: Step, field: str) -> bool:
         """Return whether a rejected kind of media can be converted; see `AttemptFactory`."""
@@ -222,7 +165,7 @@ class RequestAttempts:
             self._providers[target.provider].fetches,
         )
 
-    def complete(self, step: Step) -> Prepared:
+    def complete(self, step: Step) -> StepRequest:
         """Return the request of `prepare`, with the gateway's own tools if they are used.
 
         Raises:
@@ -287,7 +230,7 @@ class RequestAttempts:
         request: GenerateRequest,
         options: AttemptOptions,
         last: Sequence[StreamFilter],
-        prepared: Prepared,
+        prepared: StepRequest,
         lazy: LazyRequest | None,
     ) -> Attempt:
         """Return an attempt with the filters that its request needs, followed by `last`."""
@@ -413,27 +356,6 @@ class RequestAttempts:
             target_dialect=provider.dialect,
             signer=self._signer,
         )
-
-    def _wants_thinking(self, request: GenerateRequest, step: Step) -> bool:
-        """Return whether a provider rejects tool calls without the thinking that led to them."""
-        thinks = request.thinking.mode in (
-            ThinkingConfig.MODE_ENABLED,
-            ThinkingConfig.MODE_ADAPTIVE,
-        )
-        return thinks and self._providers[step.target.provider].signs_thinking
-
-
-def _media_of(request: GenerateRequest, step: Step) -> list[MediaRef]:
-    """Return the media of a step's own request, with paths in the caller's JSON."""
-    found = find_media(request)
-    if step.parameters is None or not step.parameters.messages:
-        return found
-    path = f"{step.path}.parameters."
-    return [replace(one, path=path + one.path) for one in found]
-
-
-def _reads_documents(step: Step) -> bool:
-    return conversation_pb2.MEDIA_KIND_DOCUMENT in (step.target.inputs or ())
 
 
 def _needs_stop_filter(request: GenerateRequest, provider: Provider) -> bool:

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from services.inference import attempt_factory
+from services.inference import step_request
 from tests.facade.media import CHAT, MESSAGES, by_value, gateway_with_media
 
 MODELS = [
@@ -19,13 +19,13 @@ async def test_pages_are_copied_beside_the_event_loop(
     tmp_path, monkeypatch, path: str, model: str, is_aside: bool
 ) -> None:
     threads: list[threading.Thread] = []
-    replace = attempt_factory.replace_media
+    replace = step_request.replace_media
 
     def noted(*arguments) -> None:
         threads.append(threading.current_thread())
         replace(*arguments)
 
-    monkeypatch.setattr(attempt_factory, "replace_media", noted)
+    monkeypatch.setattr(step_request, "replace_media", noted)
     part = by_value(path, b"%PDF-1.4\nA page", "application/pdf")
     async with gateway_with_media(tmp_path, models=MODELS, roles={}) as media:
         told = await media.ask(path, model, [part])
