@@ -12,12 +12,18 @@ import orjson
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from facade.dialects import admin, anthropic, articles, memory, openai, responses
+from facade.dialects import (
+    admin,
+    anthropic,
+    articles,
+    files_openapi,
+    memory,
+    openai,
+    responses,
+)
 from facade.dialects.conversations import openapi as conversations
 from facade.dialects.conversations.requests import ConversationBody, ItemsBody, UpdateBody
-from facade.dialects.purposes import PURPOSES
 from facade.dialects.stored_responses import openapi as stored_responses
-from services.common.settings import MAX_FILE_LIFETIME_S
 
 _REF = "#/components/schemas/{model}"
 _COMPAT_VERSION = {
@@ -75,73 +81,6 @@ _FORMAT_B = {
 }
 _OBJECT = {"type": "object"}
 _STRING = {"type": "string"}
-_FILE_A = {
-    "type": "object",
-    "required": ["object", "id", "bytes", "created_at", "expires_at", "filename", "purpose"],
-    "properties": {
-        "object": {"const": "file"},
-        "id": _STRING,
-        "bytes": {"type": "integer"},
-        "created_at": {"type": "integer", "description": "Unix seconds."},
-        "expires_at": {"type": "integer", "description": "Unix seconds."},
-        "filename": _STRING,
-        "purpose": {"enum": list(PURPOSES)},
-        "status": {"const": "processed"},
-    },
-}
-_FILE_B = {
-    "type": "object",
-    "required": [
-        *("id", "type", "filename", "created_at", "mime_type", "size_bytes", "downloadable")
-    ],
-    "properties": {
-        "id": _STRING,
-        "type": {"const": "file"},
-        "filename": _STRING,
-        "created_at": {"type": "string", "format": "date-time"},
-        "expires_at": {"type": "string", "format": "date-time"},
-        "mime_type": _STRING,
-        "size_bytes": {"type": "integer"},
-        "downloadable": {"type": "boolean"},
-    },
-}
-_STORAGE = {
-    "type": "object",
-    "required": ["files", "used_bytes", "quota_bytes"],
-    "properties": {
-        "object": {"const": "storage", "description": "OpenAI format only."},
-        "type": {"const": "storage", "description": "Anthropic format only."},
-        "files": {
-            "type": "integer",
-            "description": "Number of files, including those of other users in the team.",
-        },
-        "used_bytes": {"type": "integer"},
-        "quota_bytes": {"type": "integer", "description": "Maximum bytes that the plan allows."},
-    },
-}
-_FILE_FORM = {
-    "type": "object",
-    "required": ["file", "purpose"],
-    "properties": {
-        "file": {"type": "string", "format": "binary", "description": "Must have a filename."},
-        "purpose": {
-            "enum": list(PURPOSES),
-            "description": "Optional for clients that send `anthropic-version`.",
-        },
-        "expires_after": {
-            "type": "string",
-            "description": 'JSON, such as {"anchor": "created_at", "seconds": 3600}; or send '
-            "the fields `expires_after[anchor]` and `expires_after[seconds]`. 30 "
-            "days if omitted.",
-        },
-        "expires_in_seconds": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": MAX_FILE_LIFETIME_S,
-            "description": "Seconds until expiration, for clients that send `anthropic-version`.",
-        },
-    },
-}
 _SIGN_IN = {
     "summary": "Exchange the one-time code of a console link for the development key",
     "operationId": "signInToConsole",
@@ -222,7 +161,7 @@ def _document() -> dict[str, Any]:
             **_messages_paths("/coding/v1", "Coding", messages, count),
             **_models_paths("/beta/v1", ""),
             **_models_paths("/coding/v1", "Coding"),
-            **_files_paths(),
+            **files_openapi.paths(_COMPAT_VERSION, _errors("FormatAError", "FormatBError")),
             **memory.paths(_COMPAT_VERSION, _errors("FormatAError", "FormatBError")),
             **articles.paths(),
             **admin.paths(_errors("FormatAError")),
@@ -239,9 +178,7 @@ def _document() -> dict[str, Any]:
                 **admin.schemas(),
                 **stored_responses.schemas(),
                 **conversations.schemas(),
-                "FormatAFile": _FILE_A,
-                "FormatBFile": _FILE_B,
-                "FileForm": _FILE_FORM,
+                **files_openapi.schemas(),
                 "FormatAError": _FORMAT_A,
                 "FormatBError": _FORMAT_B,
             },
@@ -320,94 +257,6 @@ def _models_paths(prefix: str, name: str) -> dict[str, Any]:
                 "operationId": f"get{name}Model",
                 "parameters": [_COMPAT_VERSION, path],
                 "responses": {"200": _json("The model", _OBJECT), **_errors(*errors)},
-            }
-        },
-    }
-
-
-def _files_paths() -> dict[str, Any]:
-    file = {"anyOf": [{"$ref": _REF.format(model=f"Format{name}File")} for name in "AB"]}
-    errors = _errors("FormatAError", "FormatBError")
-    described = {"200": _json("The file", file), **errors}
-    file_id = {"name": "file_id", "in": "path", "required": True, "schema": _STRING}
-    one = {"parameters": [_COMPAT_VERSION, file_id]}
-    form = {"$ref": _REF.format(model="FileForm")}
-    query = (
-        (
-            "limit",
-            {"type": "integer", "minimum": 1, "maximum": 10_000},
-            "At most 1000 in the Anthropic format.",
-        ),
-        ("after", _STRING, "OpenAI format only: id of the last file of the previous page."),
-        ("order", {"enum": ["asc", "desc"]}, "OpenAI format only; newest first if omitted."),
-        ("purpose", {"enum": list(PURPOSES)}, "OpenAI format only."),
-        ("after_id", _STRING, "Anthropic format only; not together with `before_id`."),
-        ("before_id", _STRING, "Anthropic format only; not together with `after_id`."),
-        (
-            "page",
-            _STRING,
-            "For clients that send `anthropic-version`: the `next_page` of the previous page.",
-        ),
-    )
-    paging = [
-        {"name": name, "in": "query", "schema": schema, "description": description}
-        for name, schema, description in query
-    ]
-    content = {
-        status: {"description": description, "content": {"*/*": {"schema": {}}}}
-        for status, description in (("200", "The content"), ("206", "The requested range"))
-    }
-    return {
-        "/beta/v1/files": {
-            "post": {
-                "summary": "Upload a file",
-                "operationId": "createFile",
-                "parameters": [_COMPAT_VERSION],
-                "requestBody": {
-                    "required": True,
-                    "content": {"multipart/form-data": {"schema": form}},
-                },
-                "responses": described,
-            },
-            "get": {
-                "summary": "List the caller's files",
-                "operationId": "listFiles",
-                "parameters": [_COMPAT_VERSION, *paging],
-                "responses": {"200": _json("A page of files", _OBJECT), **errors},
-            },
-        },
-        "/beta/v1/files/{file_id}": {
-            "get": {
-                "summary": "Get a file",
-                "operationId": "getFile",
-                **one,
-                "responses": described,
-            },
-            "delete": {
-                "summary": "Delete a file",
-                "operationId": "deleteFile",
-                **one,
-                "responses": {"200": _json("The file was deleted", _OBJECT), **errors},
-            },
-        },
-        "/beta/v1/files/{file_id}/content": {
-            "get": {
-                "summary": "Download a file; supports Range, If-Range and If-None-Match",
-                "operationId": "getFileContent",
-                **one,
-                "responses": {
-                    **content,
-                    "304": {"description": "Not modified"},
-                    **errors,
-                },
-            }
-        },
-        "/beta/v1/storage": {
-            "get": {
-                "summary": "Get the storage used by the caller's files, and its quota",
-                "operationId": "getStorage",
-                "parameters": [_COMPAT_VERSION],
-                "responses": {"200": _json("The storage", _STORAGE), **errors},
             }
         },
     }
