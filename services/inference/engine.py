@@ -8,21 +8,18 @@ from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
 
-from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import (
     CountTokensResponse,
     GenerateRequest,
     GenerateResponse,
-    RouteInfo,
 )
 from services.common import ids
-from services.common.errors import UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
 from services.common.passthrough_answer import PassthroughAnswer
 from services.common.settings import Limits, Memory
 from services.common.telemetry.spans import Telemetry
 from services.common.timer_wheel import TimerWheel
-from services.inference import estimate, thinking, validation
+from services.inference import thinking
 from services.inference.adaptation.helpers import DESCRIBE
 from services.inference.adaptation.session import Adaptation, Session
 from services.inference.attempt_factory import RequestAttempts
@@ -36,7 +33,7 @@ from services.inference.fallback.recent_attempts import RecentAttempts
 from services.inference.fallback.run_context import OnEnd, RetryBudget, RunContext
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.files import Files, place_files
-from services.inference.media import MediaRef, find_media, overriding_media
+from services.inference.media import MediaRef, overriding_media
 from services.inference.memory.begin_turn import (
     RequestTurn,
     begin_turn,
@@ -44,20 +41,19 @@ from services.inference.memory.begin_turn import (
     run_turn,
 )
 from services.inference.memory.commit import AnswerCommitter
-from services.inference.memory.split import check_steps, uses_memory
+from services.inference.memory.split import uses_memory
 from services.inference.memory.turn_client import TurnFactory
 from services.inference.metrics import Metrics
 from services.inference.offload import mark, offload
 from services.inference.plans.plan import Plan, Plans
-from services.inference.prepared_request import CheckedRequest, PreparedRequest
-from services.inference.providers.base import Call
+from services.inference.prepared_request import CheckedRequest, PreparedRequest, check_request
 from services.inference.refusals import Refusals
 from services.inference.routes import Routes
 from services.inference.stream.accumulator import whole_of
 from services.inference.stream.batches import Batches
+from services.inference.token_count import count_tokens
 from services.inference.tools import loop as tool_loop
-from services.inference.tools.history import KINDS as HISTORY_KINDS
-from services.inference.tools.offer import NOTHING, may_run_tools
+from services.inference.tools.offer import NOTHING
 from services.inference.tools.rounds import Rounds
 from services.inference.tools.running import WebTools
 from services.inference.usage.metering import NO_METER, Metering
@@ -192,15 +188,15 @@ class Engine:
     async def count_tokens(self, request: GenerateRequest) -> CountTokensResponse:
         """Return the input tokens of a request, estimated if its provider cannot count them."""
         request, _ = self._split(request)
-        mark(request)
-        checked = await offload(self._check, request, whole=False)
+        checked = await self._checked(request, whole=False)
         if not checked.is_remembered:
-            return await self._counted(await self._prepared(request, checked, counts=True))
+            prepared = await self._prepared(request, checked, counts=True)
+            return await count_tokens(prepared, self.failure_log)
         async with run_turn(
             request, self._memories, self._memory.inject_tokens, reads_only=True
         ) as turn:
             prepared = await self._prepared(request, checked, turn, counts=True)
-            counted = await self._counted(prepared)
+            counted = await count_tokens(prepared, self.failure_log)
             await turn.turn.close()
         return counted
 
@@ -295,85 +291,10 @@ class Engine:
             async for batch in committed:
                 yield batch
 
-    async def _counted(self, prepared: PreparedRequest) -> CountTokensResponse:
-        step = prepared.plan.steps[0]
-        provider = prepared.providers[step.target.provider]
-        if prepared.attempts.may_convert(step):
-            await prepared.attempts.adapt(step)
-        seen = await offload(prepared.attempts.complete, step)
-        request = await offload(prepared.attempts.seen_by, provider, seen.request)
-        call = Call(
-            request, step.target, stream=False, refused_fields=prepared.attempts.refused(step)
-        )
-        try:
-            counted = await provider.count_tokens(call)
-        except UpstreamError as error:
-            if error.reason == errors_pb2.REASON_UPSTREAM_REJECTED:
-                call.add_head(error, provider.dialect)
-                raise
-            name = f"{step.target.provider}/{step.target.upstream}"
-            self.failure_log.write(step.target.provider, error, {"model": name, "call": "count"})
-            counted = None
-        input_tokens = counted
-        if input_tokens is None:
-            input_tokens = await offload(estimate.estimate_input_tokens, request)
-        headers, upstream_request_id = call.answer_head(provider.dialect)
-        route = RouteInfo(
-            model=step.target.name,
-            provider=step.target.provider,
-            step=step.step_id,
-            attempts=1,
-            dropped=call.dropped,
-            memory_truncated=seen.left_out,
-            adapted=seen.adapted,
-            upstream_request_id=upstream_request_id,
-            headers=headers,
-        )
-        return CountTokensResponse(
-            input_tokens=input_tokens,
-            estimated=counted is None or prepared.attempts.guesses,
-            route=route,
-        )
-
     async def _checked(self, request: GenerateRequest, *, whole: bool) -> CheckedRequest:
         mark(request)
-        return await offload(self._check, request, whole=whole)
-
-    def _check(self, request: GenerateRequest, *, whole: bool) -> CheckedRequest:
-        """Validate a request and make its plan; does no I/O."""
-        kinds = validation.check(request)
         routes, plans = self._routed
-        plan = self.balancer.expand_deployments(plans.plan_for(request), request, whole=whole)
-        providers = routes.providers_of(request.dialect)
-        has_tool_calls = not HISTORY_KINDS.isdisjoint(kinds)
-        asks = self._offers_tools(request, plan, routes, has_tool_calls=has_tool_calls)
-        if uses_memory(request):
-            check_steps(request, plan)
-            # The answer is parsed here, to be committed to memory.
-            request.takes_passthrough = False
-            return CheckedRequest(plan, providers, (), True, True, routes.web, asks, has_tool_calls)
-        media = find_media(request) if "media" in kinds else ()
-        has_thinking = not thinking.KINDS.isdisjoint(kinds)
-        return CheckedRequest(
-            plan, providers, media, has_thinking, False, routes.web, asks, has_tool_calls
-        )
-
-    def _offers_tools(
-        self, request: GenerateRequest, plan: Plan, routes: Routes, *, has_tool_calls: bool
-    ) -> bool:
-        """Return whether a model of the plan may call the gateway's own tools."""
-        available = NOTHING if routes.web is None else routes.web.available
-        providers = routes.providers_of(request.dialect)
-        targets = ((providers[step.target.provider].dialect, step.target) for step in plan.steps)
-        if not may_run_tools(request, targets, available, has_called=has_tool_calls):
-            return False
-        if request.use_built_in_tools and not any(available):
-            raise unsupported(
-                "use_built_in_tools", "use_built_in_tools: this gateway has no built-in tools"
-            )
-        # The rounds of the answer are joined here.
-        request.takes_passthrough = False
-        return True
+        return await offload(check_request, request, routes, plans, self.balancer, whole=whole)
 
     def _split(
         self, given: GenerateRequest | LazyRequest
