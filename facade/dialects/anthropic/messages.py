@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
-from facade.dialects.anthropic import types
+from facade.dialects.anthropic import block_types
 from facade.dialects.anthropic.web_results import set_result, without_own_citations
 from facade.dialects.paths import SYSTEM, SourceMap
 from facade.dialects.validation import to_json, to_opaque
@@ -69,7 +69,7 @@ class _Place(NamedTuple):
 
 
 def add_system(
-    target: MessageList, system: str | list[types.TextBlock], path: str, source_map: SourceMap
+    target: MessageList, system: str | list[block_types.TextBlock], path: str, source_map: SourceMap
 ) -> None:
     """Add the system prompt at `path`, unless it is empty.
 
@@ -86,7 +86,7 @@ def add_system(
 
 
 def add_messages(
-    target: MessageList, messages: list[types.Message], path: str, source_map: SourceMap
+    target: MessageList, messages: list[block_types.Message], path: str, source_map: SourceMap
 ) -> None:
     """Add the conversation at `path`.
 
@@ -190,10 +190,10 @@ def _add_block(
             added.redacted_thinking = block["data"]
             known = ("data",)
         case "tool_use":
-            _set_tool_use(added.tool_use, cast(types.ToolUseBlock, block), path)
+            _set_tool_use(added.tool_use, cast(block_types.ToolUseBlock, block), path)
             known = ("id", "name", "input")
         case "tool_result":
-            _set_tool_result(added.tool_result, cast(types.ToolResultBlock, block), path)
+            _set_tool_result(added.tool_result, cast(block_types.ToolResultBlock, block), path)
             known = ("tool_use_id", "content", "is_error")
         case "server_tool_use" if is_assistant and _is_of_gateway(block, "id"):
             _set_tool_use(added.server_tool_use, _server_call(block, path), path)
@@ -215,14 +215,14 @@ def _is_of_gateway(block: Mapping[str, Any], field: str) -> bool:
     return isinstance(call_id, str) and call_id.startswith(SERVER_CALL)
 
 
-def _server_call(block: Mapping[str, Any], path: str) -> types.ToolUseBlock:
+def _server_call(block: Mapping[str, Any], path: str) -> block_types.ToolUseBlock:
     for field, kind in (("name", str), ("input", dict)):
         if not isinstance(block.get(field), kind):
             raise invalid(
                 f"{path}.{field}",
                 f"{path}.{field}: must be sent back unchanged, as the gateway returned it",
             )
-    return cast(types.ToolUseBlock, block)
+    return cast(block_types.ToolUseBlock, block)
 
 
 def _set_rest(target: pb.Block, block: Mapping[str, Any], known: Iterable[str], path: str) -> None:
@@ -270,13 +270,13 @@ def _decoded(text: str, path: str) -> bytes:
         raise invalid(path, f"{path}: must be base64, padded and without line breaks") from None
 
 
-def _set_tool_use(target: pb.ToolUse, block: types.ToolUseBlock, path: str) -> None:
+def _set_tool_use(target: pb.ToolUse, block: block_types.ToolUseBlock, path: str) -> None:
     target.id = block["id"]
     target.name = block["name"]
     target.input = to_json(block["input"], f"{path}.input").decode()
 
 
-def _set_tool_result(target: pb.ToolResult, block: types.ToolResultBlock, path: str) -> None:
+def _set_tool_result(target: pb.ToolResult, block: block_types.ToolResultBlock, path: str) -> None:
     target.tool_use_id = block["tool_use_id"]
     target.is_error = bool(block.get("is_error"))
     content = block.get("content")

@@ -6,12 +6,19 @@ of the same dialect. Null in an optional field is the same as omitting it. Lists
 100,000 messages as models take a third more memory.
 """
 
-import re
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, with_config
+from pydantic import BaseModel, Discriminator, Field, Tag, with_config
 from typing_extensions import TypedDict
 
+from facade.dialects.anthropic.block_types import (
+    OPEN,
+    Cacheable,
+    Message,
+    Other,
+    Text,
+    TextBlock,
+)
 from facade.dialects.extensions import ExtensionFields
 from facade.dialects.field_types import (
     MAX_BLOCKS,
@@ -26,223 +33,9 @@ from facade.dialects.validation import UNTYPED
 MIN_THINKING_BUDGET = 1024
 MAX_TOOL_NAME = 128  # characters
 
-# Types are built on first use: a process uses few of them.
-_OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
-_Text = Annotated[str, Field(min_length=1)]
-_MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+", re.IGNORECASE | re.ASCII)
-_WEB_ADDRESS = re.compile(r"https?://[^\s/?#]\S*", re.IGNORECASE)
-
-
-def _mime_type(text: str) -> str:
-    if _MIME_TYPE.fullmatch(text) is None:
-        raise ValueError("must be a MIME type, such as image/png or application/pdf")
-    return text
-
-
-def _web_address(text: str) -> str:
-    if _WEB_ADDRESS.fullmatch(text) is None:
-        raise ValueError("must be an http:// or https:// URL")
-    return text
-
-
-def _tag_by_type(*names: str) -> Discriminator:
-    """Return a discriminator of a union by the object's `type`; other types are `#other`."""
-    tags = {name: f"#{name}" for name in names}
-
-    def tag(value: Any) -> str | None:
-        if isinstance(value, dict):
-            kind = value.get("type")
-            return tags.get(kind, "#other") if isinstance(kind, str) else UNTYPED
-        return None
-
-    return Discriminator(tag)
-
-
-@with_config(_OPEN)
-class CacheControl(TypedDict):
-    """A point where the provider's prompt cache may end."""
-
-    type: Annotated[str, Field(description="`ephemeral`.")]
-
-
-@with_config(_OPEN)
-class Other(TypedDict):
-    """An object of an unknown type, passed on to providers of this dialect."""
-
-    type: str
-
-
-@with_config(_OPEN)
-class Base64Source(TypedDict):
-    """The medium's bytes."""
-
-    type: Literal["base64"]
-    media_type: Annotated[
-        str, AfterValidator(_mime_type), Field(description="MIME type, such as `image/png`.")
-    ]
-    data: Annotated[_Text, Field(description="Content in base64.")]
-
-
-@with_config(_OPEN)
-class UrlSource(TypedDict):
-    """A medium on the web."""
-
-    type: Literal["url"]
-    url: Annotated[
-        str, AfterValidator(_web_address), Field(description="An http:// or https:// URL.")
-    ]
-
-
-@with_config(_OPEN)
-class FileSource(TypedDict):
-    """A medium in the gateway's file store."""
-
-    type: Literal["file"]
-    file_id: Annotated[_Text, Field(description="Id of the file.")]
-
-
-@with_config(_OPEN)
-class TextSource(TypedDict):
-    """A document of plain text."""
-
-    type: Literal["text"]
-    media_type: Literal["text/plain"]
-    data: Annotated[_Text, Field(description="The text.")]
-
-
-ImageSource = Annotated[
-    Annotated[Base64Source, Tag("#base64")]
-    | Annotated[UrlSource, Tag("#url")]
-    | Annotated[FileSource, Tag("#file")]
-    | Annotated[Other, Tag("#other")],
-    _tag_by_type("base64", "url", "file"),
-]
-DocumentSource = Annotated[
-    Annotated[Base64Source, Tag("#base64")]
-    | Annotated[UrlSource, Tag("#url")]
-    | Annotated[FileSource, Tag("#file")]
-    | Annotated[TextSource, Tag("#text")]
-    | Annotated[Other, Tag("#other")],
-    _tag_by_type("base64", "url", "file", "text"),
-]
-
-
-class _Cacheable(TypedDict):
-    cache_control: NotRequired[CacheControl | None]
-
-
-@with_config(_OPEN)
-class TextBlock(_Cacheable):
-    """Text; empty text is dropped."""
-
-    type: Literal["text"]
-    text: str
-
-
-@with_config(_OPEN)
-class ImageBlock(_Cacheable):
-    """An image."""
-
-    type: Literal["image"]
-    source: ImageSource
-
-
-@with_config(_OPEN)
-class DocumentBlock(_Cacheable):
-    """A document: PDF, DOCX or text."""
-
-    type: Literal["document"]
-    source: DocumentSource
-    title: NotRequired[str | None]
-
-
-@with_config(_OPEN)
-class ThinkingBlock(_Cacheable):
-    """Thinking of the model; see `thinking_block_strategy`."""
-
-    type: Literal["thinking"]
-    thinking: str
-    signature: NotRequired[str | None]
-
-
-@with_config(_OPEN)
-class RedactedThinkingBlock(_Cacheable):
-    """Thinking that only its provider can read."""
-
-    type: Literal["redacted_thinking"]
-    data: str
-
-
-@with_config(_OPEN)
-class ToolUseBlock(_Cacheable):
-    """The model's call of a tool."""
-
-    type: Literal["tool_use"]
-    id: _Text
-    name: _Text
-    input: dict[str, Any]
-
-
-ResultBlock = Annotated[
-    Annotated[TextBlock, Tag("#text")]
-    | Annotated[ImageBlock, Tag("#image")]
-    | Annotated[DocumentBlock, Tag("#document")]
-    | Annotated[Other, Tag("#other")],
-    _tag_by_type("text", "image", "document"),
-]
-
-
-@with_config(_OPEN)
-class ToolResultBlock(_Cacheable):
-    """The result of a tool call."""
-
-    type: Literal["tool_result"]
-    tool_use_id: Annotated[_Text, Field(description="The `id` of the tool call.")]
-    content: NotRequired[
-        Annotated[
-            Annotated[str, Tag("#string")]
-            | Annotated[
-                list[ResultBlock], Field(fail_fast=True, max_length=MAX_BLOCKS), Tag("#blocks")
-            ]
-            | None,
-            Field(union_mode="left_to_right"),
-        ]
-    ]
-    is_error: NotRequired[bool | None]
-
-
-ContentBlock = Annotated[
-    Annotated[TextBlock, Tag("#text")]
-    | Annotated[ImageBlock, Tag("#image")]
-    | Annotated[DocumentBlock, Tag("#document")]
-    | Annotated[ThinkingBlock, Tag("#thinking")]
-    | Annotated[RedactedThinkingBlock, Tag("#redacted_thinking")]
-    | Annotated[ToolUseBlock, Tag("#tool_use")]
-    | Annotated[ToolResultBlock, Tag("#tool_result")]
-    | Annotated[Other, Tag("#other")],
-    _tag_by_type(
-        "text", "image", "document", "thinking", "redacted_thinking", "tool_use", "tool_result"
-    ),
-]
-
-
-@with_config(_OPEN)
-class Message(TypedDict):
-    """One message; consecutive messages of one role are merged."""
-
-    role: Literal["user", "assistant", "system"]
-    content: Annotated[
-        Annotated[str, Tag("#string")]
-        | Annotated[
-            list[ContentBlock], Field(fail_fast=True, max_length=MAX_BLOCKS), Tag("#blocks")
-        ],
-        Field(union_mode="left_to_right"),
-    ]
-
-
-@with_config(_OPEN)
-class CustomTool(_Cacheable):
+@with_config(OPEN)
+class CustomTool(Cacheable):
     """A tool that the caller runs."""
 
     type: NotRequired[Literal["custom"] | None]
@@ -252,7 +45,7 @@ class CustomTool(_Cacheable):
     strict: NotRequired[bool | None]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class ServerTool(TypedDict):
     """A tool of an unknown type, such as one that the provider runs."""
 
@@ -273,7 +66,7 @@ Tool = Annotated[
 ]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class ToolChoice(TypedDict):
     """Whether the model calls tools, and which one."""
 
@@ -293,7 +86,7 @@ class ToolChoice(TypedDict):
     disable_parallel_tool_use: NotRequired[bool | None]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class ThinkingEnabled(TypedDict):
     """Thinking within a budget."""
 
@@ -309,7 +102,7 @@ class ThinkingEnabled(TypedDict):
     ]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class ThinkingPlain(TypedDict):
     """No thinking, or as much as the model decides."""
 
@@ -332,7 +125,7 @@ Thinking = Annotated[
 ]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class JsonFormat(TypedDict):
     """An answer in JSON that matches a schema."""
 
@@ -340,7 +133,7 @@ class JsonFormat(TypedDict):
     schema: Annotated[dict[str, Any], Field(description="JSON Schema of the answer.")]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class OutputConfig(TypedDict):
     """The effort and the format of the answer."""
 
@@ -359,7 +152,7 @@ class OutputConfig(TypedDict):
     format: NotRequired[JsonFormat | None]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class Metadata(TypedDict):
     """Information about the request for the provider."""
 
@@ -380,7 +173,7 @@ MaxTokens = Annotated[int, Field(ge=1, le=UINT32_MAX)]
 class Parameters(BaseModel):
     """The fields of a request that a fallback step may override."""
 
-    model_config = _OPEN
+    model_config = OPEN
 
     messages: Messages | None = Field(None, description="The conversation so far.")
     system: System | None = Field(None, description="The system prompt.")
@@ -399,7 +192,7 @@ class Parameters(BaseModel):
         None, description="Samples only from this many of the most likely tokens."
     )
     stop_sequences: (
-        Annotated[list[_Text], Field(fail_fast=True, max_length=MAX_STOP_SEQUENCES)] | None
+        Annotated[list[Text], Field(fail_fast=True, max_length=MAX_STOP_SEQUENCES)] | None
     ) = Field(None, description="Strings that end the answer when the model generates them.")
     tools: Annotated[list[Tool], Field(fail_fast=True, max_length=MAX_TOOLS)] | None = Field(
         None, description="Tools the model may call; names must be unique."
