@@ -4,13 +4,14 @@
 """
 
 import html
+import re
 from functools import cache
 from importlib.metadata import version
 from typing import Any
 
 import orjson
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from facade.dialects import (
     admin,
@@ -106,6 +107,17 @@ _SIGN_IN = {
 }
 
 
+_MODULE = re.compile(r"facade\.dialects\.(\w+)\.\w+\.")
+
+
+class _Schemas(GenerateJsonSchema):
+    """Schemas of the bodies; types with the same name are named after their dialects."""
+
+    def normalize_name(self, name: str) -> str:
+        """Return a name of a schema, without the module that its type is in."""
+        return re.sub(r"[^\w.-]", "_", _MODULE.sub(r"\1.", name))
+
+
 @cache
 def document() -> bytes:
     """Return the OpenAPI 3.1 document as JSON."""
@@ -114,7 +126,9 @@ def document() -> bytes:
 
 def _document() -> dict[str, Any]:
     refs, definitions = models_json_schema(
-        [(body, "validation") for body in _BODIES], ref_template=_REF
+        [(body, "validation") for body in _BODIES],
+        ref_template=_REF,
+        schema_generator=_Schemas,
     )
     bodies = {body: refs[(body, "validation")] for body, _ in refs}
     chat, messages, count, embeddings, response, *of_conversations = (

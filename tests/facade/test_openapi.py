@@ -196,6 +196,12 @@ def test_every_route_except_pages_for_people_is_documented():
     assert described <= served
 
 
+def test_names_of_schemas_tell_nothing_of_modules():
+    schemas = orjson.loads(openapi.document())["components"]["schemas"]
+    assert {"openai.Message", "anthropic.Message", "responses.Message"} <= schemas.keys()
+    assert not [name for name in schemas if "_" in name]
+
+
 def test_the_page_names_every_endpoint():
     page = openapi.page()
     for path in orjson.loads(openapi.document())["paths"]:
