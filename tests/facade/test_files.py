@@ -191,6 +191,7 @@ class TestLists:
             (ANTHROPIC, "page=page_none", "page"),
             (ANTHROPIC, "page=file-none", "page"),
             (ANTHROPIC, "page=page_", "page"),
+            (ANTHROPIC, "page=page_%ff", "page"),
             (ANTHROPIC, "page=page_a&after_id=b", "page"),
         ],
     )
@@ -198,6 +199,12 @@ class TestLists:
         answer, body = await facade.ask("GET", f"{FILES}?{query}", headers=headers)
         assert (answer.status, error(body)["param"]) == (400, param)
         assert error(body)["message"].startswith(f"{param}: ")
+
+    @pytest.mark.parametrize("page", ["", "%ff", "page_", "page_%ff"])
+    async def test_a_wrong_page_is_told_where_pages_come_from(self, facade, page):
+        answer, body = await facade.ask("GET", f"{FILES}?page={page}", headers=ANTHROPIC)
+        assert answer.status == 400
+        assert "next_page of a previous page" in error(body)["message"]
 
 
 class TestDownloads:

@@ -28,14 +28,14 @@ def parse_file_list(query: Mapping[str, str], *, pages: bool) -> ListFilesReques
     """
     after = parse_cursor(query, "after_id")
     before = parse_cursor(query, "before_id")
-    page = parse_cursor(query, "page") if pages else None
+    page = query.get("page") if pages else None
     if before is not None and after is not None:
         raise invalid("before_id", "before_id: must not be given together with after_id")
     if page is not None:
         if before is not None or after is not None:
             raise invalid("page", "page: must not be given together with after_id or before_id")
         after = page.removeprefix(_PAGE)
-        if not after or after == page:
+        if not after or after == page or not after.isascii():
             raise invalid("page", "page: must be the next_page of a previous page")
     return ListFilesRequest(
         limit=parse_limit(query, default=DEFAULT_LIMIT, largest=MAX_LIMIT),
