@@ -20,7 +20,9 @@ STEADY_S = 10.0
 
 _MAX_LINE = 1 << 16
 _MAX_READ = 1 << 16
-_MAX_BACKOFF_S = 10.0
+# Maximum seconds before a restart: of a program that cannot start, and of one that had been ready,
+# which may serve again as soon as it is restarted.
+_MAX_BACKOFF_S, _MAX_BACKOFF_READY_S = 10.0, 1.0
 # Python ignores these signals; programs start with the system's default handlers.
 _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -42,12 +44,14 @@ class Program:
         self.argv = argv
 
 
-def backoff_s(deaths: int) -> float:
+def backoff_s(deaths: int, was_ready: bool) -> float:
     """Return the seconds before a restart after `deaths` early deaths in a row.
 
-    The values are 0, 0.2, 0.4 and so on, doubled up to 10.
+    The values are 0, 0.2, 0.4 and so on, doubled up to 10, or up to 1 if the last process
+    `was_ready`.
     """
-    return 0.0 if deaths == 0 else min(0.1 * 2**deaths, _MAX_BACKOFF_S)
+    most = _MAX_BACKOFF_READY_S if was_ready else _MAX_BACKOFF_S
+    return 0.0 if deaths == 0 else min(0.1 * 2**deaths, most)
 
 
 class SupervisedProcess:
@@ -68,7 +72,7 @@ class SupervisedProcess:
         *,
         environ: Mapping[str, str],
         parent_pipe: int,
-        backoff_s: Callable[[int], float],
+        backoff_s: Callable[[int, bool], float],
         on_end: Callable[[int], None],
     ) -> None:
         self.name = program.name
@@ -151,7 +155,6 @@ class SupervisedProcess:
         if not pid:
             return
         self._pid = 0
-        self._accepts_requests = False
         self.read_output()
         # A child of the process may still have the other end open.
         self._close_output()
@@ -178,6 +181,7 @@ class SupervisedProcess:
             self._signal(signal.SIGKILL)
 
     def _handle_end(self, end: str) -> None:
+        was_ready, self._accepts_requests = self._accepts_requests, False
         if self._finishing:
             return
         if not self.has_been_ready:
@@ -186,7 +190,7 @@ class SupervisedProcess:
         now = monotonic()
         is_early = now - self._started_at < STEADY_S
         self._early_deaths = self._early_deaths + 1 if is_early else 0
-        wait_s = self._backoff_s(self._early_deaths)
+        wait_s = self._backoff_s(self._early_deaths, was_ready)
         self.restart_at = now + wait_s
         _log(
             "error",

@@ -34,7 +34,7 @@ class Supervisor:
         environ: Mapping[str, str],
         drain_s: float,
         pass_fds: Sequence[int] = (),
-        backoff_s: Callable[[int], float] = backoff_s,
+        backoff_s: Callable[[int, bool], float] = backoff_s,
         on_end: Callable[[int], None] = lambda pid: None,
     ) -> None:
         """Create a supervisor; `run` starts the programs.
@@ -45,8 +45,8 @@ class Supervisor:
             drain_s: seconds that programs may take to finish after SIGTERM. A program that still
                 runs then is sent SIGTERM again, and later SIGKILL.
             pass_fds: descriptors that all programs inherit.
-            backoff_s: returns the seconds before a restart from the number of early deaths in a
-                row.
+            backoff_s: returns the seconds before a restart, from the number of early deaths in a
+                row and whether the last process had been ready.
             on_end: called with the process id of each process that has ended.
         """
         self._parent_pipe, self._parent_end = os.pipe()

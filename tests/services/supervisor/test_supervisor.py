@@ -35,7 +35,7 @@ class Observer:
         self.ready = asyncio.Event()
         self.message = ""
         self.ended: asyncio.Queue[int] = asyncio.Queue()
-        self.deaths: asyncio.Queue[int] = asyncio.Queue()
+        self.deaths: asyncio.Queue[tuple[int, bool]] = asyncio.Queue()
         self.wait_s = 0.0
         self._loop = asyncio.get_running_loop()
 
@@ -46,8 +46,8 @@ class Observer:
     def on_end(self, pid: int) -> None:
         self._loop.call_soon_threadsafe(self.ended.put_nowait, pid)
 
-    def backoff_s(self, deaths: int) -> float:
-        self._loop.call_soon_threadsafe(self.deaths.put_nowait, deaths)
+    def backoff_s(self, deaths: int, was_ready: bool) -> float:
+        self._loop.call_soon_threadsafe(self.deaths.put_nowait, (deaths, was_ready))
         return self.wait_s
 
 
@@ -179,7 +179,7 @@ async def test_a_program_that_keeps_dying_waits_ever_longer(
         (second,) = await programs.ready("worker-1")
         for deaths in (1, 2, 3):
             second.tell("exit 1")
-            assert await observer.deaths.get() == deaths
+            assert await observer.deaths.get() == (deaths, deaths == 1)
             second = await programs.started("worker-1")
 
 
@@ -189,18 +189,19 @@ async def test_a_program_that_ran_for_long_is_restarted_at_once(
     async with running(supervise("worker-1"), observer):
         (second,) = await programs.ready("worker-1")
         second.tell("exit 1")
-        assert await observer.deaths.get() == 1
+        assert await observer.deaths.get() == (1, True)
         second = await programs.started("worker-1")
         monkeypatch.setattr(process, "STEADY_S", 0.0)
         second.tell("exit 1")
-        assert await observer.deaths.get() == 0
+        assert await observer.deaths.get() == (0, False)
         await programs.started("worker-1")
 
 
 def test_the_wait_doubles_up_to_a_bound() -> None:
-    assert backoff_s(0) == 0
-    assert [backoff_s(deaths) for deaths in (1, 2, 3)] == [0.2, 0.4, 0.8]
-    assert backoff_s(1000) == 10
+    for was_ready, most in ((False, 10), (True, 1)):
+        assert backoff_s(0, was_ready) == 0
+        assert [backoff_s(deaths, was_ready) for deaths in (1, 2, 3)] == [0.2, 0.4, 0.8]
+        assert backoff_s(1000, was_ready) == most
 
 
 async def test_a_program_that_dies_before_it_is_ready_ends_the_start(
