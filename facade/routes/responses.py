@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import partial
 
 from facade.background_responses import BackgroundResponse
 from facade.dialects import responses
@@ -24,7 +25,12 @@ async def create(exchange: Exchange) -> Response:
         state = await insert_previous_items(exchange, parsed, state, rpc_metadata(exchange))
     if state.background:
         return await _generate_in_background(exchange, parsed, state)
-    return await _generate(exchange, parsed, state)
+    response_id = new_response_id()
+    if state.store or state.conversation is not None:
+        return await _generate_stored(exchange, parsed, state, response_id)
+    if parsed.stream:
+        return await stream(exchange, parsed, _encoder(exchange, state, response_id))
+    return await _whole(exchange, parsed, state, response_id)
 
 
 async def _generate_in_background(
@@ -37,18 +43,6 @@ async def _generate_in_background(
     if parsed.stream:
         return await running.events.write_to(exchange)
     return JsonResponse(queued, {})
-
-
-def _generate(
-    exchange: Exchange, parsed: ParsedRequest, state: responses.ResponseState
-) -> Awaitable[Response]:
-    """Start a generation; return the coroutine that responds with the response, or its events."""
-    response_id = new_response_id()
-    if state.store or state.conversation is not None:
-        return _generate_stored(exchange, parsed, state, response_id)
-    if parsed.stream:
-        return stream(exchange, parsed, _encoder(exchange, state, response_id))
-    return _whole(exchange, parsed, state, response_id)
 
 
 async def _generate_stored(
@@ -80,8 +74,6 @@ def _whole(
     return generate(
         exchange,
         parsed,
-        lambda answer: responses.render_response(
-            answer, response_id=response_id, created=created, echo=echo
-        ),
-        lambda body: responses.passthrough_response(body, response_id, echo),
+        partial(responses.render_response, response_id=response_id, created=created, echo=echo),
+        partial(responses.passthrough_response, response_id=response_id, echo=echo),
     )

@@ -13,7 +13,6 @@ import orjson
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import IdGenerator
-from services.common.raw_json import NULL
 from services.inference.providers.base import Call
 from services.inference.providers.openai_responses.event_types import (
     DELTAS,
@@ -36,7 +35,7 @@ from services.inference.providers.openai_responses.response_objects import (
     read_object,
     without_state,
 )
-from services.inference.providers.openai_responses.usage import read_usage, usual_counts
+from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import BLANK, read_event
@@ -227,12 +226,9 @@ class NativeReader(EventReader):
         if response is None or not response.is_stateless(json):
             return False
         counted = None
-        if response.usage != NULL:
-            counts = usual_counts(bytes(response.usage))
-            if counts is None:
-                return False
+        if response.usage is not None:
             counted = Event()
-            counts.set_in(counted.usage)
+            response.usage.counts().set_in(counted.usage)
         self._note(has_content=False)
         known = len(out)
         if not self._started:
@@ -242,7 +238,7 @@ class NativeReader(EventReader):
             if counted is not None:
                 out.append(counted)
             told = {"status": response.status, "incomplete_details": response.incomplete_details}
-            items = [(item.type, item.content) for item in response.output]
+            items = [(item.type, orjson.loads(bytes(item.content))) for item in response.output]
             out.append(_end_of(told, items))
             self.ended = True
         elif len(out) == known:

@@ -95,7 +95,10 @@ class ResponsesProvider(OpenAIProvider):
 
     async def whole(self, call: Call) -> list[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""
-        body = await offload(build_request, call, self._server)
+        if call.lazy is not None:
+            body = build_request(call, self._server)  # lazy requests are small
+        else:
+            body = await offload(build_request, call, self._server)
         headers = call.request_headers(self.dialect)
         answer = await self._upstream.post_unbounded(
             _PATH, body, headers=headers, on_headers=call.set_answer_headers

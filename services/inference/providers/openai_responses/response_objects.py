@@ -7,7 +7,7 @@ that the gateway stores.
 """
 
 import re
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
 from msgspec import DecodeError, Raw, Struct
@@ -17,7 +17,7 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
 from services.common.raw_json import NULL
 from services.inference.providers.openai_responses.event_types import MALFORMED, OVER
-from services.inference.providers.openai_responses.usage import read_usage, usual_counts
+from services.inference.providers.openai_responses.usage import UsageReport, read_usage
 from services.inference.providers.request_fields import Json
 
 # The start of an object, up to its id: as serialized in events, and in general.
@@ -31,11 +31,11 @@ class OutputItem(Struct, gc=False):
     """The parsed fields of an output item."""
 
     type: str
-    content: Any = None
+    content: Raw = NULL
 
 
-class ResponseObject(Struct, kw_only=True, gc=False):
-    """The parsed fields of a response object.
+class _ResponseObject(Struct, kw_only=True, gc=False):
+    """The parsed fields of a response object, without its usage.
 
     They are in OpenAI's order, in which the decoder finds them without a search.
     """
@@ -51,7 +51,6 @@ class ResponseObject(Struct, kw_only=True, gc=False):
     output: list[OutputItem]
     previous_response_id: Any = ""
     store: Any = None
-    usage: Raw = NULL
 
     def is_stateless(self, data: bytes) -> bool:
         """Return whether the object with this JSON can be passed on unchanged."""
@@ -66,21 +65,34 @@ class ResponseObject(Struct, kw_only=True, gc=False):
         )
 
 
+class ResponseObject(_ResponseObject, kw_only=True, gc=False):
+    """The parsed fields of a response object with a usual usage report, or without one."""
+
+    usage: UsageReport | None = None
+
+
+_Object = TypeVar("_Object", bound=_ResponseObject)
+
+
 def _begin_of_id(data: bytes) -> int:
     """Return the offset of the id in an object that begins with it, else 0."""
     beginning = _BEGINNING.match(data)
     return 0 if beginning is None else beginning.end()
 
 
-_OBJECT = Decoder(ResponseObject)
+_USUAL, _WITHOUT_USAGE = Decoder(ResponseObject), Decoder(_ResponseObject)
 
 
 def read_object(data: bytes) -> ResponseObject | None:
-    """Parse a response object; return None if it does not have OpenAI's structure."""
+    """Parse a response object; return None if it does not have OpenAI's structure or usage."""
+    return _decode(_USUAL, data)
+
+
+def _decode(decoder: Decoder[_Object], data: bytes) -> _Object | None:
     try:
         if not data.isascii():
             data.decode()  # the decoder does not check that skipped strings are UTF-8
-        return _OBJECT.decode(data)
+        return decoder.decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -91,15 +103,19 @@ def passthrough(answer: bytes) -> PassthroughAnswer | None:
     Args:
         answer: the response's JSON.
     """
-    response = read_object(answer)
-    if response is None or response.status not in OVER or response.usage == NULL:
+    usual = read_object(answer)
+    response = _decode(_WITHOUT_USAGE, answer) if usual is None else usual
+    if response is None or response.status not in OVER:
         return None
-    report = bytes(response.usage)
+    usage: TokenCounts | Usage
     try:
-        usage: TokenCounts | Usage | None = usual_counts(report)
-        if usage is None:
+        if usual is None:
             usage = Usage()
-            read_usage(orjson.loads(report), usage)
+            read_usage(orjson.loads(answer)["usage"], usage)
+        elif usual.usage is None:
+            return None
+        else:
+            usage = usual.usage.counts()
         if not response.is_stateless(answer):
             answer = orjson.dumps(without_state(orjson.loads(answer)))
     except MALFORMED:
