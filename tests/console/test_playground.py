@@ -209,7 +209,7 @@ async def test_an_upload_shows_its_progress(page):
     await (await chooser.value).set_files([image])
     await expect(page.get_by_role("progressbar", name="Upload of dot.png")).to_be_visible()
     await expect(page.get_by_role("button", name="Send")).to_be_disabled()
-    await held.result().continue_()
+    await (await held).continue_()
     preview = page.get_by_role("list", name="Attachments").locator("img")
     await expect(preview).to_have_js_property("naturalWidth", 1)
 
