@@ -102,9 +102,11 @@ class CachedAnswers:
             bypassing = await self._engine.answer(given)
             bypassing.route.cache = CACHE_STATUS_BYPASS
             return bypassing
+        # An equal request that runs now may have ended before the store has been read.
+        running = self._under_way.get(place.key)
         kept = await self._kept(place.key, directives)
         if kept is None and not directives.no_cache:
-            kept = await self._of_equal_request(place.key)
+            kept = await self._of_equal_request(self._under_way.get(place.key, running))
         if kept is not None:
             response = kept.response(self._clock.now_ms())
             if response is not None:
@@ -151,9 +153,10 @@ class CachedAnswers:
         response.route.cache = CACHE_STATUS_MISS
         return response
 
-    async def _of_equal_request(self, key: str) -> CachedAnswer | None:
-        """Wait for the answer to an equal running request; None if there is none to share."""
-        answering = self._under_way.get(key)
+    async def _of_equal_request(
+        self, answering: asyncio.Future[bytes] | None
+    ) -> CachedAnswer | None:
+        """Wait for the answer to an equal request; None if there is none to share."""
         if answering is None:
             return None
         # A cancelled request must not cancel the future that others wait for.

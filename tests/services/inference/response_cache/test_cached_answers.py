@@ -26,6 +26,7 @@ from tests.services.inference.fallback.scripted_engine import (
     start,
     text_of,
 )
+from tests.services.inference.fallback.virtual_time import in_no_time
 
 MIB = 1 << 20
 
@@ -37,10 +38,13 @@ class MemoryStore(ByteStore):
         self.kept: dict[str, bytes] = {}
         self.fails = False
         self.waits: asyncio.Event | None = None
+        self.read_s = 0.0
 
     async def get(self, key: str) -> bytes | None:
         self._check()
-        return self.kept.get(key)
+        kept = self.kept.get(key)
+        await asyncio.sleep(self.read_s)
+        return kept
 
     async def put(self, key: str, content: bytes) -> None:
         self._check()
@@ -118,6 +122,19 @@ async def test_a_stream_that_is_left_is_not_kept():
     await harness.cache.drain()
     assert harness.store.kept == {}
     assert harness.scripted.is_quiet()
+
+
+@in_no_time
+async def test_an_answer_that_ends_while_the_store_is_read_is_shared():
+    harness = Harness()
+    harness.scripted.p.plays("a", [1.0, *answer("I am a")])
+    first = asyncio.create_task(harness.whole())
+    await asyncio.sleep(0.5)
+    harness.store.read_s = 1.0
+    second = await harness.whole()
+    assert (await first).route.cache == pb.CACHE_STATUS_MISS
+    assert second.route.cache == pb.CACHE_STATUS_HIT
+    await harness.cache.drain()
 
 
 @pytest.mark.parametrize("is_kept", [False, True])
