@@ -102,7 +102,7 @@ class CachedAnswers:
             bypassing = await self._engine.answer(given)
             bypassing.route.cache = CACHE_STATUS_BYPASS
             return bypassing
-        # An equal request that runs now may have ended before the store has been read.
+        # An equal request that runs now may end while the store is read.
         running = self._under_way.get(place.key)
         kept = await self._kept(place.key, directives)
         if kept is None and not directives.no_cache:
