@@ -216,7 +216,11 @@ class Connection(web.RequestHandler):
         limits = self._connections.limits
         began = self._input.began
         if began is not None and now - began > limits.head_timeout_s and self.is_idle:
-            self._refuse(refusals.head_timed_out(limits.head_timeout_s))
+            if self._refuse(refusals.head_timed_out(limits.head_timeout_s)):
+                self._end_writing()
+                self._loop.call_later(_LINGER_S, self.force_close)
+            else:
+                self.force_close()
         if self._open_transport is None:
             return 0.0
         waiting = self._open_transport.get_write_buffer_size()
@@ -353,15 +357,20 @@ class Connection(web.RequestHandler):
         return not is_received or (read.discards and self.is_idle)
 
     async def _linger(self) -> None:
-        """Drop the data that the client still sends, so that it can read the response.
+        """Drop the data that the client still sends, so that it can read the response."""
+        self._end_writing()
+        await asyncio.sleep(_LINGER_S)
 
-        Closing a connection with unread data resets it, and the response may be lost.
+    def _end_writing(self) -> None:
+        """End the responses of the connection; drop all data that follows.
+
+        Closing a connection with unread data resets it, and the last response may be lost. So the
+        connection stays open for `_LINGER_S` after this.
         """
         self._input.discard()
         self.keep_alive(False)
         if self.transport is not None and self.transport.can_write_eof():
             self.transport.write_eof()
-        await asyncio.sleep(_LINGER_S)
 
     def _resume_parsing(self) -> None:
         self.data_received(b"")
@@ -370,13 +379,14 @@ class Connection(web.RequestHandler):
         if self.transport is not None:
             self.transport.pause_reading()
 
-    def _refuse(self, failure: GatewayError) -> None:
-        """Close the connection, with a response if part of a request has been received."""
+    def _refuse(self, failure: GatewayError) -> bool:
+        """Respond to an unfinished head; return False if no byte of one has been received."""
         if self._input.has_begun and self.transport is not None:
             self.transport.write(self._response(failure, self._input.path))
-        elif failure.limit:
+            return True
+        if failure.limit:
             self._count(failure.limit)
-        self.force_close()
+        return False
 
     def _response(self, failure: GatewayError, path: str) -> bytes:
         """Return the response for a failure, counted and logged."""

@@ -55,6 +55,14 @@ async def test_an_unfinished_head_is_an_error_of_its_path_s_dialect(gateway):
     assert reached(gateway, "head_timeout_s") == 1
 
 
+async def test_a_head_that_takes_too_long_ends_without_a_reset(gateway):
+    async with connected(gateway, MESSAGES) as reader:
+        (answer,) = read_answers(await reader.read())
+        assert answer.status == 408
+        assert connections(gateway) == 1  # it reads what is still under way
+        await until(lambda: connections(gateway) == 0)  # not for long
+
+
 async def test_bytes_that_come_one_by_one_do_not_buy_time(gateway):
     reader, writer = await asyncio.open_connection("127.0.0.1", port_of(gateway.url))
     reading = asyncio.create_task(reader.read(-1))
