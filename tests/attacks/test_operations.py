@@ -74,7 +74,7 @@ async def test_a_killed_supervisor_leaves_nothing_behind(
     family = processes.family(target.process.pid)
     assert len(family) == 3
     os.kill(target.process.pid, signal.SIGKILL)
-    await until(lambda: not any(_runs(pid) for pid in family))
+    await until(lambda: not any(map(processes.is_running, family)))
     assert list(temporary.iterdir()) == []
     # The next one clears what is in the data folder.
     with gateway(tmp_path, NOBODY) as again:
@@ -83,10 +83,3 @@ async def test_a_killed_supervisor_leaves_nothing_behind(
         counters = (again.data_dir / "run" / "metrics").iterdir()
         assert not {str(pid) for pid in family} & {one.stem.rpartition("_")[2] for one in counters}
     assert not (tmp_path / "var" / "run").exists()
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

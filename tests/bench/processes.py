@@ -37,6 +37,12 @@ def family(pid: int) -> Sequence[int]:
     return members
 
 
+def is_running(pid: int) -> bool:
+    """Return whether a process has not ended; one that nobody has waited for yet has."""
+    fields = _stat(pid)
+    return bool(fields) and fields[0] != "Z"
+
+
 def of_modules(pids: Sequence[int], modules: Sequence[str]) -> Mapping[str, int]:
     """Return those of the processes that run one of the modules, by its name."""
     commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in pids}

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import threading
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -34,10 +33,6 @@ async def pool():
 
 def children() -> set[int]:
     return set(processes.family(os.getpid())) - {os.getpid()}
-
-
-def is_dead(process: int) -> bool:
-    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -84,7 +79,7 @@ async def test_a_process_that_dies_is_replaced():
     await pool.parse("chat", [body()])
     (process,) = children() - before
     os.kill(process, signal.SIGKILL)
-    await until(lambda: is_dead(process))
+    await until(lambda: not processes.is_running(process))
     await pool.parse("chat", [body()])
     assert process not in children()
     await pool.close()
