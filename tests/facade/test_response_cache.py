@@ -11,6 +11,7 @@ from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
 from services.common.database import open_engine
 from services.common.settings import Storage
+from services.inference.response_cache.cached_answers import CachedAnswers
 from tests.facade.deployment_upstream import DeploymentUpstream, failing
 from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.manual_clock import ManualClock
@@ -302,23 +303,42 @@ def hits_and_misses(cache: Cached) -> list[float | None]:
     return [count("gateway_response_cache_total", {"result": one}) for one in ("hit", "miss")]
 
 
-async def at_once(cache: Cached, number: int, **fields: Any) -> list[asyncio.Task[Any]]:
-    """Begin so many equal requests, the first of which is at its provider."""
-    first = asyncio.create_task(cache.ask(**fields))
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.Future[bytes]]:
+    """Return what requests wait for: the answers to equal requests."""
+    waited_for = []
+    real = CachedAnswers._of_equal_request
+
+    async def noted(answers, answering):
+        if answering is not None:
+            waited_for.append(answering)
+        return await real(answers, answering)
+
+    monkeypatch.setattr(CachedAnswers, "_of_equal_request", noted)
+    return waited_for
+
+
+async def at_once(
+    cache: Cached, waiting: list[asyncio.Future[bytes]], number: int
+) -> list[asyncio.Task[Any]]:
+    """Begin so many equal requests: the first is at its provider, and the others wait for it."""
+    first = asyncio.create_task(cache.ask())
     await until(lambda: cache.upstream.asked)
     before = hits_and_misses(cache)
-    others = [asyncio.create_task(cache.ask(**fields)) for _ in range(number - 1)]
+    others = [asyncio.create_task(cache.ask()) for _ in range(number - 1)]
     # What came later is at the provider too, and they still wait.
-    later = asyncio.create_task(cache.ask(cache_control="no-store", **fields))
+    later = asyncio.create_task(cache.ask(cache_control="no-store"))
     await until(lambda: len(cache.upstream.asked) == 2)
+    # They have read the store, which takes threads a while.
+    await until(lambda: len(waiting) == number - 1)
     assert hits_and_misses(cache) == before
     return [first, *others, later]
 
 
-async def test_equal_requests_share_an_answer_under_way(tmp_path):
+async def test_equal_requests_share_an_answer_under_way(tmp_path, waiting):
     async with cached(tmp_path, clock=ManualClock()) as cache:
         cache.upstream.gate.clear()
-        *asking, later = await at_once(cache, 4)
+        *asking, later = await at_once(cache, waiting, 4)
         cache.upstream.gate.set()
         answers = await asyncio.gather(*asking)
         assert [result for result, *_ in answers] == ["miss", "hit", "hit", "hit"]
@@ -328,10 +348,10 @@ async def test_equal_requests_share_an_answer_under_way(tmp_path):
         assert len(cache.upstream.asked) == 2
 
 
-async def test_without_an_answer_to_share_all_are_asked(tmp_path):
+async def test_without_an_answer_to_share_all_are_asked(tmp_path, waiting):
     async with cached(tmp_path) as cache:
         cache.upstream.gate.clear()
-        first, *others, later = await at_once(cache, 3)
+        first, *others, later = await at_once(cache, waiting, 3)
         # The first caller leaves, and takes nothing from the others.
         first.cancel()
         await until(lambda: len(cache.upstream.asked) == 4)
