@@ -2,7 +2,7 @@
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -13,6 +13,7 @@ from aiohttp import web
 
 from tests.gateway_in_process import Gateway, running_gateway
 from tests.thoroughness import examples
+from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -97,13 +98,6 @@ async def test_a_whole_answer_that_breaks_off_is_a_failure(gateway, path, provid
 async def live(gateway: Gateway) -> int:
     async with gateway.http.get(f"{gateway.upstream}/sandbox/live") as answer:
         return (await answer.json())["open"]
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    """Wait for what happens in another task, for a second at most."""
-    async with asyncio.timeout(1):
-        while not await condition():
-            pass  # Asking takes its time.
 
 
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
