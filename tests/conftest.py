@@ -13,6 +13,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.compiled_statements import compiled_statements as compiled_statements
+from tests.faults.clock import SkippingLoop
 from tests.thoroughness import SOAK, left_out
 
 # How long an example takes says how busy the machine is, and nothing about the code.
@@ -60,13 +61,14 @@ ON_PYTHONS_LOOP = (
     "tests/facade/plain/",
     *(
         f"tests/facade/test_{name}.py"
-        for name in (
-            *("background_responses", "bodies", "connections", "file_uploads", "heads"),
-            *("malformed", "stalled_readers"),
-        )
+        for name in ("background_responses", "heads", "malformed", "stalled_readers")
     ),
     "tests/services/common/test_database.py",
     "tests/services/supervisor/",
+)
+# Tests of how long clients may take: the clock stands as long as anything happens.
+ON_A_SKIPPING_LOOP = tuple(
+    f"tests/facade/test_{name}.py" for name in ("bodies", "connections", "file_uploads")
 )
 
 
@@ -74,6 +76,8 @@ def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Run on the loop that the gateway runs on, which is a sixth faster than Python's own."""
+    if item.nodeid.startswith(ON_A_SKIPPING_LOOP):
+        return {"loop": SkippingLoop}
     is_pythons = item.nodeid.startswith(ON_PYTHONS_LOOP)
     return {"loop": asyncio.SelectorEventLoop if is_pythons else uvloop.new_event_loop}
 

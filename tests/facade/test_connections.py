@@ -60,7 +60,7 @@ async def test_a_head_that_takes_too_long_ends_without_a_reset(gateway):
         (answer,) = read_answers(await reader.read())
         assert answer.status == 408
         assert connections(gateway) == 1  # it reads what is still under way
-        await until(lambda: connections(gateway) == 0)  # not for long
+        await until(lambda: connections(gateway) == 0, every_s=0.1)  # not for long
 
 
 async def test_bytes_that_come_one_by_one_do_not_buy_time(gateway):
