@@ -59,16 +59,15 @@ ON_PYTHONS_LOOP = (
     "tests/attacks/",
     "tests/e2e/",
     "tests/facade/plain/",
-    *(
-        f"tests/facade/test_{name}.py"
-        for name in ("background_responses", "heads", "malformed", "stalled_readers")
-    ),
+    *(f"tests/facade/test_{name}.py" for name in ("background_responses", "stalled_readers")),
     "tests/services/common/test_database.py",
     "tests/services/supervisor/",
 )
-# Tests of how long clients may take: the clock stands as long as anything happens.
+# Tests of how long clients may take, and of requests in pieces, each of which is read before the
+# next is sent: the clock stands as long as anything happens.
 ON_A_SKIPPING_LOOP = tuple(
-    f"tests/facade/test_{name}.py" for name in ("bodies", "connections", "file_uploads")
+    f"tests/facade/test_{name}.py"
+    for name in ("bodies", "connections", "file_uploads", "heads", "malformed")
 )
 
 
