@@ -100,13 +100,18 @@ async def test_a_caller_that_reads_nothing_is_disconnected(gateway, endless):
     caller.close()
 
 
+# As long as a busy machine may let nobody run; it is real time, by which the kernel sends too.
+LONG_S = 5.0
+
+
+@pytest.mark.parametrize("limits", [{"stalled_reader_s": LONG_S}])
 async def test_a_caller_who_reads_slowly_is_not(gateway, endless):
     loop = asyncio.get_running_loop()
     caller = await stream(gateway)
-    end = loop.time() + 4 * SHORT_S
+    end = loop.time() + 1.2 * LONG_S
     while loop.time() < end:
         assert await loop.sock_recv(caller, 65536)
-        await asyncio.sleep(SHORT_S / 4)
+        await asyncio.sleep(0.1)
     assert (endless.running, reached(gateway, "stalled_reader_s")) == (1, 0)
     caller.close()
     await until(lambda: endless.running == 0)
