@@ -1,6 +1,9 @@
 """Requests as bytes over a socket, for what no HTTP client would send."""
 
 import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +23,15 @@ class Answer:
     @property
     def json(self) -> Any:
         return orjson.loads(self.body)
+
+
+@contextmanager
+def refusing_port() -> Iterator[int]:
+    """Return a port that refuses connections, and is nobody else's meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port: int = bound.getsockname()[1]
+        yield port
 
 
 def port_of(url: str) -> int:

@@ -9,6 +9,7 @@ import pytest
 
 from services.common.clock import Clock
 from tests.facade.deployment_upstream import DeploymentUpstream, failing
+from tests.facade.sockets import refusing_port
 from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.manual_clock import ManualClock
 
@@ -81,12 +82,18 @@ async def test_a_failing_deployment_is_stood_in_for(tmp_path, path, stream, stat
     assert upstream.asked == ["east", "west"]
 
 
+@pytest.fixture
+def dead_port():
+    with refusing_port() as port:
+        yield port
+
+
 @every_way
-async def test_a_dead_server_is_stood_in_for(tmp_path, unused_tcp_port, path, stream):
+async def test_a_dead_server_is_stood_in_for(tmp_path, dead_port, path, stream):
     upstream = DeploymentUpstream()
     async with serving(upstream.app) as address:
         providers = upstream.providers(address, "east", "west")
-        providers["east"]["base_url"] = f"http://127.0.0.1:{unused_tcp_port}"
+        providers["east"]["base_url"] = f"http://127.0.0.1:{dead_port}"
         places = [{"provider": "east", "weight": 1000}, {"provider": "west", "weight": 1e-30}]
         models = [{"name": "m", "deployments": places}]
         async with running_gateway(

@@ -7,39 +7,38 @@ import orjson
 import pytest
 
 from services.common.logs import JsonFormatter
+from tests.facade.sockets import refusing_port
 from tests.gateway_in_process import running_gateway
 
 CHAT = "/beta/v1/chat/completions"
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_refused_connection_is_reported_with_its_request(
-    tmp_path, caplog, unused_tcp_port, stream
-):
+async def test_a_refused_connection_is_reported_with_its_request(tmp_path, caplog, stream):
     caplog.handler.setFormatter(JsonFormatter())
     caplog.set_level(logging.WARNING)
-    address = f"http://127.0.0.1:{unused_tcp_port}"
-    async with running_gateway(tmp_path, address) as gateway:
-        body: dict[str, Any] = {
-            "model": "openai/gpt-x",
-            "messages": [{"role": "user", "content": "my words"}],
-            "stream": stream,
-            "fallback": "disabled",
-        }
-        async with gateway.http.post(
-            gateway.url + CHAT, json=body, headers=gateway.bearer()
-        ) as answer:
-            error = (await answer.json())["error"]
+    with refusing_port() as port:
+        async with running_gateway(tmp_path, f"http://127.0.0.1:{port}") as gateway:
+            body: dict[str, Any] = {
+                "model": "openai/gpt-x",
+                "messages": [{"role": "user", "content": "my words"}],
+                "stream": stream,
+                "fallback": "disabled",
+            }
+            async with gateway.http.post(
+                gateway.url + CHAT, json=body, headers=gateway.bearer()
+            ) as answer:
+                error = (await answer.json())["error"]
     assert answer.status == 502
     assert error["message"] == "the server of the provider openai refused the connection"
-    assert str(unused_tcp_port) not in orjson.dumps(error).decode()
+    assert str(port) not in orjson.dumps(error).decode()
     lines = [orjson.loads(line) for line in caplog.text.splitlines()]
     (line,) = [line for line in lines if line["message"] == "a provider failed"]
     assert line["level"] == "warning"
     assert line["request_id"] == answer.headers["x-request-id"]
     assert (line["provider"], line["model"]) == ("openai", "openai/gpt-x")
     assert (line["reason"], line["status"]) == ("upstream_connection", None)
-    assert line["cause"].startswith(f"127.0.0.1:{unused_tcp_port}: ")
+    assert line["cause"].startswith(f"127.0.0.1:{port}: ")
     assert gateway.key not in caplog.text
     assert "my words" not in caplog.text
 
