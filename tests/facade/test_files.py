@@ -305,7 +305,7 @@ class TestDownloads:
         file = facade.store.add(CONTENT)
         facade.store.break_after = 1 << 17
         url = f"{facade.url}{FILES}/{file.id}/content"
-        async with asyncio.timeout(5), facade.http.get(url, headers=A) as answer:
+        async with asyncio.timeout(20), facade.http.get(url, headers=A) as answer:
             assert answer.status == 200
             with pytest.raises(aiohttp.ClientPayloadError):
                 await answer.read()

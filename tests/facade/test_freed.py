@@ -105,7 +105,7 @@ async def expect_freed(before: Counter[str]) -> None:
         return not left
 
     with suppress(TimeoutError):
-        await until(is_freed, within_s=10, every_s=0.05)
+        await until(is_freed, within_s=30, every_s=0.05)
     assert left == {}
 
 
