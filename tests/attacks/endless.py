@@ -1,4 +1,4 @@
-"""A provider that never stops: `python -m tests.attacks.endless PORT`.
+"""A provider that never stops: `python -m tests.attacks.endless PORT`, a free one for 0.
 
 It answers every chat with a stream of events, far faster than a model writes them,
 until its reader leaves.
@@ -53,7 +53,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 async def main(port: int) -> None:
     """Serve until the process is stopped."""
     server = await asyncio.start_server(serve, "127.0.0.1", port, backlog=2048)
-    print(f"endless on {port}", flush=True)
+    print(f"endless on {server.sockets[0].getsockname()[1]}", flush=True)
     async with server:
         await server.serve_forever()
 

@@ -10,20 +10,19 @@ import pytest
 
 from tests.attacks.observer import Observer
 from tests.e2e.gateway import Gateway
-from tests.e2e.processes import PYTHON, Running, free_port
+from tests.e2e.processes import PYTHON, Running
 from tests.waiting import until
 
 CLIENTS = 400
 MAX_STALLED = 50
-LIVE_CALLS = "gateway_upstream_live_calls "
+LIVE_CALLS = "gateway_upstream_live_calls"
+CUT = 'gateway_http_limits_reached_total{limit="limits.max_stalled_readers"}'
 
 
 @pytest.fixture(scope="module")
 def upstream_port() -> Iterator[int]:
-    port = free_port()
-    with Running([PYTHON, "-m", "tests.attacks.endless", str(port)]) as process:
-        process.wait_for("endless on")
-        yield port
+    with Running([PYTHON, "-m", "tests.attacks.endless", "0"]) as process:
+        yield int(process.wait_for(r"endless on (\d+)")[1])
 
 
 def unread_stream(target: Gateway, key: str) -> socket.socket:
@@ -43,24 +42,22 @@ def unread_stream(target: Gateway, key: str) -> socket.socket:
     return caller
 
 
-async def live_calls(target: Gateway) -> float:
-    """Return how many calls to providers are under way."""
+async def measured_by(target: Gateway, *names: str) -> list[float]:
+    """Return metrics, such as how many calls to providers are under way; 0 for none."""
     async with aiohttp.ClientSession() as http, http.get(f"{target.metrics_url}/metrics") as answer:
-        lines = (await answer.text()).splitlines()
-    return next(float(line.split()[1]) for line in lines if line.startswith(LIVE_CALLS))
+        found = [line.rpartition(" ") for line in (await answer.text()).splitlines()]
+    values = {name: float(value) for name, _, value in found if name in names}
+    return [values.get(name, 0.0) for name in names]
 
 
 async def test_callers_who_read_nothing_are_harmless(
     target: Gateway, attacker_key: str, observer: Observer
 ) -> None:
     callers = []
-    most = 0.0
 
     async def are_cut() -> bool:
-        nonlocal most
-        live = await live_calls(target)
-        most = max(most, live)
-        return most > MAX_STALLED >= live
+        live, cut = await measured_by(target, LIVE_CALLS, CUT)
+        return cut > 0 and live <= MAX_STALLED
 
     async with observer.watch() as measured:
         for _ in range(CLIENTS):
@@ -73,4 +70,4 @@ async def test_callers_who_read_nothing_are_harmless(
 
 
 async def _none(target: Gateway) -> bool:
-    return await live_calls(target) == 0
+    return await measured_by(target, LIVE_CALLS) == [0]
