@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.gateway import Gateway, gateway
 
-DRAIN_S = 3
+DRAIN_S = 10
 NOBODY = 9  # a port on which no provider listens
 CHAT, MESSAGES = "/beta/v1/chat/completions", "/beta/v1/messages"
 BODY = {
