@@ -50,6 +50,8 @@ async def choose(page: Page, model: str, api: str = "chat") -> None:
 
 async def say(page: Page, text: str) -> None:
     await page.get_by_label("Message", exact=True).fill(text)
+    # Enter sends nothing while an answer is under way, or a file.
+    await expect(page.get_by_role("button", name="Send")).to_be_enabled()
     await page.keyboard.press("Enter")
 
 
