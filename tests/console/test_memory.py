@@ -83,6 +83,13 @@ async def test_archived_turns_are_found_with_scores(browser, tmp_path):
     async with running_gateway(tmp_path) as gateway:
         for number in range(16):
             await chat(gateway, "shelves", f"Shelf {number} holds jar {number}.")
+
+        async def are_archived() -> bool:
+            address = f"{gateway.url}/beta/v1/memories/shelves"
+            async with gateway.http.get(address, headers=gateway.bearer()) as answer:
+                return (await answer.json())["summarised"] >= 4
+
+        await until(are_archived)
         async with opened(browser, gateway, "/console/memory?id=shelves") as page:
             await expect(
                 page.get_by_role("heading", name="Summary").locator("+ *")
