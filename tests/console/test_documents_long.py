@@ -65,6 +65,9 @@ async def test_its_last_block_is_edited_and_no_other_changes(browser, gateway, l
         await page.keyboard.press("End")
         await expect(blocks.last).to_be_focused(timeout=LONGEST_MS)
         await expect(blocks.last).to_be_in_viewport(timeout=LONGEST_MS)
+        # Formulas near it are set, of which it is the last that comes near.
+        formula = page.get_by_role("group", name="Formula").last
+        await expect(formula.locator(".katex")).to_be_visible(timeout=LONGEST_MS)
         last = await blocks.last.get_attribute("data-block")
         await page.evaluate(WATCH)
         await page.keyboard.press("Enter")
