@@ -189,7 +189,10 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]
         yield Storage(data_dir=tmp_path)
         return
     database: MigratedDatabase = request.getfixturevalue("migrated_database")
-    yield Storage(data_dir=tmp_path, database_url=database.url)
+    with pytest.MonkeyPatch.context() as patched:
+        # Many connections begin at once, and a busy machine may need longer than five seconds.
+        patched.setattr("services.common.database._CONNECT_TIMEOUT_S", 60.0)
+        yield Storage(data_dir=tmp_path, database_url=database.url)
     database.empty()
 
 

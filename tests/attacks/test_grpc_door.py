@@ -13,6 +13,7 @@ from services.common.errors import from_rpc_error
 from tests.attacks.observer import Observer
 from tests.e2e.gateway import Gateway, gateway_behind_envoy
 from tests.thoroughness import is_soak
+from tests.waiting import until
 
 LARGE = 70 << 20
 CONNECTIONS = 8 if is_soak() else 3
@@ -71,6 +72,17 @@ async def test_large_messages_without_a_key_are_not_read(
     measured.assert_harmless()
 
 
+async def is_serving(channel: grpc.aio.Channel) -> bool:
+    """Return whether the services say so in time."""
+    health = health_pb2_grpc.HealthStub(channel)
+    try:
+        answer = await health.Check(health_pb2.HealthCheckRequest(), timeout=10)
+    except grpc.aio.AioRpcError as error:
+        assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        return False
+    return answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("method", [HEALTH, REFLECTION])
 async def test_large_messages_where_no_key_is_needed_are_cut_off(
@@ -82,9 +94,8 @@ async def test_large_messages_where_no_key_is_needed_are_cut_off(
         assert refusals <= {"RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED", "UNAVAILABLE", "UNKNOWN"}
         # Whoever asks for the health of the services is answered all the same.
         async with channel_to(port) as channel:
-            health = health_pb2_grpc.HealthStub(channel)
-            answer = await health.Check(health_pb2.HealthCheckRequest(), timeout=10)
-            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+            # A busy machine may take longer for a message than callers without a key have.
+            await until(lambda: is_serving(channel))
     # A call ends before much of its message has come, and one is received at a time.
     measured.assert_harmless(100)
 
