@@ -129,9 +129,9 @@ class Supervisor:
     def _end(self) -> None:
         """End all programs: SIGTERM, SIGTERM again after the drain time, then SIGKILL."""
         for within_s in (self._drain_s + HURRY_AFTER_S, MARGIN_S):
+            deadline = monotonic() + within_s
             for process in self._processes:
                 process.finish()
-            deadline = monotonic() + within_s
             while self._is_any_running() and self._stops < 2 and monotonic() < deadline:
                 self._wait(deadline)
             if self._stops >= 2:

@@ -10,7 +10,8 @@ import pytest
 from services.supervisor import process
 from services.supervisor import supervisor as supervisor_module
 from services.supervisor.process import Program, StartError, backoff_s
-from services.supervisor.supervisor import Supervisor
+from services.supervisor.supervisor import HURRY_AFTER_S, Supervisor
+from tests.manual_clock import ManualClock
 from tests.services.supervisor.stand_ins import PATIENCE_S, StandIn, StandIns, stand_ins
 
 _SUPERVISOR = """
@@ -54,6 +55,17 @@ class Observer:
 @pytest.fixture
 async def observer() -> Observer:
     return Observer()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
+    """The clock of the times within which programs end; a test that moves it wakes the supervisor.
+
+    By the real clock a stand-in that is not running for a while is killed before it reports.
+    """
+    made = ManualClock()
+    monkeypatch.setattr(supervisor_module, "monotonic", made.monotonic)
+    return made
 
 
 Start = Callable[..., Supervisor]
@@ -304,30 +316,39 @@ async def test_a_stop_before_all_are_ready_ends_the_start_silently(
 
 
 async def test_programs_past_their_time_to_drain_get_a_second_sigterm(
-    supervise: Start, programs: StandIns, observer: Observer
+    supervise: Start, programs: StandIns, observer: Observer, clock: ManualClock
 ) -> None:
-    supervisor = supervise("worker-0", "worker-1", drain_s=0.05)
+    supervisor = supervise("worker-0", "worker-1", drain_s=60)
     async with running(supervisor, observer) as task:
         workers = await programs.ready("worker-0", "worker-1")
         await observer.ready.wait()
         supervisor.stop()
         for run in workers:
-            for _ in range(2):
-                assert await run.heard() == "SIGTERM"
+            assert await run.heard() == "SIGTERM"
+        clock.now_s += 60 + HURRY_AFTER_S
+        supervisor.wake()
+        for run in workers:
+            assert await run.heard() == "SIGTERM"
             run.tell("exit 0")
         await task
 
 
 async def test_a_program_that_ignores_sigterm_is_killed(
-    supervise: Start, programs: StandIns, observer: Observer, monkeypatch: pytest.MonkeyPatch
+    supervise: Start,
+    programs: StandIns,
+    observer: Observer,
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(supervisor_module, "MARGIN_S", 0.0)
-    supervisor = supervise("worker-0", drain_s=0.05)
+    supervisor = supervise("worker-0", drain_s=60)
     async with running(supervisor, observer) as task:
         (first,) = await programs.ready("worker-0")
         await observer.ready.wait()
         supervisor.stop()
         assert await first.heard() == "SIGTERM"
+        clock.now_s += 60 + HURRY_AFTER_S
+        supervisor.wake()
         await task
         # It may have been told once more to hurry, before it was killed.
         assert await first.heard() in ("SIGTERM", "")
