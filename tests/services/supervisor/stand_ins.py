@@ -23,14 +23,22 @@ test = socket.socket(socket.AF_UNIX)
 test.connect(address)
 def say(text):
     test.sendall(text.encode() + b"\\n")
+# A signal that comes just before `select` waits does not interrupt it: its byte does.
+woken, wakes = socket.socketpair()
+wakes.setblocking(False)
+signal.set_wakeup_fd(wakes.fileno())
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, lambda number, _: say(signal.Signals(number).name))
 say(json.dumps([name, os.getpid(), dict(os.environ)]))
 while True:
-    readable, _, _ = select.select([test, pipe], [], [])
+    readable, _, _ = select.select([test, pipe, woken], [], [])
+    if woken in readable:
+        woken.recv(64)
     if pipe in readable:
         say("orphaned")
         break
+    if test not in readable:
+        continue
     commands = test.recv(65536).decode()
     if not commands:
         break
