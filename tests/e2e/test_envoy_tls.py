@@ -21,6 +21,8 @@ from tests.e2e.processes import free_port
 from tests.waiting import until
 
 NOBODY = 1
+# Enough for whatever must happen; only a failing test waits so long.
+SOON_S = 60.0
 # With TLS 1.3 a client hears that its certificate is missing when it reads the answer.
 REFUSED = (httpx2.TransportError, ssl.SSLError)
 WORKER = "services.worker"
@@ -75,6 +77,7 @@ def encrypted(
 def caller(at: Gateway, tls: ssl.SSLContext) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         verify=tls,
+        timeout=SOON_S,
         headers={"authorization": f"Bearer {at.key}"},
         base_url=f"https://127.0.0.1:{at.port}",
     )
@@ -92,7 +95,7 @@ async def test_http_and_grpc_callers_share_the_encrypted_port(
         owner = await accounts_pb2_grpc.AccountsServiceStub(channel).Identify(
             accounts_pb2.IdentifyRequest(),
             metadata=[("authorization", f"Bearer {encrypted.key}")],
-            timeout=10,
+            timeout=SOON_S,
         )
     assert owner.plan == accounts_pb2.PLAN_ENTERPRISE
 
@@ -111,9 +114,10 @@ async def test_facades_take_nobody_without_a_certificate(
     encrypted: Gateway, certificates: Certificates
 ) -> None:
     line = encrypted.process.wait_for(r"The gateway listens on (https://\S+)")
-    async with httpx2.AsyncClient(verify=certificates.client()) as http:
+    async with httpx2.AsyncClient(verify=certificates.client(), timeout=SOON_S) as http:
         assert (await http.get(f"{line[1]}/healthz")).status_code == 200
-    async with httpx2.AsyncClient(verify=certificates.client(shows_certificate=False)) as http:
+    stranger = certificates.client(shows_certificate=False)
+    async with httpx2.AsyncClient(verify=stranger, timeout=SOON_S) as http:
         with pytest.raises(REFUSED):
             await http.get(f"{line[1]}/healthz")
 
@@ -122,7 +126,7 @@ async def test_a_stream_is_passed_on_as_it_comes(
     encrypted: Gateway, certificates: Certificates
 ) -> None:
     body = CHAT | {"model": "sandbox/stall-half", "stream": True, "fallback": "disabled"}
-    async with caller(encrypted, certificates.client()) as http, asyncio.timeout(20):
+    async with caller(encrypted, certificates.client()) as http, asyncio.timeout(SOON_S):
         async with http.stream("POST", "/beta/v1/chat/completions", json=body) as answer:
             assert answer.status_code == 200
             # The model falls silent after half of its answer, so nothing ends the stream.
@@ -148,7 +152,7 @@ async def test_administration_over_grpc_is_not_there(
     async with grpc.aio.secure_channel(f"127.0.0.1:{encrypted.port}", credentials) as channel:
         call = channel.unary_unary("/gateway.accounts.v1.AdminService/ListKeys")
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await call(b"", timeout=10)
+            await call(b"", timeout=SOON_S)
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
     # Envoy's answer: the gateway, which has no such method either, says so in its own words.
     assert not refused.value.details()
@@ -170,7 +174,8 @@ async def test_a_killed_worker_costs_one_request_at_most(
         began = time.monotonic()
         statuses = [await chat() for _ in range(50)]
         assert statuses.count(200) >= 49, statuses
-        assert time.monotonic() - began < 5
+        # No request waited for the worker that is gone until a time was up.
+        assert time.monotonic() - began < 30
 
 
 async def test_a_facade_of_another_authority_is_not_trusted(

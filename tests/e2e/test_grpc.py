@@ -24,7 +24,7 @@ ANYWHERE = "127.0.0.1:0"
 async def identify(channel: grpc.aio.Channel, key: str) -> str:
     """Return the user whose key it is."""
     owner = await accounts_pb2_grpc.AccountsServiceStub(channel).Identify(
-        accounts_pb2.IdentifyRequest(), metadata=call_metadata(key, "req_1"), timeout=10
+        accounts_pb2.IdentifyRequest(), metadata=call_metadata(key, "req_1"), timeout=60
     )
     user_id: str = owner.user_id
     return user_id
