@@ -33,7 +33,7 @@ async def server(request: pytest.FixtureRequest) -> AsyncIterator[PostgreSQL | N
 
 
 def add_to_sqlite(file: Path) -> int:
-    connection = sqlite3.connect(file, timeout=10, isolation_level=None)
+    connection = sqlite3.connect(file, timeout=60, isolation_level=None)
     tables = [name for (name,) in connection.execute(SQLITE_TABLES)]
     connection.execute("BEGIN IMMEDIATE")
     for statement in (*map(NEW_COLUMN.format, tables), *TOMORROW):
@@ -82,7 +82,8 @@ async def test_workers_serve_on_beside_a_newer_schema(
         if server:
             tables = await add_to_postgresql(server.url)
         else:
-            tables = add_to_sqlite(tmp_path / "gateway.db")
+            # In a thread: a transaction of the gateway, in this very loop, may have to end first.
+            tables = await asyncio.to_thread(add_to_sqlite, tmp_path / "gateway.db")
         assert tables > 10
         await all_is_served("after")
         assert await user.read(session) == ["after", "before"]
