@@ -2,11 +2,13 @@
 
 import os
 import re
+import secrets
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,6 +17,9 @@ from tests.forked import ForkedProcess
 
 ROOT = Path(__file__).parents[2]
 PYTHON = sys.executable
+# Below those that the system gives to whoever asks for any port (ip_local_port_range): one of them
+# could be given to another test before the process that it is for listens there.
+_FREE_PORTS = range(20_000, 32_768)
 
 
 class Running:
@@ -145,10 +150,11 @@ class Running:
 
 def free_port() -> int:
     """Return a port of the loopback address that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    while True:
+        port = secrets.choice(_FREE_PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def command(name: str) -> str:
