@@ -11,7 +11,8 @@ from tests.hosts.cluster import Administrator, Cluster, Host, start_again
 from tests.waiting import until
 
 CALLERS = 6
-SOON_S = 5.0
+# Long before the minutes that a connection may take to be found dead, on a busy machine too.
+SOON_S = 30.0
 
 
 async def test_a_killed_host_costs_a_caller_one_request_at_most(
@@ -78,7 +79,7 @@ async def test_a_memory_that_a_killed_host_held_is_free_soon(
     async def is_full() -> bool:
         return (await here.chat("another")).status == 429
 
-    await until(is_full, within_s=20, every_s=0.05)
+    await until(is_full, every_s=0.05)
     host.kill()
     killed_at = time.monotonic()
     await asyncio.gather(*lost, return_exceptions=True)
@@ -86,7 +87,7 @@ async def test_a_memory_that_a_killed_host_held_is_free_soon(
     async def is_served() -> bool:
         return (await here.chat("second", memory_id="held")).status == 200
 
-    await until(is_served, within_s=20, every_s=0.05)
+    await until(is_served, every_s=0.05)
     recovered_s = time.monotonic() - killed_at
     await start_again(cluster, host)
     assert await here.turns("held") == ["first", "second"]
