@@ -8,7 +8,7 @@ import hashlib
 import os
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,9 @@ class Host:
     def kill(self) -> None:
         """Kill every process of the gateway as `kill -9` does."""
         for pid in processes.family(self.process.pid):
-            os.kill(pid, signal.SIGKILL)
+            # A worker ends by itself once the supervisor, which comes first, is gone.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.process.stop()
 
     def worker_pids(self) -> list[int]:
