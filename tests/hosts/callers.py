@@ -82,6 +82,7 @@ class Caller:
         if answer.status == 200:
             return answer
         self.failures.append(answer)
-        assert answer.retry_after_s, answer
-        await asyncio.sleep(answer.retry_after_s)
+        # A memory that was lost can be asked for at once.
+        assert answer.retry_after_s or answer.status == 409, answer
+        await asyncio.sleep(answer.retry_after_s or 0)
         return None
