@@ -9,12 +9,13 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1 import inference_pb2_grpc
 from services.common.authentication import Caller, caller
 from services.common.channels import open_channel
 from services.common.database import reading, writing
-from services.common.errors import invalid_api_key
+from services.common.errors import GatewayError, invalid_api_key
 from services.common.server import Server
 from services.common.settings import Roles
 from services.memory.archive.archive import Archive
@@ -56,6 +57,11 @@ async def short(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
 
 async def fails(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
     raise RuntimeError("a model that fails")
+
+
+async def times_out(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
+    """Fail as a model does that says nothing, at a time that does not depend on the machine."""
+    raise GatewayError(errors_pb2.REASON_TIMEOUT, "a model that says nothing")
 
 
 async def hangs(request: pb.RunTaskRequest) -> pb.RunTaskResponse:

@@ -19,6 +19,7 @@ from tests.services.memory.job_worker import (
     says,
     short,
     summary_rows,
+    times_out,
 )
 
 # What does not go by the database's own ways of locking.
@@ -86,7 +87,7 @@ async def test_without_a_model_no_summary_is_degraded(engine: AsyncEngine) -> No
     [
         ("sqlite", fails),
         ("postgresql", fails),
-        ("sqlite", hangs),
+        ("sqlite", times_out),
         ("sqlite", says(" \n")),
         ("sqlite", says("<think>hm, what")),
     ],
@@ -95,10 +96,7 @@ async def test_without_a_model_no_summary_is_degraded(engine: AsyncEngine) -> No
 async def test_summary_is_degraded_after_three_failures_then_redone(
     engine: AsyncEngine, act: Act
 ) -> None:
-    async with fake_inference(timeout_s=0.2 if act is hangs else 20, summarise="m") as (
-        fake,
-        tasks,
-    ):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = act
         worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(10)
