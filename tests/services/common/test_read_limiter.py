@@ -23,6 +23,8 @@ ADA, BOB = KEYS
 NAME = "gateway.inference.v1.InferenceService"
 GENERATE = f"/{NAME}/Generate"
 KIB = 1 << 10
+# Enough for whatever must happen; only a failing test waits so long.
+SOON_S = 60.0
 
 
 class Servicer(inference_pb2_grpc.InferenceServiceServicer):
@@ -97,18 +99,27 @@ async def test_the_requests_of_one_user_are_bounded_together():
 
 
 async def test_a_request_that_does_not_arrive_frees_its_place():
-    async with serving(read_timeout_s=0.2, max_reads_per_user=1) as (served, channel):
-        served.servicer.may_answer.set()
-        metadata = call_metadata(ADA, "")
-        silent = [channel.stream_unary(GENERATE)(metadata=metadata) for _ in range(2)]
-        for call in silent:
-            await call.wait_for_connection()
-        patient = generate(channel)
-        assert (await generate(channel, BOB)).id == "1"
-        for call in silent:
-            assert (await refusal(call)).code == "timeout"
-        assert (await patient).id == "1"
-        assert served.limits_reached("grpc.read_timeout_s") == 2
+    # Longer each time that a busy machine takes as long to read what has arrived.
+    for read_timeout_s in (0.2, 2, 20):
+        async with serving(read_timeout_s=read_timeout_s, max_reads_per_user=1) as (
+            served,
+            channel,
+        ):
+            served.servicer.may_answer.set()
+            metadata = call_metadata(ADA, "")
+            silent = [channel.stream_unary(GENERATE)(metadata=metadata) for _ in range(2)]
+            for call in silent:
+                await call.wait_for_connection()
+            patient = generate(channel)
+            [other] = await asyncio.gather(generate(channel, BOB), return_exceptions=True)
+            for call in silent:
+                assert (await refusal(call)).code == "timeout"
+            [late] = await asyncio.gather(patient, return_exceptions=True)
+            reached = served.limits_reached("grpc.read_timeout_s")
+        if reached == 2:
+            break
+    assert [answer.id for answer in (other, late)] == ["1", "1"]
+    assert reached == 2
 
 
 async def test_an_invalid_request_is_reported():
@@ -158,14 +169,14 @@ async def test_a_server_does_not_wait_for_those_who_watch_its_health():
     async with serving() as (served, channel):
         watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
         assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
-        async with asyncio.timeout(10):
-            await served.server.stop(60)
+        async with asyncio.timeout(SOON_S):
+            await served.server.stop(10 * SOON_S)
 
 
 async def test_a_connection_that_says_nothing_is_closed():
     async with serving(handshake_timeout_s=0.2) as (served, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SOON_S):
             while await reader.read(1 << 16):
                 pass
         writer.close()
@@ -177,7 +188,7 @@ async def test_connections_have_a_bound():
         for reader, _ in opened:
             assert await reader.read(1)  # HTTP/2 settings
         reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SOON_S):
             assert await reader.read() == b""
         for _, one in (*opened, (reader, writer)):
             one.close()
