@@ -105,13 +105,14 @@ def gateway(
 
 
 @contextmanager
-def gateway_apart(folder: Path, upstream_port: int) -> Iterator[Gateway]:
+def gateway_apart(folder: Path, upstream_port: int, *, settings: str = "") -> Iterator[Gateway]:
     """Run `gateway serve services` and `gateway serve facade`, which talk over gRPC.
 
-    What stops everything is the facade; the services are `services_port`.
+    What stops everything is the facade; the services are `services_port`. `settings` is TOML, as
+    of `gateway`.
     """
     port, services_port = free_port(), free_port()
-    environ = _environ(folder, upstream_port, port)
+    environ = _environ(folder, upstream_port, port, settings)
     address = f"127.0.0.1:{services_port}"
     create = [command("gateway"), "keys", "create", "--user", "dev", "--plan", "enterprise"]
     with Running(create, environ=environ, folder=folder, is_forked=True) as created:

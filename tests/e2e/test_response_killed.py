@@ -24,10 +24,13 @@ from tests.waiting import until
 SOON_S = 30.0
 WORKER = "services.worker"
 RUNNING = ("queued", "in_progress")
+LEASE_S = 300
 # One runs, another waits for it.
-SETTINGS = """\
+SETTINGS = f"""\
 [limits]
 max_background_responses = 1
+[memory]
+response_lease_s = {LEASE_S}
 """
 
 
@@ -38,7 +41,8 @@ async def running(
     """Run a gateway in front of a provider; yield both, and a client."""
     async with fault_upstream() as upstream:
         port = int(upstream.url.rpartition(":")[2])
-        process = gateway_apart(folder, port) if apart else gateway(folder, port, settings=SETTINGS)
+        run = gateway_apart if apart else gateway
+        process = run(folder, port, settings=SETTINGS)
         # Its providers are asked for their models meanwhile, by this very loop.
         started = await asyncio.to_thread(process.__enter__)
         try:
@@ -139,7 +143,7 @@ async def test_a_killed_facade_interrupts_its_responses_at_once(tmp_path: Path) 
                 return bool(found.response.state == StoredResponse.STATE_INTERRUPTED)
 
             # Sooner than its lease expires.
-            await until(is_interrupted, within_s=10, every_s=0.05)
+            await until(is_interrupted, within_s=LEASE_S / 5, every_s=0.05)
 
 
 async def _has_ended(client: AsyncOpenAI, response_id: str) -> bool:
