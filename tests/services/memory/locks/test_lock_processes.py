@@ -106,7 +106,7 @@ async def test_lock_of_killed_local_process_is_free_at_once(
     storage: Storage, parent: Parent
 ) -> None:
     processes = ProcessRegistry.register(storage.data_dir)
-    parent.locks = MemoryLocks(parent.engine, Clock(), LockLimits(wait_s=10), processes)
+    parent.locks = MemoryLocks(parent.engine, Clock(), LockLimits(wait_s=30), processes)
     async with lock_holder_process(storage, "held", LONG_LEASE_S, "hold") as held:
         assert held.stdout is not None
         assert await held.stdout.readline() == b"held\n"
