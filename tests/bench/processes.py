@@ -27,13 +27,10 @@ class Memory:
 
 def family(pid: int) -> Sequence[int]:
     """Return a process and everything that descends from it."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    by_parent = _by_parent()
     members = [pid]
     for member in members:
-        members.extend(children.get(member, []))
+        members.extend(by_parent.get(member, []))
     return members
 
 
@@ -43,10 +40,20 @@ def is_running(pid: int) -> bool:
     return bool(fields) and fields[0] != "Z"
 
 
+def children(pid: int) -> Sequence[int]:
+    """Return the processes that a process started and has not waited for."""
+    return _by_parent().get(pid, [])
+
+
 def of_modules(pids: Sequence[int], modules: Sequence[str]) -> Mapping[str, int]:
     """Return those of the processes that run one of the modules, by its name."""
-    commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in pids}
-    return {module: pid for module in modules for pid in pids if module.encode() in commands[pid]}
+    commands = {pid: _command(pid) for pid in pids}
+    return {module: pid for module in modules for pid in pids if module in commands[pid]}
+
+
+def running_module(pids: Sequence[int], module: str) -> Sequence[int]:
+    """Return those of the processes that run a module."""
+    return [pid for pid in pids if module in _command(pid)]
 
 
 def cpu_seconds(pids: Sequence[int]) -> float:
@@ -89,6 +96,23 @@ def pin(cpus: Sequence[int]) -> None:
     """Keep this process to some processors."""
     if cpus:
         os.sched_setaffinity(0, cpus)
+
+
+def _command(pid: int) -> Sequence[str]:
+    """Return the words of a process's command, or none when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return ()
+
+
+def _by_parent() -> Mapping[int, Sequence[int]]:
+    """Return the processes of each parent."""
+    found: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
+            found.setdefault(int(fields[1]), []).append(int(entry.name))
+    return found
 
 
 def _stat(pid: int) -> Sequence[str]:

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,12 @@ from tests.e2e.gateway import Gateway, gateway
 from tests.services.inference.conversion import papers
 from tests.waiting import until
 
-MODULE = b"services.inference.conversion.process"
+MODULE = "services.inference.conversion.process"
 PAUSE_S = 0.05  # between small requests: the processors are for the conversions
 MANY = 40  # pages; to read all of them takes a while
 SAYS = papers.LEFT.partition(".")[0]  # each of them
 # Enough for whatever must happen; only a failing test waits so long.
-SOON_S = 120.0
+SOON_S = 300.0
 
 
 @pytest.fixture
@@ -48,13 +48,9 @@ def scan(pages: int) -> bytes:
     return papers.packed(page, "PDF", resolution=150, save_all=True, append_images=more)
 
 
-def workers(front: Gateway) -> list[int]:
+def workers(front: Gateway) -> Sequence[int]:
     """Return the processes that convert."""
-    return [
-        pid
-        for pid in processes.family(front.process.pid)
-        if MODULE in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    ]
+    return processes.running_module(processes.family(front.process.pid), MODULE)
 
 
 def files(folder: Path) -> list[Path]:
@@ -106,10 +102,10 @@ async def test_a_killed_worker_costs_its_own_request_alone(
         caller = Caller(started, http)
         chatting = tasks.create_task(caller.chat(ends))
         long = tasks.create_task(caller.ask(scan(MANY)))
-        worker = (await until(lambda: workers(started), every_s=0.05))[0]
+        worker = (await until(lambda: workers(started), within_s=SOON_S, every_s=0.05))[0]
         beside = tasks.create_task(caller.ask(papers.pdf("It is read meanwhile")))
         # Longer than to import what it needs: it reads pages.
-        await until(lambda: processes.cpu_seconds([worker]) > 3, every_s=0.05)
+        await until(lambda: processes.cpu_seconds([worker]) > 3, within_s=SOON_S, every_s=0.05)
         assert not long.done()
         os.kill(worker, signal.SIGKILL)
         status, told = await long

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -68,13 +68,9 @@ class Callers:
         """Return how many requests have reached the provider."""
         return len(self.upstream.asked(model))
 
-    def workers(self) -> list[int]:
-        """Return the processes of the workers; none while one of them is just ending."""
-        family = processes.family(self.at.process.pid)
-        try:
-            return [pid for pid in family if WORKER in processes.of_modules([pid], [WORKER])]
-        except FileNotFoundError:
-            return []
+    def workers(self) -> Sequence[int]:
+        """Return the processes of the workers."""
+        return processes.running_module(processes.family(self.at.process.pid), WORKER)
 
     async def limit(self, **limits: int) -> None:
         """Set the limits of the key, and wait until all workers have heard of them."""

@@ -33,16 +33,7 @@ async def pool():
 
 def children() -> set[int]:
     """Return what this process has started itself: a database's processes come and go."""
-    family = set(processes.family(os.getpid())) - {os.getpid()}
-    return {pid for pid in family if _parent(pid) == os.getpid()}
-
-
-def _parent(process: int) -> int:
-    try:
-        stat = Path(f"/proc/{process}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return int(stat.rpartition(")")[2].split()[1])
+    return set(processes.children(os.getpid()))
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,10 +70,9 @@ class Host:
                 os.kill(pid, signal.SIGKILL)
         self.process.stop()
 
-    def worker_pids(self) -> list[int]:
+    def worker_pids(self) -> Sequence[int]:
         """Return the ids of the processes that serve."""
-        family = processes.family(self.process.pid)
-        return [one for one in family if processes.of_modules([one], ["services.worker"])]
+        return processes.running_module(processes.family(self.process.pid), "services.worker")
 
 
 @dataclass
