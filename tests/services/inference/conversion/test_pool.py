@@ -99,6 +99,7 @@ async def test_a_killed_worker_costs_its_own_request_alone(make, counters):
     victim = asyncio.create_task(do(pool, "hang"))
     other = asyncio.create_task(do(pool, "echo", "unharmed"))
     assert (await other).text == "unharmed"
+    await until(lambda: len(pool.workers()) == 2)
     busy = pool.workers()[-1]
     os.kill(busy, signal.SIGKILL)
     with pytest.raises(GatewayError, match="the conversion was interrupted") as caught:
