@@ -16,4 +16,4 @@ async def test_retry_after_is_kept_in_real_time(at):
     began = time.monotonic()
     answer = await at.ask(CHAT, request_body(CHAT, "auto", models, stream=True))
     assert answer.whole == actions.TEXT
-    assert 0.9 < time.monotonic() - began < 5
+    assert 0.9 < time.monotonic() - began < 30

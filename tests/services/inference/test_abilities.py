@@ -55,7 +55,7 @@ class Server:
 
 
 async def told(server: Server, *names: str):
-    async with serving(server.app) as url, Client(connect_timeout_s=5) as client:
+    async with serving(server.app) as url, Client(connect_timeout_s=60) as client:
         one = Provider(kind="openai", base_url=f"{url}/v1")
         return await abilities.learn(client, {"one": one}, {"one": names})
 
@@ -93,7 +93,7 @@ async def test_servers_of_other_networks_are_not_asked(monkeypatch):
         raise AssertionError("it was asked")
 
     monkeypatch.setattr(abilities, "_ask", ask)
-    async with Client(connect_timeout_s=5) as client:
+    async with Client(connect_timeout_s=60) as client:
         providers = {
             "far": Provider(kind="openai", base_url="https://api.example.com/v1"),
             "other": Provider(kind="anthropic", base_url="http://127.0.0.1:1"),

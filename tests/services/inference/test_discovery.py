@@ -79,7 +79,7 @@ def test_the_gateways_own_port_is_no_server_to_find():
     ],
 )
 async def test_a_server_is_known_by_the_models_it_lists(answer, status, learnt):
-    async with serving(server(answer, status)) as url, Client(connect_timeout_s=5) as client:
+    async with serving(server(answer, status)) as url, Client(connect_timeout_s=60) as client:
         one = Provider(kind="openai", base_url=f"{url}/v1")
         assert await discovery.learn(client, {"one": one}) == learnt
 
@@ -94,7 +94,7 @@ async def test_anthropics_models_are_listed_by_its_own_rules():
 
     app = web.Application()
     app.router.add_get("/v1/models", models)
-    async with serving(app) as url, Client(connect_timeout_s=5) as client:
+    async with serving(app) as url, Client(connect_timeout_s=60) as client:
         one = Provider(kind="anthropic", base_url=url, api_key="k-a")
         assert await discovery.learn(client, {"one": one}) == {"one": ["claude-x"]}
     assert asked == [("limit=1000", "k-a")]
@@ -135,7 +135,7 @@ async def test_googles_models_are_listed_a_page_at_a_time():
 
     app = web.Application()
     app.router.add_get("/v1beta/models", models)
-    async with serving(app) as url, Client(connect_timeout_s=5) as client:
+    async with serving(app) as url, Client(connect_timeout_s=60) as client:
         one = Provider(kind="gemini", base_url=f"{url}/v1beta", api_key="k-g")
         learnt = await discovery.learn(client, {"one": one})
     assert learnt == {"one": ["gemini-a", "embed", "tunedModels/mine"]}
@@ -144,7 +144,7 @@ async def test_googles_models_are_listed_a_page_at_a_time():
 
 @pytest.mark.parametrize("answer", [{"error": {"code": 403}}, [], "not JSON", None])
 async def test_an_invalid_list_of_google_models_is_empty(answer):
-    async with serving(server(answer)) as url, Client(connect_timeout_s=5) as client:
+    async with serving(server(answer)) as url, Client(connect_timeout_s=60) as client:
         one = Provider(kind="gemini", base_url=f"{url}/v1")
         assert await discovery.learn(client, {"one": one}) == {}
 
@@ -152,7 +152,7 @@ async def test_an_invalid_list_of_google_models_is_empty(answer):
 async def test_a_list_of_googles_models_without_an_end_is_left():
     async with (
         serving(server({"models": [{"name": "models/a"}], "nextPageToken": "x"})) as url,
-        Client(connect_timeout_s=5) as client,
+        Client(connect_timeout_s=60) as client,
     ):
         one = Provider(kind="gemini", base_url=f"{url}/v1")
         assert await discovery.learn(client, {"one": one}) == {"one": ["a"] * 10}
@@ -232,7 +232,7 @@ def test_a_known_provider_whose_place_is_missing_does_not_join():
 async def test_where_no_server_is_nothing_joins():
     async with serving(server({})) as url:
         pass
-    async with Client(connect_timeout_s=5) as client:
+    async with Client(connect_timeout_s=60) as client:
         gone = Provider(kind="openai", base_url=f"{url}/v1")
         assert await discovery.learn(client, {"gone": gone}) == {}
 

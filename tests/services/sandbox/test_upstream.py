@@ -32,7 +32,7 @@ async def session(upstream):
 
 async def until_open(session, count):
     """Wait until that many requests are open."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while True:
             async with session.get("/sandbox/live") as response:
                 if (await response.json())["open"] == count:

@@ -34,7 +34,7 @@ class Scene:
         await self.tasks[name]
 
     async def holding(self, *names: str) -> None:
-        await until(lambda: set(names) <= set(self.order), within_s=5)
+        await until(lambda: set(names) <= set(self.order))
 
 
 async def test_owners_take_turns():

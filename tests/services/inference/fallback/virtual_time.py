@@ -6,7 +6,7 @@ import selectors
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-_THREADS_HAVE_S = 5.0
+_THREADS_HAVE_S = 60.0
 
 
 class _Selector(selectors.SelectSelector):

@@ -31,5 +31,5 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def client(clock: ManualClock) -> AsyncIterator[http.Client]:
-    async with http.Client(5, http.Proxies({}), monotonic=clock.monotonic, settle_s=0) as one:
+    async with http.Client(60, http.Proxies({}), monotonic=clock.monotonic, settle_s=0) as one:
         yield one

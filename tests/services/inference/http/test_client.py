@@ -167,7 +167,7 @@ async def test_what_comes_unasked_closes_the_connection(
     server.plays(script)
     await ask(client, server.url)
     unasked.set()
-    await asyncio.wait_for(server.left.wait(), 5)
+    await asyncio.wait_for(server.left.wait(), 60)
     assert await ask(client, server.url) == (200, b"{}")
 
 
@@ -177,10 +177,10 @@ def test_closing_does_not_wait_for_lost_connections(monkeypatch: pytest.MonkeyPa
         connection.connection_lost(None)
 
     async def ask_and_close() -> None:
-        client = http.Client(5, http.Proxies({}))
+        client = http.Client(60, http.Proxies({}))
         with pytest.raises(http.ConnectionBrokenError):
             await ask(client, "http://models.test/")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await client.close()
 
     monkeypatch.setattr(http.Client, "_reach", reach)
@@ -197,7 +197,7 @@ async def test_an_early_answer_is_read_and_ends_the_connection() -> None:
         writer.write(b"HTTP/1.1 413 S\r\ncontent-length: 0\r\n\r\n")
         await say_nothing(reader, writer)
 
-    async with serving(refuse) as port, http.Client(5, http.Proxies({})) as client:
+    async with serving(refuse) as port, http.Client(60, http.Proxies({})) as client:
         for _ in range(2):
             assert await ask(client, f"http://127.0.0.1:{port}/", bytes(64 << 20)) == (413, b"")
         assert connections == 2
@@ -225,7 +225,7 @@ async def test_a_reader_that_stops_makes_the_server_wait(
     server.plays(script)
     url = URL(server.url)
     response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "")
-    await asyncio.wait_for(blocked.wait(), 10)
+    await asyncio.wait_for(blocked.wait(), 60)
     assert sent < 32 << 20
     response.close()
 
@@ -418,7 +418,7 @@ async def test_a_cancelled_connection_attempt_leaves_nothing() -> None:
         asked.set()
         await say_nothing(reader, writer)
 
-    async with serving(listen) as port, http.Client(5, http.Proxies({})) as client:
+    async with serving(listen) as port, http.Client(60, http.Proxies({})) as client:
         asking = asyncio.ensure_future(ask(client, f"https://127.0.0.1:{port}/"))
         await asked.wait()
         asking.cancel()

@@ -30,7 +30,7 @@ async def server() -> AsyncIterator[ScriptedServer]:
 
 @pytest.fixture
 async def client() -> AsyncIterator[http.Client]:
-    async with http.Client(5, http.Proxies({}), max_answer_bytes=MAX_ANSWER) as one:
+    async with http.Client(60, http.Proxies({}), max_answer_bytes=MAX_ANSWER) as one:
         yield one
 
 
@@ -70,17 +70,17 @@ async def test_what_never_ends_is_left(
     server.plays(script)
     with pytest.raises((http.NotHttpError, http.TooLargeError)):
         await ask(client, server.url)
-    await asyncio.wait_for(server.left.wait(), 5)
+    await asyncio.wait_for(server.left.wait(), 60)
 
 
 async def test_an_answer_of_just_the_bound_passes(server: ScriptedServer) -> None:
     body = bytes(4 << 20)
     server.plays(lambda c: c.answer(body, headers="a: b"))
     size = len(b"HTTP/1.1 200 S\r\na: b\r\ncontent-length: 4194304\r\n\r\n") + len(body)
-    async with http.Client(5, http.Proxies({}), max_answer_bytes=size) as client:
+    async with http.Client(60, http.Proxies({}), max_answer_bytes=size) as client:
         assert await ask(client, server.url) == (200, body)
     # What comes with the last read is not refused any more.
-    async with http.Client(5, http.Proxies({}), max_answer_bytes=size - (1 << 20)) as client:
+    async with http.Client(60, http.Proxies({}), max_answer_bytes=size - (1 << 20)) as client:
         with pytest.raises(http.TooLargeError):
             await ask(client, server.url)
 
@@ -170,7 +170,7 @@ async def test_surplus_bytes_prevent_reuse_of_a_connection(
     server: ScriptedServer, beside: bytes
 ) -> None:
     server.plays(lambda c: c.send(PLAIN + beside))
-    async with http.Client(5, http.Proxies({}), settle_s=0) as client:
+    async with http.Client(60, http.Proxies({}), settle_s=0) as client:
         for _ in range(2):
             assert await ask(client, server.url) == (200, b"ok")
     assert server.connections == 2
@@ -182,7 +182,7 @@ async def test_an_answer_behind_the_end_of_another_is_noticed(
 ) -> None:
     """Bytes that wait in the socket are seen, and those that came while it was being read."""
     server.plays(lambda c: c.answer(b"mine"))
-    async with http.Client(5, http.Proxies({}), settle_s=0) as client:
+    async with http.Client(60, http.Proxies({}), settle_s=0) as client:
         url = URL(server.url)
         response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "")
         while await response.read():
@@ -199,9 +199,9 @@ async def test_an_answer_behind_the_end_of_another_is_noticed(
 
 async def test_idle_connections_are_closed_after_a_time(server: ScriptedServer) -> None:
     server.plays(lambda c: c.answer(b"{}"))
-    async with http.Client(5, http.Proxies({}), idle_s=0.05) as client:
+    async with http.Client(60, http.Proxies({}), idle_s=0.05) as client:
         await ask(client, server.url)
-        await asyncio.wait_for(server.left.wait(), 5)
+        await asyncio.wait_for(server.left.wait(), 60)
 
 
 async def test_so_many_idle_connections_are_kept(server: ScriptedServer) -> None:
@@ -212,6 +212,6 @@ async def test_so_many_idle_connections_are_kept(server: ScriptedServer) -> None
         await connection.answer(b"{}")
 
     server.plays(script)
-    async with http.Client(5, http.Proxies({}), max_idle=2) as client:
+    async with http.Client(60, http.Proxies({}), max_idle=2) as client:
         await asyncio.gather(*(ask(client, server.url) for _ in range(5)))
         await until(lambda: len(server.writers) == 2)

@@ -26,7 +26,7 @@ async def test_a_new_connection_is_used_again_once_it_has_settled(
 ) -> None:
     """A second answer to the first request would come soon, and be taken for the next one's."""
     server.plays(lambda c: c.answer(b"{}"))
-    async with http.Client(5, http.Proxies({}), monotonic=clock.monotonic) as client:
+    async with http.Client(60, http.Proxies({}), monotonic=clock.monotonic) as client:
         for passed_s, connections in ((0.0, 1), (0.04, 2), (0.011, 2), (0.0, 2), (0.0, 2)):
             clock.now_s += passed_s
             await ask(client, server.url)

@@ -43,7 +43,7 @@ async def name_targets(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 async def test_tls_connections_are_reused(tls: Tls) -> None:
     async with (
         serving(name_targets, tls.serving) as port,
-        http.Client(5, http.Proxies({}), tls.trusting, settle_s=0) as client,
+        http.Client(60, http.Proxies({}), tls.trusting, settle_s=0) as client,
     ):
         for target in ("/a", "/b"):
             assert await ask(client, f"https://127.0.0.1:{port}{target}", b"") == (
@@ -55,7 +55,7 @@ async def test_tls_connections_are_reused(tls: Tls) -> None:
 async def test_a_server_that_cannot_prove_who_it_is_is_not_asked(tls: Tls) -> None:
     async with (
         serving(name_targets, tls.serving) as port,
-        http.Client(5, http.Proxies({})) as client,
+        http.Client(60, http.Proxies({})) as client,
     ):
         with pytest.raises(http.ConnectionBrokenError):
             await ask(client, f"https://127.0.0.1:{port}/")
@@ -109,7 +109,7 @@ async def test_a_proxy_gets_absolute_urls_and_credentials() -> None:
     async with proxy_server() as proxy:
         addresses = {"http": f"http://ada:se%20cret@127.0.0.1:{proxy.port}"}
         proxies = http.Proxies(addresses, lambda host: False)
-        async with http.Client(5, proxies) as client:
+        async with http.Client(60, proxies) as client:
             assert await ask(client, "http://models.test:81/v1/x?y=1") == (200, b"via")
     [head] = proxy.heads
     assert head.startswith(
@@ -122,7 +122,7 @@ async def test_a_proxy_gets_absolute_urls_and_credentials() -> None:
 async def test_tls_goes_through_a_proxy_to_the_server_itself(tls: Tls) -> None:
     async with serving(name_targets, tls.serving) as port, proxy_server(port) as proxy:
         proxies = http.Proxies({"https": f"127.0.0.1:{proxy.port}"}, lambda host: False)
-        async with http.Client(5, proxies, tls.trusting, settle_s=0) as client:
+        async with http.Client(60, proxies, tls.trusting, settle_s=0) as client:
             for target in ("/a", "/b"):
                 found = await ask(client, f"https://models.test:{port}{target}", b"")
                 assert found == (200, target.encode())
@@ -134,7 +134,7 @@ async def test_a_proxy_that_refuses_is_a_broken_connection(tls: Tls) -> None:
     async with proxy_server() as proxy:
         proxy.refuses = True
         proxies = http.Proxies({"https": f"http://127.0.0.1:{proxy.port}"}, lambda host: False)
-        async with http.Client(5, proxies, tls.trusting) as client:
+        async with http.Client(60, proxies, tls.trusting) as client:
             with pytest.raises(http.ConnectionBrokenError):
                 await ask(client, "https://models.test/")
 

@@ -13,7 +13,7 @@ from tests.services.inference.providers.scripted_server import (
 
 
 @pytest.fixture(
-    params=[lambda: Client(connect_timeout_s=5, settle_s=0), ReferenceClient],
+    params=[lambda: Client(connect_timeout_s=60, settle_s=0), ReferenceClient],
     ids=["own", "aiohttp"],
 )
 async def here(request: pytest.FixtureRequest) -> AsyncIterator[ScriptedUpstream]:

@@ -166,7 +166,7 @@ class ScriptedUpstream:
         self, url: str | None = None, *, classify: Classify = failures.classify, **limits: float
     ) -> Upstream:
         """Return an upstream; limits left out are small enough for a test."""
-        bounds = Limits.model_validate({"step_timeout_s": 5, "stream_idle_s": 5, **limits})
+        bounds = Limits.model_validate({"step_timeout_s": 60, "stream_idle_s": 60, **limits})
         headers = {"Authorization": "Bearer very-secret-word"}
         return Upstream(
             "acme",
@@ -185,6 +185,6 @@ async def scripted_upstream(client: Any = None) -> AsyncIterator[ScriptedUpstrea
     """Return a server and upstreams for it; `client` stands in for the gateway's own."""
     async with (
         scripted_server() as server,
-        client or Client(connect_timeout_s=5, settle_s=0) as using,
+        client or Client(connect_timeout_s=60, settle_s=0) as using,
     ):
         yield ScriptedUpstream(server, using)

@@ -89,7 +89,7 @@ async def provider(server: Server) -> AsyncIterator[AnthropicProvider]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0][:2]
-    async with Client(connect_timeout_s=5) as client:
+    async with Client(connect_timeout_s=60) as client:
         upstream = Upstream(
             "claude", f"http://{host}:{port}", headers("sk-key"), Limits(), client, server.live
         )
@@ -250,7 +250,7 @@ async def test_an_error_inside_a_stream_comes_after_what_was_said(
     server.answer = streamed(said, then_wait=True)
     texts = []
     with pytest.raises(UpstreamError) as raised:
-        async with asyncio.timeout(5), aclosing(provider.stream(call_of(stream=True))) as batches:
+        async with asyncio.timeout(60), aclosing(provider.stream(call_of(stream=True))) as batches:
             async for batch in batches:
                 texts += [event.text for event in batch if event.text]
     assert texts == ["said"]
@@ -272,7 +272,7 @@ async def test_the_last_event_ends_an_answer_of_a_slow_server(
     server: Server, provider: AnthropicProvider
 ) -> None:
     server.answer = streamed(wire(STREAM), then_wait=True)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         answer = await answer_of(provider, call_of(stream=True))
     assert answer.usage.output_tokens == 42
 
@@ -284,7 +284,7 @@ async def test_closing_the_answer_ends_the_call_at_the_provider(
     async with aclosing(provider.stream(call_of(stream=True))) as batches:
         async for _ in batches:
             break
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await server.left.wait()
     assert server.live.count == 0
 

@@ -96,7 +96,7 @@ async def test_what_a_function_raises_ends_the_stream(here: ScriptedUpstream) ->
     begun.set()
     with pytest.raises(ConnectionResetError, match="the client has left"):
         await texts.asend(take)
-    await asyncio.wait_for(here.server.left.wait(), 5)
+    await asyncio.wait_for(here.server.left.wait(), 60)
 
 
 @pytest.mark.parametrize(
@@ -205,8 +205,8 @@ async def test_closing_a_delivered_stream_closes_its_connection(here: ScriptedUp
     here.server.plays(script)
     begun, passed = asyncio.Event(), asyncio.Event()
     task = asyncio.create_task(deliver())
-    await asyncio.wait_for(passed.wait(), 5)
+    await asyncio.wait_for(passed.wait(), 60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.wait_for(here.server.left.wait(), 5)
+    await asyncio.wait_for(here.server.left.wait(), 60)

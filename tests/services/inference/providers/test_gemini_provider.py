@@ -67,7 +67,7 @@ async def failure(provider: GeminiProvider, call: Call) -> UpstreamError:
 
 @pytest.fixture
 async def sandbox() -> AsyncIterator[tuple[GeminiProvider, RequestLog]]:
-    async with serving() as running, Client(connect_timeout_s=5) as client:
+    async with serving() as running, Client(connect_timeout_s=60) as client:
         url = f"{running.url}/v1beta"
         upstream = Upstream("acme", url, headers("k-secret"), Limits(), client, Gauge())
         yield provider(upstream), running.log

@@ -300,7 +300,7 @@ async def test_a_caller_that_leaves_ends_the_call_at_the_provider(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (here.live.most, here.live.now) == (1, 0)
-    await asyncio.wait_for(here.server.left.wait(), 1)
+    await asyncio.wait_for(here.server.left.wait(), 60)
 
 
 async def test_closing_an_answer_midway_ends_the_upstream_call(here: ScriptedUpstream) -> None:
@@ -309,7 +309,7 @@ async def test_closing_an_answer_midway_ends_the_upstream_call(here: ScriptedUps
         await anext(batches)
         assert here.live.now == 1
     assert here.live.now == 0
-    await asyncio.wait_for(here.server.left.wait(), 1)
+    await asyncio.wait_for(here.server.left.wait(), 60)
 
 
 async def test_the_dialect_has_no_count_of_tokens(here: ScriptedUpstream) -> None:

@@ -144,11 +144,11 @@ async def test_an_answer_over_the_bound_is_a_failure_and_left(stream: bool) -> N
         while True:
             await connection.chunk(b"data: x\n\n" * 1000)
 
-    async with scripted_upstream(Client(5, max_answer_bytes=1 << 20)) as here:
+    async with scripted_upstream(Client(60, max_answer_bytes=1 << 20)) as here:
         here.server.plays(script)
         error = await failure(here.upstream(), stream=stream)
         assert (reason_of(error), error.limit) == ("UPSTREAM_ERROR", "limits.max_answer_bytes")
-        await asyncio.wait_for(here.server.left.wait(), 5)
+        await asyncio.wait_for(here.server.left.wait(), 60)
 
 
 async def test_an_answer_other_than_a_json_object_is_a_failure(here: ScriptedUpstream) -> None:
@@ -207,7 +207,7 @@ async def test_a_connection_that_does_not_come_about_says_why(
         writer.close()
 
     async with (
-        scripted_upstream(Client(connect_timeout_s=5)) as here,
+        scripted_upstream(Client(connect_timeout_s=60)) as here,
         await asyncio.start_server(answer_in_the_clear, "127.0.0.1", 0) as server,
     ):
         is_secure = address.startswith("https")
@@ -252,7 +252,7 @@ async def test_silence_before_the_answer_ends_at_the_step_timeout(here: Scripted
     here.server.plays(lambda c: c.until_left())
     error = await failure(here.upstream(step_timeout_s=0.05), stream=False)
     assert (reason_of(error), error.status) == ("UPSTREAM_TIMEOUT", None)
-    await asyncio.wait_for(here.server.left.wait(), 1)
+    await asyncio.wait_for(here.server.left.wait(), 60)
 
 
 async def test_a_post_that_its_caller_bounds_has_that_bound_alone(here: ScriptedUpstream) -> None:
@@ -260,7 +260,7 @@ async def test_a_post_that_its_caller_bounds_has_that_bound_alone(here: Scripted
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
             await here.upstream(step_timeout_s=0.01).post_unbounded("/x", b"")
-    await asyncio.wait_for(here.server.left.wait(), 1)
+    await asyncio.wait_for(here.server.left.wait(), 60)
 
 
 @pytest.mark.parametrize("sent", [b"", SSE_HEAD, SSE_HEAD + b"9\r\ndata: a\n\n\r\n"])
@@ -284,4 +284,4 @@ async def test_a_cancelled_call_closes_its_connection_at_once(
     with pytest.raises(asyncio.CancelledError):
         await call
     assert here.live.now == 0
-    await asyncio.wait_for(here.server.left.wait(), 1)
+    await asyncio.wait_for(here.server.left.wait(), 60)

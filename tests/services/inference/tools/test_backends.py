@@ -62,7 +62,7 @@ async def server() -> AsyncIterator[ScriptedServer]:
 
 @pytest.fixture
 async def client() -> AsyncIterator[http.Client]:
-    async with http.Client(5, http.Proxies({}), settle_s=0) as one:
+    async with http.Client(60, http.Proxies({}), settle_s=0) as one:
         yield one
 
 
@@ -197,7 +197,7 @@ async def test_the_connection_ends_with_a_refusal_that_does_not(searching: Searc
     searching.server.plays(script)
     with pytest.raises(GatewayError, match="status 500"):
         await searching.search()
-    await asyncio.wait_for(searching.server.left.wait(), 10)
+    await asyncio.wait_for(searching.server.left.wait(), 60)
 
 
 async def test_a_backend_that_breaks_off_is_reported(searching: Searching) -> None:
@@ -224,7 +224,7 @@ async def test_a_backend_that_stays_silent_is_left(searching: Searching) -> None
     with pytest.raises(GatewayError) as caught:
         await searches.search("x", count=1)
     assert caught.value.reason == errors_pb2.REASON_UPSTREAM_TIMEOUT
-    await asyncio.wait_for(searching.server.left.wait(), 10)
+    await asyncio.wait_for(searching.server.left.wait(), 60)
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ async def test_calls_run_beside_each_other_and_are_reported_in_order(stream):
 
     scripted.web.search = both
     scripted.p.plays("a", calling(call(0), call(1)), answer("Found."))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         response = await scripted.tell(stream, wanted())
     blocks = response.choices[0].blocks
     called = [block.server_tool_use.id for block in blocks[:2]]

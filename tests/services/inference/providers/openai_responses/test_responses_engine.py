@@ -115,7 +115,7 @@ class Gateway:
 
 @pytest.fixture
 async def gateway() -> AsyncIterator[Gateway]:
-    async with serving() as sandbox, Client(connect_timeout_s=5, settle_s=0) as client:
+    async with serving() as sandbox, Client(connect_timeout_s=60, settle_s=0) as client:
         yield Gateway(sandbox, client)
 
 
