@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from services.common.errors import UpstreamError
+from services.common.idle import IdleTimer
+from services.common.timer_wheel import TimerWheel
+from services.inference.providers import idle_reader
 from tests.services.inference.providers.conftest import ScriptedUpstream
 from tests.services.inference.providers.scripted_server import END, SSE_HEAD, Connection
 from tests.services.inference.providers.upstream_calls import TextReader, reason_of, texts_of
@@ -108,8 +111,15 @@ async def test_what_a_function_raises_ends_the_stream(here: ScriptedUpstream) ->
     ],
 )
 async def test_a_delivered_stream_that_breaks_off_fails(
-    here: ScriptedUpstream, ends: Callable[[Connection], Any], reason: str
+    here: ScriptedUpstream,
+    ends: Callable[[Connection], Any],
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    def timer(timers: TimerWheel, after_s: float, expire: Callable[[], object]) -> IdleTimer:
+        expires.append(expire)
+        return IdleTimer(timers, after_s, expire)
+
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
         await connection.chunk(b"data: 0\n\n")
@@ -117,6 +127,7 @@ async def test_a_delivered_stream_that_breaks_off_fails(
         await connection.chunk(b"data: 1\n\n")
         await passed.wait()
         if ends is Connection.until_left:
+            expires[-1]()  # only now: a short limit could be over before the event
             await connection.until_left()
         else:
             ends(connection)
@@ -127,8 +138,10 @@ async def test_a_delivered_stream_that_breaks_off_fails(
         return False
 
     here.server.plays(script)
+    monkeypatch.setattr(idle_reader, "IdleTimer", timer)
     begun, passed, seen = asyncio.Event(), asyncio.Event(), list[bytes]()
-    texts = texts_of(here.upstream(stream_idle_s=0.2))
+    expires: list[Callable[[], object]] = []
+    texts = texts_of(here.upstream())
     await anext(texts)
     begun.set()
     with pytest.raises(UpstreamError) as raised:
