@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import socket
 
 import pytest
 
@@ -197,7 +198,7 @@ async def test_a_plain_server_at_an_https_url_is_a_failure(here: ScriptedUpstrea
     ids=["refused", "no name", "no TLS"],
 )
 async def test_a_connection_that_does_not_come_about_says_why(
-    address: str, said: str, cause: str, unused_tcp_port: int
+    address: str, said: str, cause: str
 ) -> None:
     async def answer_in_the_clear(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -206,13 +207,15 @@ async def test_a_connection_that_does_not_come_about_says_why(
         writer.write(b"HTTP/1.1 400 S\r\n\r\n")
         writer.close()
 
-    async with (
-        scripted_upstream(Client(connect_timeout_s=60)) as here,
-        await asyncio.start_server(answer_in_the_clear, "127.0.0.1", 0) as server,
-    ):
-        is_secure = address.startswith("https")
-        port = server.sockets[0].getsockname()[1] if is_secure else unused_tcp_port
-        error = await failure(here.upstream(address.format(port)), stream=False)
+    with socket.socket() as taken:
+        async with (
+            scripted_upstream(Client(connect_timeout_s=60)) as here,
+            await asyncio.start_server(answer_in_the_clear, "127.0.0.1", 0) as server,
+        ):
+            taken.bind(("127.0.0.1", 0))  # nobody else can listen there
+            chosen = server.sockets[0] if address.startswith("https") else taken
+            port = chosen.getsockname()[1]
+            error = await failure(here.upstream(address.format(port)), stream=False)
     assert said in error.message
     assert error.cause().startswith(cause.format(port))
 
@@ -249,6 +252,8 @@ async def test_something_that_is_not_http_is_a_failure(here: ScriptedUpstream) -
 
 
 async def test_silence_before_the_answer_ends_at_the_step_timeout(here: ScriptedUpstream) -> None:
+    here.server.plays(lambda c: c.answer(b"{}"))
+    await here.upstream().post("/x", b"{}")  # opens the connection, so that no pause prevents it
     here.server.plays(lambda c: c.until_left())
     error = await failure(here.upstream(step_timeout_s=0.05), stream=False)
     assert (reason_of(error), error.status) == ("UPSTREAM_TIMEOUT", None)
@@ -256,10 +261,20 @@ async def test_silence_before_the_answer_ends_at_the_step_timeout(here: Scripted
 
 
 async def test_a_post_that_its_caller_bounds_has_that_bound_alone(here: ScriptedUpstream) -> None:
-    here.server.plays(lambda c: c.until_left())
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.1):
-            await here.upstream(step_timeout_s=0.01).post_unbounded("/x", b"")
+    async def script(connection: Connection) -> None:
+        silent.set()
+        await connection.until_left()
+
+    here.server.plays(script)
+    silent = asyncio.Event()
+    upstream = here.upstream(step_timeout_s=0.01)
+    call = asyncio.ensure_future(upstream.post_unbounded("/x", b""))
+    await silent.wait()
+    await asyncio.wait([call], timeout=0.05)
+    assert not call.done()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
     await asyncio.wait_for(here.server.left.wait(), 60)
 
 
