@@ -19,6 +19,7 @@ from tests.services.inference.providers.scripted_server import (
     Connection,
     ScriptedServer,
 )
+from tests.waiting import until
 
 
 def raw(data: bytes) -> Callable[[Connection], object]:
@@ -129,9 +130,7 @@ async def test_a_connection_that_the_server_closed_is_not_used_again(
     server.plays(script)
     for _ in range(3):
         assert await ask(client, server.url) == (200, b"{}")
-        await server.left.wait()
-        for _ in range(10):  # turns of the loop in which the client hears of it
-            await asyncio.sleep(0)
+        await until(lambda: not client._idle)  # the client has heard of it
     assert server.connections == 3
 
 
