@@ -2,15 +2,21 @@
 
 import asyncio
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import aiohttp
 import orjson
 import pytest
+from sqlalchemy import select
 
 from services.accounts.limits.rules import SubjectKind, UsageLimits
+from services.accounts.limits.tables import allowances
 from services.common.settings import Storage
+from services.inference.limits import assembly
+from services.inference.limits.admission import Admission
 from tests.limited_callers import CHAT, limited_gateways, post
+from tests.waiting import until
 
 CHATS = "/beta/v1/chat/completions"
 
@@ -39,8 +45,17 @@ async def test_of_1000_requests_over_two_workers_100_pass(tmp_path: Path, storag
 
 
 async def test_one_request_at_a_time_moves_between_workers(
-    tmp_path: Path, storage: Storage
+    tmp_path: Path, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def none_is_leased() -> bool:
+        async with shared.engine.connect() as connection:
+            return not any(await connection.scalars(select(allowances.c.amount)))
+
+    async def until_returned(_pause_s: float) -> None:
+        # The pause suffices for a database that answers soon, which this one need not do.
+        await until(none_is_leased)
+
+    monkeypatch.setattr(assembly, "Admission", partial(Admission, pause=until_returned))
     async with limited_gateways(tmp_path, storage, 2) as shared:
         caller = await shared.caller(SubjectKind.KEY, UsageLimits(concurrent_requests=1))
         for number in range(6):
