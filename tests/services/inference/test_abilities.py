@@ -26,6 +26,12 @@ SECRETS = Secrets({"k": b"s" * 32}, "k", b"c" * 32)
 OLLAMA = {"llava:latest": ["completion", "vision"], "qwen": ["completion", "tools"]}
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """What does not answer is never waited for here, but a server of the test may be slow."""
+    monkeypatch.setattr(abilities, "_TIMEOUT_S", 60.0)
+
+
 class Server:
     """A server of models; `shown` tells which it was asked about."""
 

@@ -23,6 +23,12 @@ from tests.waiting import until
 SECRETS = Secrets({"k": b"s" * 32}, "k", b"c" * 32)
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """What does not answer is never waited for here, but a server of the test may be slow."""
+    monkeypatch.setattr(discovery, "_PROBE_TIMEOUT_S", 60.0)
+
+
 def server(answer: object, status: int = 200) -> web.Application:
     async def models(request: web.Request) -> web.Response:
         if isinstance(answer, str):
