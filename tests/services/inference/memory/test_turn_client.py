@@ -78,7 +78,9 @@ def servicer() -> Servicer:
 
 
 @pytest.fixture
-async def store(servicer: Servicer) -> AsyncIterator[TurnClient]:
+async def store(servicer: Servicer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TurnClient]:
+    monkeypatch.setattr("services.inference.memory.turn_client._CLOSING_S", PATIENCE_S)
+
     async def identify(key: str) -> Caller:
         if key != KEY:
             raise invalid_api_key()
