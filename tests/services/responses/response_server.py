@@ -37,7 +37,7 @@ from tests.manual_clock import ManualClock
 DAY_S = 86_400
 LIMITS = ResponseLimits(
     ttl_s=30 * DAY_S,
-    lease_s=15,
+    lease_s=1_000,  # renewed later than any test waits, however slow its machine
     max_bytes=100_000,
     max_conversation=5,
     max_conversation_bytes=20_000,
