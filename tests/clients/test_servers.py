@@ -10,7 +10,7 @@ import pytest
 
 from tests.clients.test_programs import NODE, PROGRAMS
 from tests.e2e.gateway import Gateway, gateway
-from tests.e2e.processes import Running, free_port
+from tests.e2e.processes import Running
 
 pytestmark = pytest.mark.clients
 
@@ -41,11 +41,10 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
 def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     if not _SERVER.exists():
         pytest.fail("aimock is not installed; run: make clients")
-    port = free_port()
-    arguments = [str(NODE), str(_SERVER), "--port", str(port), "--strict"]
+    arguments = [str(NODE), str(_SERVER), "--port", "0", "--strict"]
     arguments += ["--fixtures", str(_AIMOCK / "answers.json")]
     with Running(arguments) as server:
-        server.wait_for(r"http://127\.0\.0\.1:(\d+)")
+        port = int(server.wait_for(r"http://127\.0\.0\.1:(\d+)\s")[1])
         folder = tmp_path_factory.mktemp("gateway")
         with gateway(folder, port, settings=_SETTINGS.format(port=port)) as started:
             yield started
