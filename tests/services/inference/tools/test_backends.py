@@ -215,6 +215,7 @@ async def test_a_backend_that_stays_silent_is_left(searching: Searching) -> None
     async def script(connection: Connection) -> None:
         await connection.until_left()
 
+    await searching.search()  # opens the connection, so that no pause prevents it
     searching.server.plays(script)
     settings = WebSearch(
         backend=searching.kind, url=searching.server.url, api_key=KEY, timeout_s=0.05
