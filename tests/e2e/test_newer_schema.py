@@ -46,9 +46,10 @@ def add_to_sqlite(file: Path) -> int:
 async def add_to_postgresql(url: str) -> int:
     connection = await asyncpg.connect(url)
     tables = [row[0] for row in await connection.fetch(POSTGRESQL_TABLES)]
-    async with connection.transaction():
-        for statement in (*map(NEW_COLUMN.format, tables), *TOMORROW):
-            await connection.execute(statement)
+    # Each in a transaction of its own: one that held several tables could be in a deadlock with
+    # what the gateway does by itself, and be the one that PostgreSQL ends.
+    for statement in (*map(NEW_COLUMN.format, tables), *TOMORROW):
+        await connection.execute(statement)
     await connection.close()
     return len(tables)
 
