@@ -46,6 +46,7 @@ SCHEMA = schemathesis.openapi.from_dict(orjson.loads(openapi.document()))
 # one schema allows inside another, and to make them takes longer than to send them.
 MOST_MADE = 200
 MOST_SENT = 15
+PATIENCE_S = 60  # schemathesis itself would wait for 10 s
 OPERATIONS = {each.label: each for each in (one.ok() for one in SCHEMA.get_all_operations())}
 
 
@@ -73,7 +74,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     folder = tmp_path_factory.mktemp("gateway")
     thread = threading.Thread(target=lambda: asyncio.run(serve(folder)))
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(60)
     gateway, loop, stop = box[0]
     yield gateway
     loop.call_soon_threadsafe(stop.set)
@@ -97,7 +98,7 @@ def check_answer(case: schemathesis.Case, gateway: Gateway, http: requests.Sessi
         # Most of what is made up names no model, and would be refused for that alone.
         case.body["model"] = "sandbox/echo"
         case.body.pop("stream", None)
-    response = case.call(base_url=gateway.url, session=http)
+    response = case.call(base_url=gateway.url, session=http, timeout=PATIENCE_S)
     is_failure = response.status_code >= 500 and response.status_code not in (501, 503)
     assert not is_failure, f"{response.text}\n{case.as_curl_command()}"
     case.validate_response(response, checks=CONFORMANCE)
