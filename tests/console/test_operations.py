@@ -1,15 +1,18 @@
 """The page of operations: providers, activity, keys and limits."""
 
 import re
+import time
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
+from services.common.clock import Clock
 from tests.console.accessibility import serious_violations
 from tests.console.conftest import opened
 from tests.gateway_in_process import Gateway, running_gateway
+from tests.manual_clock import ManualClock
 from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -48,10 +51,17 @@ async def admin(gateway: Gateway, path: str, **query: str):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def used_gateway(tmp_path_factory):
-    """A gateway with two answers and a failure on record."""
-    async with running_gateway(tmp_path_factory.mktemp("operations"), **SECTIONS) as running:
+    """A gateway with two answers and a failure on record, all of the same moment.
+
+    The page asks by the browser's clock, so that the moment is one of now; another hour or day may
+    have begun meanwhile.
+    """
+    clock = ManualClock(time.time())
+    folder = tmp_path_factory.mktemp("operations")
+    async with running_gateway(folder, clock=Clock(now=clock.now), **SECTIONS) as running:
         for model in REQUESTS:
             await chat(running, model)
+        clock.now_s += 1
 
         async def is_recorded() -> bool:
             rows = (await admin(running, "activity", by="day"))["data"]
