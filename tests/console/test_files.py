@@ -57,15 +57,14 @@ async def test_an_upload_of_50_mib_shows_its_progress(browser, empty_gateway, tm
         devtools = await page.context.new_cdp_session(page)
         await devtools.send("Network.enable")
         slow = {"offline": False, "latency": 0, "downloadThroughput": -1}
-        await devtools.send(
-            "Network.emulateNetworkConditions", {**slow, "uploadThroughput": 10 * MIB}
-        )
+        # It takes 45 s from the bar's beginning to near its end: as long a pause would be missed.
+        await devtools.send("Network.emulateNetworkConditions", {**slow, "uploadThroughput": MIB})
         await page.get_by_label("Upload files").last.set_input_files(large)
         bar = page.get_by_role("progressbar", name="Upload of large.bin")
         # Playwright's own waiting evaluates text, which the page's policy forbids.
         await bar.evaluate(
             """bar => new Promise(resolve => {
-                const look = () => 0.1 < bar.value && bar.value < 0.9
+                const look = () => 0.01 < bar.value && bar.value < 0.9
                     ? resolve() : requestAnimationFrame(look);
                 look();
             })"""
