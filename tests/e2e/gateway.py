@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tests.e2e.processes import PYTHON, ROOT, Running, command, free_port
 
-_FREE_PORTS = ("--port", "0", "--admin-port", "0", "--concurrency", "1")
 _ADDRESS = r"https?://127\.0\.0\.1:(\d+)"
 # What could make a gateway under test reach for somebody else's server or file.
 _UNSET = (
@@ -138,7 +137,7 @@ def gateway_behind_envoy(
     """
     environ = _environ(folder, upstream_port, free_port(), settings)
     services_port = free_port()
-    script = [PYTHON, str(ROOT / "envoy" / "run.py"), *_FREE_PORTS]
+    script = [PYTHON, str(ROOT / "envoy" / "run.py"), *_of_envoy(free_port())]
     arguments = [*script, "--grpc-port", str(services_port), "--"]
     arguments += ["--workers", str(workers)]
     with Running(arguments, environ=environ, folder=folder) as process:
@@ -159,8 +158,13 @@ def envoy_before(facade_port: int) -> Iterator[Gateway]:
 
 def envoy_alone(environ: Mapping[str, str], port: int = 0) -> Running:
     """Return `gateway envoy run` on a port, with the settings that an environment names."""
-    options = ("--port", str(port), "--admin-port", "0", "--concurrency", "1")
+    options = _of_envoy(port or free_port())
     return Running([command("gateway"), "envoy", "run", *options], environ=environ)
+
+
+def _of_envoy(port: int) -> Sequence[str]:
+    """Return the options of an Envoy on a port, whose ports nobody else is given meanwhile."""
+    return ("--port", str(port), "--admin-port", str(free_port()), "--concurrency", "1")
 
 
 def _environ(
