@@ -92,7 +92,8 @@ def test_a_program_works(front: Gateway, name: str, tmp_path: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=300,
+        # Some start forty processes, of seconds each; a bound of nothing but what hangs.
+        timeout=1_200,
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -20,7 +20,7 @@ function start(model, prompt, options = [], variables = { ANTHROPIC_AUTH_TOKEN: 
     {
       cwd: folder,
       encoding: "utf8",
-      timeout: 60_000,
+      timeout: 180_000,
       stdio: ["ignore", "pipe", "pipe"],
       env: {
         PATH: process.env.PATH,

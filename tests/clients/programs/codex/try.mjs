@@ -25,7 +25,7 @@ function start(model, prompt, options = [], apiKey = key) {
     {
       cwd: folder,
       encoding: "utf8",
-      timeout: 60_000,
+      timeout: 180_000,
       stdio: ["ignore", "pipe", "pipe"],
       env: { PATH: process.env.PATH, HOME: folder, GATEWAY_KEY: apiKey },
     },
