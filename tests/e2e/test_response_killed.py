@@ -21,7 +21,7 @@ from tests.faults import actions
 from tests.faults.upstream import FaultUpstream, fault_upstream
 from tests.waiting import until
 
-SOON_S = 30.0
+SOON_S = 60.0
 WORKER = "services.worker"
 RUNNING = ("queued", "in_progress")
 LEASE_S = 300

@@ -23,7 +23,7 @@ from tests.faults.upstream import fault_upstream
 from tests.waiting import until
 
 NOBODY = 9  # a port on which no provider listens
-SOON_S = 20.0
+SOON_S = 60.0
 PAGE = 4096
 
 

@@ -22,7 +22,7 @@ from tests.faults import actions
 from tests.faults.upstream import fault_upstream
 from tests.waiting import until
 
-SOON_S = 30.0
+SOON_S = 60.0
 WORKER = "services.worker"
 CALLERS = 8
 INPUT, OUTPUT = 123_457, 7_654_321  # picodollars a token
