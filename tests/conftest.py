@@ -63,14 +63,11 @@ ON_PYTHONS_LOOP = (
     "tests/services/common/test_database.py",
     "tests/services/supervisor/",
 )
-# Tests of how long clients and the gateway's own tools may take, and of requests in pieces, each of
-# which is read before the next is sent: the clock stands as long as anything happens.
+# Tests of how long clients may take, and of requests in pieces, each of which is read before the
+# next is sent: the clock stands as long as anything happens.
 ON_A_SKIPPING_LOOP = tuple(
     f"tests/facade/test_{name}.py"
-    for name in (
-        *("bodies", "built_in_tools_failing", "connections", "file_uploads", "heads"),
-        "malformed",
-    )
+    for name in ("bodies", "connections", "file_uploads", "heads", "malformed")
 )
 
 
