@@ -42,12 +42,13 @@ def unread_stream(target: Gateway, key: str) -> socket.socket:
     return caller
 
 
-async def measured_by(target: Gateway, *names: str) -> list[float]:
-    """Return metrics, such as how many calls to providers are under way; 0 for none."""
+async def live_and_cut(target: Gateway) -> tuple[float, float]:
+    """Return how many calls to providers are under way, and how many readers were cut off."""
     async with aiohttp.ClientSession() as http, http.get(f"{target.metrics_url}/metrics") as answer:
         found = [line.rpartition(" ") for line in (await answer.text()).splitlines()]
-    values = {name: float(value) for name, _, value in found if name in names}
-    return [values.get(name, 0.0) for name in names]
+    values = {name: float(value) for name, _, value in found if name in (LIVE_CALLS, CUT)}
+    # A counter with labels is there from the first time on that it counts.
+    return values[LIVE_CALLS], values.get(CUT, 0.0)
 
 
 async def test_callers_who_read_nothing_are_harmless(
@@ -56,7 +57,7 @@ async def test_callers_who_read_nothing_are_harmless(
     callers = []
 
     async def are_cut() -> bool:
-        live, cut = await measured_by(target, LIVE_CALLS, CUT)
+        live, cut = await live_and_cut(target)
         return cut > 0 and live <= MAX_STALLED
 
     async with observer.watch() as measured:
@@ -70,4 +71,5 @@ async def test_callers_who_read_nothing_are_harmless(
 
 
 async def _none(target: Gateway) -> bool:
-    return await measured_by(target, LIVE_CALLS) == [0]
+    live, _ = await live_and_cut(target)
+    return live == 0

@@ -13,6 +13,7 @@ from services.common.settings import Provider, Server, parse
 from services.inference import discovery
 from services.inference.assembly import Inference, OtherServices, SharedStores
 from services.inference.http import Client
+from tests.facade.sockets import refusing_port
 from tests.gateway_in_process import serving
 from tests.services.inference.fake_adaptation import FreeLease
 from tests.services.inference.fake_files import FakeFiles
@@ -236,11 +237,10 @@ def test_a_known_provider_whose_place_is_missing_does_not_join():
 
 
 async def test_where_no_server_is_nothing_joins():
-    async with serving(server({})) as url:
-        pass
-    async with Client(connect_timeout_s=60) as client:
-        gone = Provider(kind="openai", base_url=f"{url}/v1")
-        assert await discovery.learn(client, {"gone": gone}) == {}
+    with refusing_port() as port:
+        async with Client(connect_timeout_s=60) as client:
+            gone = Provider(kind="openai", base_url=f"http://127.0.0.1:{port}/v1")
+            assert await discovery.learn(client, {"gone": gone}) == {}
 
 
 async def test_a_local_server_joins_with_its_models(monkeypatch):

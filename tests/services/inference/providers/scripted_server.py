@@ -165,7 +165,7 @@ class ScriptedUpstream:
     def upstream(
         self, url: str | None = None, *, classify: Classify = failures.classify, **limits: float
     ) -> Upstream:
-        """Return an upstream; limits left out are small enough for a test."""
+        """Return an upstream; limits left out are long enough for a busy machine."""
         bounds = Limits.model_validate({"step_timeout_s": 60, "stream_idle_s": 60, **limits})
         headers = {"Authorization": "Bearer very-secret-word"}
         return Upstream(

@@ -2,12 +2,12 @@
 
 import asyncio
 import gzip
-import socket
 
 import pytest
 
 from services.common.errors import UpstreamError
 from services.inference.http import Client
+from tests.facade.sockets import refusing_port
 from tests.services.inference.providers.scripted_server import (
     END,
     SSE_HEAD,
@@ -167,10 +167,10 @@ async def test_an_error_in_an_answer_of_200_is_an_error(here: ScriptedUpstream) 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_no_server_at_the_address_is_a_connection_failure(
-    here: ScriptedUpstream, stream: bool, unused_tcp_port: int
+    here: ScriptedUpstream, stream: bool
 ) -> None:
-    upstream = here.upstream(f"http://127.0.0.1:{unused_tcp_port}")
-    error = await failure(upstream, stream=stream)
+    with refusing_port() as port:
+        error = await failure(here.upstream(f"http://127.0.0.1:{port}"), stream=stream)
     assert (reason_of(error), error.status) == ("UPSTREAM_CONNECTION", None)
 
 
@@ -207,14 +207,13 @@ async def test_a_connection_that_does_not_come_about_says_why(
         writer.write(b"HTTP/1.1 400 S\r\n\r\n")
         writer.close()
 
-    with socket.socket() as taken:
+    with refusing_port() as port:
         async with (
             scripted_upstream(Client(connect_timeout_s=60)) as here,
             await asyncio.start_server(answer_in_the_clear, "127.0.0.1", 0) as server,
         ):
-            taken.bind(("127.0.0.1", 0))  # nobody else can listen there
-            chosen = server.sockets[0] if address.startswith("https") else taken
-            port = chosen.getsockname()[1]
+            if address.startswith("https"):
+                port = server.sockets[0].getsockname()[1]
             error = await failure(here.upstream(address.format(port)), stream=False)
     assert said in error.message
     assert error.cause().startswith(cause.format(port))
