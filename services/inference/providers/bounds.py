@@ -12,6 +12,7 @@ import orjson
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.inference.providers.failures import over_limit
+from services.inference.providers.lenient_json import SplitCharacters, parse_leniently
 
 # Maximum characters of an answer's id and of its model name. Streams repeat both.
 MAX_NAME = 256
@@ -36,6 +37,7 @@ class Bounds:
         self._limits = limits
         self._parts = limits.max_answer_parts
         self._values = limits.max_answer_values
+        self._characters = SplitCharacters()
 
     def part(self) -> None:
         """Count a block, a tool call, or a piece that is kept until others arrive.
@@ -56,8 +58,18 @@ class Bounds:
         check_values(data, self._provider, self._limits.max_answer_values)
 
     def parse(self, data: bytes) -> Any:
-        """Parse the JSON of an answer or of one event; see the function `parse`."""
-        return parse(data, self._provider, self._limits.max_answer_values)
+        """Parse the JSON of an answer or of one event; see the function `parse`.
+
+        Characters are joined if two events contain their halves.
+        """
+        self.check(data)
+        try:
+            value = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            return self._characters.parse(data)
+        if self._characters.is_waiting:
+            self._characters.complete(value)
+        return value
 
     def keep_delta(self, delta: dict[str, Any]) -> bytes:
         """Return the JSON of a delta of an unknown type; these are merged at the end of the answer.
@@ -86,6 +98,8 @@ class Bounds:
 def parse(data: bytes, provider: str, max_values: int) -> Any:
     """Parse a JSON text; return None if it is invalid.
 
+    Some deviations are accepted: see `services.inference.providers.lenient_json`.
+
     Raises:
         UpstreamError: as `check_values`.
     """
@@ -93,7 +107,7 @@ def parse(data: bytes, provider: str, max_values: int) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
-        return None
+        return parse_leniently(data)
 
 
 def check_values(data: bytes, provider: str, max_values: int) -> None:

@@ -171,6 +171,11 @@ def broken_answer(provider: str, what: str, body: bytes = b"") -> UpstreamError:
     )
 
 
+def failed_answer(provider: str, finish_reason: str) -> UpstreamError:
+    """Return the error for an answer whose finish reason reports a failure."""
+    return broken_answer(provider, f"ended its answer with {finish_reason!r}")
+
+
 def over_limit(provider: str, what: str, limit: str) -> UpstreamError:
     """Return the error for a response that exceeds a limit of the gateway.
 

@@ -3,7 +3,7 @@
 The format is that of the HTML standard, section 9.2.6 ("Interpreting an event stream"): lines end
 in LF, CRLF or CR, a blank line dispatches, `data` lines are joined with LF, and comments and
 unknown fields are ignored. `id` and `retry` serve reconnecting, which generated answers do not
-support, and are ignored too.
+support, and are ignored too. So are events with empty data, which some servers send as heartbeats.
 """
 
 import re
@@ -114,20 +114,21 @@ def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
         at: start of an event.
 
     Returns:
-        None in place of an event without data.
+        None in place of an event without data, or with only white space.
     """
     # Nearly all events consist of a data line, or of an event line and a data line.
     if text.startswith(_DATA, at):
         end = text.index(b"\n", at)
-        if text.startswith(b"\n", end + 1):
-            return ServerSentEvent(_DEFAULT_EVENT, text[at + len(_DATA) : end]), end + len(BLANK)
+        data = text[at + len(_DATA) : end]
+        if text.startswith(b"\n", end + 1) and data.strip():
+            return ServerSentEvent(_DEFAULT_EVENT, data), end + len(BLANK)
     elif text.startswith(_EVENT, at):
         begin = text.index(b"\n", at) + 1
         if text.startswith(_DATA, begin):
             end = text.index(b"\n", begin)
-            if text.startswith(b"\n", end + 1):
+            data = text[begin + len(_DATA) : end]
+            if text.startswith(b"\n", end + 1) and data.strip():
                 name = text[at + len(_EVENT) : begin - 1].decode("utf-8", "replace")
-                data = text[begin + len(_DATA) : end]
                 return ServerSentEvent(name or _DEFAULT_EVENT, data), end + len(BLANK)
     elif text.startswith(b"\n", at):
         return None, _after_nothing(text, at)
@@ -145,10 +146,11 @@ def _read_lines(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
             data.append(value.removeprefix(b" "))
         elif field == b"event":
             name = value.removeprefix(b" ")
-    if not data:
+    joined = b"\n".join(data)
+    if not joined.strip():
         return None, _after_nothing(text, end + len(BLANK))
     event = name.decode("utf-8", "replace") or _DEFAULT_EVENT
-    return ServerSentEvent(event, b"\n".join(data)), end + len(BLANK)
+    return ServerSentEvent(event, joined), end + len(BLANK)
 
 
 def _after_nothing(text: bytes, at: int) -> int:

@@ -13,6 +13,7 @@ from gateway.inference.v1.inference_pb2 import BlockStop, Event, GenerateRespons
 from services.inference.providers.anthropic.parts import (
     OF_THE_END,
     Counts,
+    FailedAnswerError,
     Json,
     MalformedError,
     an_object,
@@ -24,7 +25,7 @@ from services.inference.providers.anthropic.parts import (
 )
 from services.inference.providers.bounds import Bounds
 from services.inference.providers.delta_templates import DeltaTemplates, delta_of
-from services.inference.providers.failures import broken_answer, cut_off
+from services.inference.providers.failures import broken_answer, cut_off, failed_answer
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.accumulator import events_of
@@ -70,6 +71,8 @@ def events_from_whole(message: Json, errors: ErrorFactory, *, as_one: bool = Fal
         _read_whole(message, answer, Bounds(errors.name, errors.limits))
     except MalformedError as error:
         raise broken_answer(errors.name, f"returned a message with an invalid `{error}`") from error
+    except FailedAnswerError as error:
+        raise failed_answer(errors.name, str(error)) from error
     thinks = any(block.WhichOneof("kind") in KINDS for block in answer.choices[0].blocks)
     return [event] if as_one and not thinks else events_of(answer)
 
@@ -157,6 +160,8 @@ class StreamReader:
             raise broken_answer(
                 self._errors.name, f"streamed an event with an invalid `{error}`", sent.data
             ) from error
+        except FailedAnswerError as error:
+            raise failed_answer(self._errors.name, str(error)) from error
 
     def _learn(self, sent: bytes, event: Event) -> None:
         """Learn to recognise server-sent events that differ from this one only in their text."""

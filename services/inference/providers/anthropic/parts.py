@@ -6,18 +6,14 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Opaque, Thinking, ToolUse, Usage
 from gateway.inference.v1.inference_pb2 import Finish, Start
 from services.inference.providers.bounds import dump, name_of, tokens
+from services.inference.providers.finish_reasons import (
+    ANTHROPIC_REASONS,
+    canonical_reason,
+    is_failure,
+)
 
 Json = dict[str, Any]
 
-REASONS = {
-    "end_turn": conversation_pb2.FINISH_REASON_END_TURN,
-    "max_tokens": conversation_pb2.FINISH_REASON_MAX_TOKENS,
-    "stop_sequence": conversation_pb2.FINISH_REASON_STOP_SEQUENCE,
-    "tool_use": conversation_pb2.FINISH_REASON_TOOL_USE,
-    "refusal": conversation_pb2.FINISH_REASON_REFUSAL,
-    "pause_turn": conversation_pb2.FINISH_REASON_PAUSE_TURN,
-    "model_context_window_exceeded": conversation_pb2.FINISH_REASON_CONTEXT_WINDOW,
-}
 _COUNTS = (
     "input_tokens",
     "output_tokens",
@@ -35,6 +31,10 @@ OF_MESSAGES = ("id", "type", "role", "content", "model", "usage", "stop_reason",
 
 class MalformedError(Exception):
     """Error raised if a provider's JSON does not have the structure that its API specifies."""
+
+
+class FailedAnswerError(Exception):
+    """Error raised if the stop reason of an answer reports a failure."""
 
 
 def add_unknown_usage(usage: Usage, report: Json) -> None:
@@ -59,7 +59,10 @@ def _usage_json(fields: Json) -> bytes:
 
 
 class Counts:
-    """Usage accumulated from partial reports; later values replace earlier ones."""
+    """Usage accumulated from partial reports.
+
+    Later values replace earlier ones, but counts never fall: some servers end with zeros.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
@@ -72,13 +75,16 @@ class Counts:
             if value is None:
                 continue
             if name in _COUNTS:
-                self._known[name] = _count(value)
+                self._raise(name, value)
             elif name == "output_tokens_details" and isinstance(value, dict):
-                self._known["reasoning_tokens"] = _count(value.get("thinking_tokens", 0))
+                self._raise("reasoning_tokens", value.get("thinking_tokens", 0))
             else:
                 self._extra[name] = value
         if self._extra:
             _usage_json(self._extra)
+
+    def _raise(self, name: str, count: object) -> None:
+        self._known[name] = max(self._known.get(name, 0), _count(count))
 
     def usage(self) -> Usage:
         """Return the usage so far."""
@@ -99,12 +105,13 @@ def start_of(message: Json, but: tuple[str, ...] = ()) -> Start:
 def finish_of(holder: Json, rest: Json) -> Finish:
     """Return `stop_reason` and `stop_sequence` of `holder`, with the other fields of `rest`."""
     stop_reason = text_of(holder, "stop_reason")
-    reason = REASONS.get(stop_reason, conversation_pb2.FINISH_REASON_END_TURN)
+    if is_failure(stop_reason):
+        raise FailedAnswerError(stop_reason)
     extra = {name: value for name, value in rest.items() if name not in OF_MESSAGES}
-    if stop_reason not in REASONS:
+    if stop_reason not in ANTHROPIC_REASONS:
         extra["stop_reason"] = stop_reason
     return Finish(
-        reason=reason,
+        reason=canonical_reason(stop_reason),
         stop_sequence=text_of(holder, "stop_sequence"),
         extra=_opaque_or_none(extra),
     )

@@ -17,11 +17,11 @@ from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
 from services.common.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.anthropic.parts import (
     OF_MESSAGES,
-    REASONS,
     MalformedError,
     add_unknown_usage,
 )
 from services.inference.providers.bounds import MAX_NAME, MAX_TOKENS
+from services.inference.providers.finish_reasons import ANTHROPIC_REASONS
 
 Json = dict[str, Any]
 
@@ -98,7 +98,9 @@ def plain_answer(body: bytes) -> PlainAnswer | None:
         return None
     if len(message.id) > MAX_NAME or len(message.model) > MAX_NAME:
         return None
-    choice = PlainChoice(content[0].text, REASONS[message.stop_reason], message.stop_sequence or "")
+    choice = PlainChoice(
+        content[0].text, ANTHROPIC_REASONS[message.stop_reason], message.stop_sequence or ""
+    )
     return PlainAnswer(message.id, message.model, [choice], usage)
 
 

@@ -51,6 +51,10 @@ class _Waiting:
         self._bounds.part()
         self._pieces.append(([text], logprobs))
 
+    def text(self) -> str:
+        """Return the text of all deltas."""
+        return "".join("".join(texts) for texts, _ in self._pieces)
+
     def take(self) -> Iterator[tuple[str, bytes]]:
         """Yield and remove all deltas; those without log probabilities are joined."""
         pieces, self._pieces = self._pieces, []
@@ -65,7 +69,9 @@ class ToolCall:
     Attributes:
         waiting: arguments that have been received but not sent.
         id: the provider's id, or "" if it has not sent one yet.
-        name: the tool's name; the block cannot begin without it.
+        name: the tool's name, as far as it has been received.
+        is_named: whether the name is complete; the block begins with it, or with the end of the
+            choice.
         freeform: whether the arguments are free text.
         said: the arguments that have been sent.
         queued: whether the call has its place among the blocks.
@@ -76,21 +82,24 @@ class ToolCall:
     waiting: _Waiting
     id: str = ""
     name: str = ""
+    is_named: bool = False
     freeform: bool = False
     said: list[str] = field(default_factory=list)
     queued: bool = False
     closed: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
 
+    def has_arguments(self) -> bool:
+        """Return whether any arguments have been received."""
+        return bool(self.said or self.waiting.text())
+
     def is_whole(self) -> bool:
-        """Return whether only white space can follow."""
-        if self.freeform:
-            return False
-        try:
-            orjson.loads("".join(self.said))
-        except orjson.JSONDecodeError:
-            return False
-        return True
+        """Return whether only white space can follow the arguments that have been sent."""
+        return not self.freeform and _is_json("".join(self.said))
+
+    def is_received(self) -> bool:
+        """Return whether only white space can follow the arguments that have been received."""
+        return not self.freeform and _is_json("".join(self.said) + self.waiting.text())
 
 
 @dataclass(slots=True)
@@ -131,6 +140,7 @@ class Blocks:
         self._new_id = new_id
         self._bounds = bounds
         self._texts = 0  # text blocks so far
+        self._call_ids: set[str] = set()
         self._number = 0  # of the open block, or of the next one
         self._open: TextKind | ToolCall | None = None
         # Blocks after the open one, in order: queued behind an incomplete call, or from the first
@@ -175,7 +185,7 @@ class Blocks:
             self._pending.append(call)
         if piece or logprobs:
             call.waiting.add(piece, logprobs)
-        if call.name and call is self._pending[0] and not isinstance(self._open, ToolCall):
+        if call.is_named and call is self._pending[0] and not isinstance(self._open, ToolCall):
             self._close(out)
             self._write_pending(self._pending.popleft(), out)
 
@@ -269,8 +279,12 @@ class Blocks:
         if self.tells_signatures and (signature := signatures.from_chat(call.extra)):
             carried = signatures.packed(signatures.CALL, signature)
             self._say_whole(Block(redacted_thinking=carried), out)
-        call.id = call.id or self._new_id("call_")
-        use = ToolUse(id=call.id, name=call.name, freeform=call.freeform)
+        call_id = call.id
+        if not call_id or call_id in self._call_ids:
+            # Some servers send the same id for each call of a tool.
+            call_id = self._new_id("call_")
+        self._call_ids.add(call_id)
+        use = ToolUse(id=call_id, name=call.name, freeform=call.freeform)
         self._open = call
         self.kinds.add("tool")
         block = Block(tool_use=use)
@@ -309,3 +323,11 @@ class Blocks:
             self._open.closed = True
         self._open = None
         self._number += 1
+
+
+def _is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True

@@ -1,13 +1,15 @@
 """One choice of an answer, parsed delta by delta. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Citation, Opaque
 from gateway.inference.v1.inference_pb2 import Event, ExtraFields
 from services.common.ids import IdGenerator
+from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
+from services.inference.providers.openai.tool_calls import Piece, ReceivedCalls, may_be_tool
 from services.inference.providers.openai.unknown_fields import (
     KNOWN_CHOICE_FIELDS,
     citations_in,
@@ -16,6 +18,7 @@ from services.inference.providers.openai.unknown_fields import (
     note_on_unknown_fields,
     thinking_in_details,
     unknown_call_fields,
+    unknown_choice_fields,
     unknown_message_fields,
 )
 from services.inference.providers.request_fields import Json
@@ -32,18 +35,20 @@ class Choice:
         number: the choice's index.
         new_id: generates the id of a tool call for which the provider sent none.
         bounds: the bounds of the answer.
-        names: the caller's tool names by the server's, for renamed tools.
+        call: the call that is answered.
         translates: whether the caller's dialect is another one.
 
     Attributes:
         number: the choice's index.
+        finish_reason: the last finish reason of the server; "" before one.
+        finish_fields: the unknown fields beside it.
         ended: whether the choice is complete.
         blocks: the writer of its events.
     """
 
     __slots__ = (
-        *("_bounds", "_calls", "_citations", "_fields", "_last", "_names", "_next"),
-        *("_translates", "_unknown", "blocks", "ended", "number"),
+        *("_bounds", "_call", "_calls", "_citations", "_fields", "_translates"),
+        *("_unknown", "blocks", "ended", "finish_fields", "finish_reason", "number"),
     )
 
     def __init__(
@@ -51,21 +56,21 @@ class Choice:
         number: int,
         new_id: IdGenerator,
         bounds: Bounds,
-        names: Mapping[str, str],
+        call: Call,
         *,
         translates: bool,
     ) -> None:
         self.number = number
         self.ended = False
+        self.finish_reason = ""
+        self.finish_fields: Json = {}
         self.blocks = Blocks(number, new_id, bounds)
         self.blocks.tells_signatures = translates
         self._bounds = bounds
-        self._names = names
+        self._call = call
         self._translates = translates
-        self._calls: dict[int, ToolCall] = {}
+        self._calls = ReceivedCalls()
         self._citations: list[Citation] = []  # for callers of another dialect
-        self._last = -1  # index of the last received call
-        self._next = 0  # lowest unused index of calls
         self._fields: Json = {}  # unknown fields of the choice, as last reported
         self._unknown: set[str] = set()  # names of the message's unknown fields
 
@@ -76,6 +81,9 @@ class Choice:
             The choice's unknown fields; an event reports them here unless the choice ends.
         """
         delta: Json = given.get(key) or {}
+        if not delta and not self.blocks.kinds and (whole := given.get("message")):
+            # Some servers stream an answer that they have generated at once as a whole message.
+            delta, key = whole, "message"
         if delta.keys() <= _PLAIN and given.keys() <= KNOWN_CHOICE_FIELDS:
             content = delta.get("content")
             if isinstance(content, str | None) and not given.get("logprobs"):
@@ -88,13 +96,7 @@ class Choice:
         if self._translates and (cited := message.pop("annotations", None)):
             self._bounds.keep_fields({"annotations": cited})
             self._citations += citations_in(cited)
-        fields: Json = {}
-        if not given.keys() <= KNOWN_CHOICE_FIELDS:
-            fields = {
-                name: value
-                for name, value in given.items()
-                if name not in KNOWN_CHOICE_FIELDS and value is not None
-            }
+        fields = unknown_choice_fields(given)
         if message or fields:
             self._add_unknown_fields(fields if not given.get("finish_reason") else {}, message, out)
         contents = list(self._contents(delta, message))
@@ -110,9 +112,8 @@ class Choice:
             self.blocks.text(one[0], one[1], logprobs if is_last else b"", out)
             if is_last:
                 logprobs = b""
-        for call in calls or ():
-            self._read_call(call, logprobs, out)
-            logprobs = b""
+        if calls:
+            self._read_calls(calls, key == "message", logprobs, out)
         return fields
 
     def end(self, out: list[Event]) -> bool:
@@ -187,42 +188,55 @@ class Choice:
             else:
                 self._unknown.add(name_of(kind))
 
-    def _read_call(self, given: Json, logprobs: bytes, out: list[Event]) -> None:
-        function: Json = given.get("function") or given.get("custom") or {}
-        call = self._call_of(given, function)
-        call.id = call.id or _text(given.get("id"))
-        if not call.name:
-            name = _text(function.get("name"))
-            call.name = self._names.get(name, name)
-        if extra := unknown_call_fields(given, function):
-            self.blocks.keep(call, extra, out)
-        piece = function.get("arguments")
-        if given.get("type") == "custom" or given.get("custom") is not None:
-            call.freeform = True
-            piece = function.get("input")
-        if piece is not None and not isinstance(piece, str):
-            piece = dump(piece).decode()  # some servers parse the arguments
-        self.blocks.tool(call, piece or "", logprobs, out)
+    def _read_calls(
+        self, calls: Sequence[Json], is_whole: bool, logprobs: bytes, out: list[Event]
+    ) -> None:
+        """Parse pieces of tool calls, or whole calls."""
+        is_several = len(calls) > 1
+        for position, call in enumerate(calls):
+            self._read_call(call, position if is_several else None, is_whole, logprobs, out)
+            logprobs = b""
 
-    def _call_of(self, given: Json, function: Json) -> ToolCall:
-        """Return the call that a piece belongs to.
-
-        Pieces refer to it by index. Servers that omit the index, or send the same one for each
-        call, begin each call with an id and a name.
-        """
+    def _read_call(
+        self, given: Json, position: int | None, is_whole: bool, logprobs: bytes, out: list[Event]
+    ) -> None:
+        """Parse a piece of a tool call; `position` and `is_whole` are those of the piece."""
+        function: Json = given.get("function") or {}
+        is_freeform = given.get("type") == "custom" or (bool(given.get("custom")) and not function)
+        if is_freeform:
+            function = given.get("custom") or function
+        arguments = function.get("input" if is_freeform else "arguments")
+        if arguments is not None and not isinstance(arguments, str):
+            arguments = dump(arguments).decode()  # some servers parse the arguments
         index = given.get("index")
-        begins = bool(given.get("id") and function.get("name"))
-        if not isinstance(index, int) or index < 0:
-            index = self._last + 1 if begins or self._last < 0 else self._last
-        elif begins and index in self._calls and self._calls[index].id not in ("", given["id"]):
-            index = self._next
-        self._last = index
-        call = self._calls.get(index)
+        name = _text(function.get("name"))
+        piece = Piece(
+            index if isinstance(index, int) and index >= 0 else None,
+            position,
+            _text(given.get("id")),
+            self._call.tool_names.get(name, name),
+            arguments or "",
+        )
+        call = None if is_whole else self._calls.call_of(piece)
         if call is None:
             self._bounds.part()
-            self._next = max(self._next, index + 1)
-            call = self._calls[index] = self.blocks.new_call()
-        return call
+            call = self.blocks.new_call()
+            self._calls.add(piece, call)
+        call.id = call.id or piece.id
+        call.freeform = call.freeform or is_freeform
+        if piece.name:
+            self._add_name(call, piece.name)
+        if extra := unknown_call_fields(given, function):
+            self.blocks.keep(call, extra, out)
+        self.blocks.tool(call, piece.arguments, logprobs, out)
+
+    def _add_name(self, call: ToolCall, name: str) -> None:
+        """Add a piece of a call's name; most servers send it whole, some repeat it."""
+        if call.is_named or name == call.name:
+            return
+        joined = call.name + name
+        call.name = self._call.tool_names.get(joined, joined)
+        call.is_named = may_be_tool(self._call, call.name)
 
 
 def _text(value: object) -> str:

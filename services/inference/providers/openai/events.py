@@ -8,20 +8,21 @@ from functools import partial
 from typing import Any
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import FinishReason
+from gateway.conversation.v1.conversation_pb2 import FinishReason, Usage
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import IdGenerator
 from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.delta_templates import DeltaTemplates
+from services.inference.providers.finish_reasons import canonical_reason, is_failure
 from services.inference.providers.openai.choice import Choice
 from services.inference.providers.openai.unknown_fields import (
     KNOWN_ANSWER_FIELDS,
     KNOWN_CALL_FIELDS,
     KNOWN_CHOICE_FIELDS,
 )
-from services.inference.providers.openai.usage import read_usage
+from services.inference.providers.openai.usage import read_usage, usage_in
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
@@ -29,16 +30,6 @@ from services.inference.stream.content import is_content
 
 DONE = b"[DONE]"
 
-REASONS = {
-    "stop": conversation_pb2.FINISH_REASON_END_TURN,
-    "length": conversation_pb2.FINISH_REASON_MAX_TOKENS,
-    "tool_calls": conversation_pb2.FINISH_REASON_TOOL_USE,
-    "function_call": conversation_pb2.FINISH_REASON_TOOL_USE,
-    "content_filter": conversation_pb2.FINISH_REASON_REFUSAL,
-    "model_length": conversation_pb2.FINISH_REASON_CONTEXT_WINDOW,  # Mistral
-}
-# Finish reasons with which OpenRouter, DeepSeek and vLLM report a failure.
-_FAILURES = frozenset({"error", "insufficient_system_resource", "abort"})
 # Exceptions that values of wrong types cause in the parsing code, at any depth.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _NOTHING = object()
@@ -67,7 +58,9 @@ class StreamReader:
         self._bounds = Bounds(errors.name, errors.limits)
         self._choices: dict[int, Choice] = {}
         self._n = max(1, call.request.n)
-        self._running = self._n  # choices that have not ended
+        self._running = self._n  # choices without a finish reason
+        self._usage: Usage | None = None  # as last received
+        self._late_usage: Event | None = None  # received with a finish reason, and not reported
         self._translates = not call.is_native(conversation_pb2.DIALECT_OPENAI)
         self._reported: Json = {}  # the answer's unknown fields, as last reported
         self._early: Json = {}  # unknown fields received before the first choice
@@ -78,7 +71,7 @@ class StreamReader:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every choice has ended, so that only usage can follow."""
+        """Whether every choice has a finish reason, so that usually only usage follows."""
         return self._running <= 0
 
     def feed(self, text: bytes, out: list[Event]) -> None:
@@ -153,11 +146,15 @@ class StreamReader:
         """
         if not self.is_complete:
             raise failures.cut_off(self._errors.name)
+        self._finish_all(out)
 
     def read(self, chunk: Json, key: str, out: list[Event]) -> None:
-        """Parse a chunk or a whole answer; `key` is the member of a choice with its content."""
+        """Parse a chunk or a whole answer; `key` is the member of a choice with its content.
+
+        A finish reason takes effect at the end of the answer: some servers send content after it.
+        """
         choices = chunk.get("choices")
-        usage = chunk.get("usage")
+        usage = usage_in(chunk)
         fields = self._changed(chunk)
         if not self._started:
             if not (choices or usage):
@@ -172,11 +169,27 @@ class StreamReader:
             choice = self._choices.get(number) or self._begin(number)
             if choice.ended:
                 continue
-            extra = choice.read(given, key, out)
+            fields = choice.read(given, key, out)
             if reason := given.get("finish_reason"):
-                self._finish(choice, reason, extra, out)
+                if is_failure(reason):
+                    raise failures.failed_answer(self._errors.name, reason)
+                self._running -= not choice.finish_reason
+                choice.finish_reason = reason
+                choice.finish_fields |= fields
         if usage:
-            out.append(read_usage(usage))
+            self._report_usage(usage, is_last=not choices, out=out)
+
+    def _report_usage(self, given: Json, *, is_last: bool, out: list[Event]) -> None:
+        """Report usage, in the last chunk or beside content; counts never fall."""
+        event = read_usage(given, self._usage)
+        self._usage = event.usage
+        if not self.is_complete:
+            out.append(event)
+        elif is_last:
+            self._finish_choices(out)
+            out.append(event)
+        else:
+            self._late_usage = event
 
     def _changed(self, chunk: Json) -> Json:
         """Return the answer's unknown fields that are new or changed."""
@@ -205,7 +218,7 @@ class StreamReader:
             number,
             self._new_id,
             self._bounds,
-            self._call.tool_names,
+            self._call,
             translates=self._translates,
         )
         return choice
@@ -224,26 +237,43 @@ class StreamReader:
             # Reported once, unlike the fields of `start`, which are repeated in each chunk.
             self._report(self._early, out)
 
-    def _finish(self, choice: Choice, reason: str, extra: Json, out: list[Event]) -> None:
-        if reason in _FAILURES:
-            raise self._broken(f"ended its answer with {reason!r}")
+    def _finish_all(self, out: list[Event]) -> None:
+        """Finish all choices, and report the usage received with their finish reasons."""
+        self._finish_choices(out)
+        if self._late_usage is not None:
+            out.append(self._late_usage)
+            self._late_usage = None
+
+    def _finish_choices(self, out: list[Event]) -> None:
+        for choice in self._choices.values():
+            if not choice.ended:
+                self._finish(choice, out)
+
+    def _finish(self, choice: Choice, out: list[Event]) -> None:
         event = Event(choice=choice.number)
         finish = event.finish
-        finish.reason = REASONS.get(reason, conversation_pb2.FINISH_REASON_END_TURN)
-        if extra:
+        finish.reason = canonical_reason(choice.finish_reason or "stop")
+        if fields := choice.finish_fields:
             finish.extra.dialect = conversation_pb2.DIALECT_OPENAI
-            finish.extra.json = dump(extra)
-        matched = extra.get("stop_reason")
-        if isinstance(matched, str) and matched in self._call.request.stop_sequences:
-            # vLLM reports which stop sequence matched.
-            finish.reason = conversation_pb2.FINISH_REASON_STOP_SEQUENCE
-            finish.stop_sequence = matched
+            finish.extra.json = dump(fields)
+            matched = fields.get("stop_reason")
+            if isinstance(matched, str) and matched in self._call.request.stop_sequences:
+                # vLLM reports which stop sequence matched.
+                finish.reason = conversation_pb2.FINISH_REASON_STOP_SEQUENCE
+                finish.stop_sequence = matched
         if not choice.end(out):
+            self._running = self._n  # failures of a complete answer would be ignored
             raise self._broken("called a tool without a name")
-        if finish.reason == conversation_pb2.FINISH_REASON_END_TURN:
+        is_call = "tool" in choice.blocks.kinds
+        if choice.finish_reason == "function_call":
+            pass  # the deprecated form of a call is an unknown field of the message
+        elif finish.reason == conversation_pb2.FINISH_REASON_TOOL_USE and not is_call:
+            finish.reason = conversation_pb2.FINISH_REASON_END_TURN
+        elif not choice.finish_reason and is_call:
+            finish.reason = conversation_pb2.FINISH_REASON_TOOL_USE
+        elif finish.reason == conversation_pb2.FINISH_REASON_END_TURN:
             finish.reason = self._end_of_turn(choice)
         out.append(event)
-        self._running -= 1
 
     def _end_of_turn(self, choice: Choice) -> FinishReason.ValueType:
         """Return why a turn ended, more precisely than `stop` if the answer is translated.
@@ -267,10 +297,7 @@ class StreamReader:
         # `_begin` has checked the upper bound of each index.
         if not self._choices or max(self._choices) >= len(self._choices):
             raise failures.cut_off(self._errors.name)
-        for choice in self._choices.values():
-            if not choice.ended:
-                called = "tool" in choice.blocks.kinds
-                self._finish(choice, "tool_calls" if called else "stop", {}, out)
+        self._finish_all(out)
         self._running = 0
 
 

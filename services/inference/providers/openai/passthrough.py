@@ -17,7 +17,7 @@ from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
 from services.common.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.bounds import MAX_NAME, MAX_TOKENS, dump
-from services.inference.providers.openai.events import REASONS
+from services.inference.providers.finish_reasons import OPENAI_REASONS
 from services.inference.providers.openai.unknown_fields import KNOWN_ANSWER_FIELDS
 from services.inference.providers.openai.usage import add_unknown_usage
 from services.inference.providers.request_fields import Json
@@ -110,7 +110,7 @@ def plain_answer(body: bytes, n: int) -> PlainAnswer | None:
         text = choice.message.content
         if not text:
             return None
-        choices.append(PlainChoice(text, REASONS[choice.finish_reason]))
+        choices.append(PlainChoice(text, OPENAI_REASONS[choice.finish_reason]))
     return PlainAnswer(answer.id, answer.model, choices, usage)
 
 

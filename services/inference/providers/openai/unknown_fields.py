@@ -24,6 +24,17 @@ _MAX_INDEX = 2**32 - 1
 _BESIDE = frozenset({"reasoning_details", "extra_content", "annotations"})
 
 
+def unknown_choice_fields(choice: Json) -> Json:
+    """Return a choice's unknown fields that are not null."""
+    if choice.keys() <= KNOWN_CHOICE_FIELDS:
+        return {}
+    return {
+        name: value
+        for name, value in choice.items()
+        if name not in KNOWN_CHOICE_FIELDS and value is not None
+    }
+
+
 def unknown_message_fields(delta: Json) -> Json:
     """Return a message's unknown fields that are not empty."""
     if delta.keys() <= KNOWN_MESSAGE_FIELDS:

@@ -17,8 +17,30 @@ _DETAILS = {
 _NAMED = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", *_DETAILS})
 
 
-def read_usage(given: Json) -> Event:
+def usage_in(chunk: Json) -> Json | None:
+    """Return the usage in a chunk or answer, None if it has none.
+
+    Moonshot reports it in a choice, and Groq in an object of its own.
+    """
+    usage: Json | None = chunk.get("usage")
+    if usage:
+        return usage
+    for choice in chunk.get("choices") or ():
+        usage = choice.get("usage")
+        if usage:
+            return usage
+    match chunk.get("x_groq"):
+        case {"usage": dict(usage)}:
+            return usage
+    return None
+
+
+def read_usage(given: Json, previous: Usage | None) -> Event:
     """Return the usage event; OpenAI's `prompt_tokens` include those of its cache.
+
+    Args:
+        given: the server's usage.
+        previous: the usage received before, whose counts never fall; None if there is none.
 
     Raises:
         ValueError: a count is invalid, or the unknown fields are too large.
@@ -26,8 +48,12 @@ def read_usage(given: Json) -> Event:
     prompt: Json = given.get(_PROMPT) or {}
     completion: Json = given.get(_COMPLETION) or {}
     total = tokens(given.get("prompt_tokens") or 0)
-    # DeepSeek uses its own name.
-    cached = prompt.get("cached_tokens") or given.get("prompt_cache_hit_tokens")
+    # DeepSeek and Moonshot use their own names.
+    cached = (
+        prompt.get("cached_tokens")
+        or given.get("prompt_cache_hit_tokens")
+        or given.get("cached_tokens")
+    )
     read, written = tokens(cached or 0), tokens(prompt.get("cache_write_tokens") or 0)
     event = Event()
     usage = event.usage
@@ -36,6 +62,8 @@ def read_usage(given: Json) -> Event:
     usage.cache_creation_input_tokens = written
     usage.cache_read_input_tokens = read
     usage.reasoning_tokens = tokens(completion.get("reasoning_tokens") or 0)
+    if previous is not None:
+        keep_counts(usage, previous)
     add_unknown_usage(usage, given)
     return event
 
@@ -62,3 +90,18 @@ def add_unknown_usage(usage: Usage, given: Json) -> None:
         raise ValueError("too much usage")
     usage.extra.dialect = conversation_pb2.DIALECT_OPENAI
     usage.extra.json = json
+
+
+def keep_counts(usage: Usage, previous: Usage) -> None:
+    """Replace counts that are lower than the previous ones: some servers end with zeros."""
+    if _input(usage) < _input(previous):
+        usage.input_tokens = previous.input_tokens
+        usage.cache_creation_input_tokens = previous.cache_creation_input_tokens
+        usage.cache_read_input_tokens = previous.cache_read_input_tokens
+    usage.output_tokens = max(usage.output_tokens, previous.output_tokens)
+    usage.reasoning_tokens = max(usage.reasoning_tokens, previous.reasoning_tokens)
+
+
+def _input(usage: Usage) -> int:
+    cached = usage.cache_creation_input_tokens + usage.cache_read_input_tokens
+    return usage.input_tokens + cached

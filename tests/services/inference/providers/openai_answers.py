@@ -64,7 +64,7 @@ def read(*chunks: Json | bytes, **fields: Any) -> list[Event]:
     reader = reader_of(**fields)
     events: list[Event] = []
     reader.feed(data(*chunks), events)
-    reader.end([])
+    reader.end(events)
     answer(events)
     return events
 

@@ -401,3 +401,23 @@ def test_content_begins_with_what_says_something() -> None:
         assert not reading.has_content
     reading.feed(wire([delta(0, "text_delta", text="a")]), [])
     assert reading.has_content and not reading.is_complete
+
+
+@pytest.mark.parametrize("reason", ["sensitive", "content_filter"])
+def test_refusals_of_other_servers_are_refusals(reason: str) -> None:
+    finish = added_up(events_of(BEGIN, ended(reason), OVER)).choices[0].finish
+    assert finish.reason == conversation_pb2.FINISH_REASON_REFUSAL
+    assert orjson.loads(finish.extra.json) == {"stop_reason": reason}
+
+
+def test_a_stop_reason_that_reports_a_failure_is_one() -> None:
+    _, failure = read(wire([BEGIN, ended("network_error"), OVER]))
+    assert reason_of(failure) == errors_pb2.REASON_UPSTREAM_ERROR
+    with pytest.raises(UpstreamError):
+        events_from_whole({**WHOLE, "stop_reason": "network_error"}, Provider())
+
+
+def test_usage_never_falls() -> None:
+    later = ended(usage={"input_tokens": 0, "output_tokens": 12})
+    usage = added_up(events_of(BEGIN, later, OVER)).usage
+    assert (usage.input_tokens, usage.output_tokens) == (10, 12)

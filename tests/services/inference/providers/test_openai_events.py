@@ -113,11 +113,17 @@ def test_choices_are_separate_and_number_their_own_blocks() -> None:
     [
         ("stop", "END_TURN"),
         ("length", "MAX_TOKENS"),
-        ("tool_calls", "TOOL_USE"),
+        ("tool_calls", "END_TURN"),
         ("function_call", "TOOL_USE"),
         ("content_filter", "REFUSAL"),
+        ("content_filter: SAFETY", "REFUSAL"),
+        ("sensitive", "REFUSAL"),
+        ("PROHIBITED_CONTENT", "REFUSAL"),
         ("model_length", "CONTEXT_WINDOW"),
+        ("model_context_window_exceeded", "CONTEXT_WINDOW"),
+        ("MAX_TOKENS", "MAX_TOKENS"),
         ("eos", "END_TURN"),
+        ("a reason of tomorrow", "END_TURN"),
     ],
 )
 def test_every_reason_to_end_has_its_name(reason: str, finish: str) -> None:
@@ -152,9 +158,60 @@ def test_a_reason_that_is_a_failure_is_one(reason: str) -> None:
     assert reason_of(failure_of(says(content="a"), says(reason))) == "UPSTREAM_ERROR"
 
 
-def test_finish_comes_once_and_nothing_after_it_counts() -> None:
+def test_content_after_the_finish_reason_counts() -> None:
     events = read(says("stop", content="a"), says("stop"), says(content="b"), b"[DONE]")
     assert [kind for kind, _ in told(events)].count("finish") == 1
+    assert answer(events).choices[0].blocks[0].text == "ab"
+
+
+def test_nothing_after_the_last_usage_counts() -> None:
+    usage = chunk(usage={"prompt_tokens": 2, "completion_tokens": 1})
+    events = read(says(content="a"), says("stop"), usage, says(content="b"), b"[DONE]")
+    assert [kind for kind, _ in told(events)][-2:] == ["finish", "usage"]
+    assert answer(events).choices[0].blocks[0].text == "a"
+
+
+def test_a_later_finish_reason_replaces_an_earlier_one() -> None:
+    events = read(says("stop", content="a"), says("length", content="b"), b"[DONE]")
+    assert told(events)[-1] == ("finish", "MAX_TOKENS")
+
+
+@pytest.mark.parametrize("reason", ["network_error", "ERROR", "insufficient_system_resource"])
+def test_a_reason_that_reports_a_failure_is_one(reason: str) -> None:
+    assert reason_of(failure_of(says(content="a"), says(reason))) == "UPSTREAM_ERROR"
+
+
+def test_usage_with_a_finish_reason_follows_the_finish() -> None:
+    usage = {"prompt_tokens": 19, "completion_tokens": 13}
+    for last in ({**says("stop"), "usage": usage}, chunk({**delta(0, "stop"), "usage": usage})):
+        events = read(says(content="a"), last)
+        assert [kind for kind, _ in told(events)][-2:] == ["finish", "usage"]
+        assert (events[-1].usage.input_tokens, events[-1].usage.output_tokens) == (19, 13)
+
+
+def test_usage_never_falls() -> None:
+    events = read(
+        {**says(content="a"), "usage": {"prompt_tokens": 9, "completion_tokens": 3}},
+        says("stop"),
+        chunk(usage={"prompt_tokens": 0, "completion_tokens": 2}),
+    )
+    assert (events[-1].usage.input_tokens, events[-1].usage.output_tokens) == (9, 3)
+
+
+def test_cached_tokens_that_become_known_are_no_input_twice() -> None:
+    details = {"cached_tokens": 6}
+    events = read(
+        {**says(content="a"), "usage": {"prompt_tokens": 9, "completion_tokens": 3}},
+        chunk(usage={"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": details}),
+        says("stop"),
+    )
+    usage = answer(events).usage
+    assert (usage.input_tokens, usage.cache_read_input_tokens) == (3, 6)
+
+
+def test_a_whole_message_in_a_stream_is_read() -> None:
+    message = {"role": "assistant", "content": "a"}
+    events = read(chunk({"index": 0, "message": message, "finish_reason": "stop"}))
     assert answer(events).choices[0].blocks[0].text == "a"
 
 

@@ -1,8 +1,11 @@
+from typing import Any
+
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.inference.v1.inference_pb2 import Event
+from gateway.inference.v1.inference_pb2 import Event, Tool
 from tests.services.inference.providers.openai_answers import (
     Json,
     answer,
@@ -186,3 +189,106 @@ def test_calls_interleaved_in_any_way_come_out_right(
     blocks = answer(read(*chunks, says("tool_calls"))).choices[0].blocks
     found = [(b.tool_use.id, b.tool_use.name, b.tool_use.input) for b in blocks]
     assert found == [(f"c{i}", name, text) for i, (name, text) in enumerate(wanted)]
+
+
+def piece(name: str = "", arguments: str = "", **fields: Any) -> Json:
+    """Return a piece of a call, without an index unless it is given."""
+    return {"function": {"name": name, "arguments": arguments}, **fields}
+
+
+TWO_CALLS = [("f", '{"a":1}'), ("g", '{"b":2}')]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        # No index and no id: several in one chunk, or one after the other.
+        ([[piece("f", '{"a":1}'), piece("g", '{"b":2}')]], TWO_CALLS),
+        ([[piece("f", '{"a":1}')], [piece("g", '{"b":2}')]], TWO_CALLS),
+        ([[piece("f"), piece("g")], [piece("", '{"a":1}'), piece("", '{"b":2}')]], TWO_CALLS),
+        # Each call has index 0, and its arguments come in pieces without an id.
+        (
+            [
+                [piece("f", "", id="c1", index=0)],
+                [piece("", '{"a"', index=0)],
+                [piece("", ":1}", index=0)],
+                [piece("g", "", id="c2", index=0)],
+                [piece("", '{"b":2}', index=0)],
+            ],
+            TWO_CALLS,
+        ),
+        # The same index and id for each call.
+        (
+            [[piece("f", '{"a":1}', id="c", index=0)], [piece("g", '{"b":2}', id="c", index=0)]],
+            TWO_CALLS,
+        ),
+        # Another id with each piece, with and without the name.
+        (
+            [
+                [piece("f", "", id="1", index=0)],
+                [piece("", '{"a"', id="2", index=0)],
+                [piece("f", ":1}", id="3", index=0)],
+            ],
+            TWO_CALLS[:1],
+        ),
+        # The name in each piece, also in a last one without arguments.
+        (
+            [
+                [piece("f", '{"a"', id="c", index=0)],
+                [piece("f", ":1}", id="c", index=0)],
+                [piece("f", "", id="c", index=0)],
+            ],
+            TWO_CALLS[:1],
+        ),
+        # Both forms of a function's name in one piece.
+        ([[{**piece("f", '{"a":1}'), "custom": {}, "index": 0, "id": "c"}]], TWO_CALLS[:1]),
+    ],
+)
+def test_pieces_are_joined_to_calls(
+    chunks: list[list[Json]], expected: list[tuple[str, str]]
+) -> None:
+    events = read(*(says(tool_calls=pieces) for pieces in chunks), says("tool_calls"))
+    calls = [block.tool_use for block in answer(events).choices[0].blocks]
+    assert [(call.name, call.input) for call in calls] == expected
+    assert not any(call.freeform for call in calls)
+
+
+def test_whole_calls_with_empty_ids_are_apart() -> None:
+    calls = [piece("f", '{"a":1}', id=""), piece("f", '{"a":1}', id="")]
+    blocks = whole({"tool_calls": calls}, "tool_calls").choices[0].blocks
+    assert [block.tool_use.input for block in blocks] == ['{"a":1}'] * 2
+
+
+def test_an_id_that_is_repeated_is_replaced() -> None:
+    events = read(
+        says(**calls(0, "{}", id="c", name="f")),
+        says(**calls(1, "{}", id="c", name="f")),
+        says("tool_calls"),
+    )
+    ids = [block.tool_use.id for block in answer(events).choices[0].blocks]
+    assert ids == ["c", "call_new"]
+
+
+def test_a_name_in_pieces_is_joined() -> None:
+    tool = Tool(name="get_weather", input_schema=b"{}")
+    events = read(
+        says(**calls(0, '{"a"', id="c", name="get_")),
+        says(**calls(0, ":1}", id="c", name="weather")),
+        says("tool_calls"),
+        tools=[tool],
+    )
+    (block,) = answer(events).choices[0].blocks
+    assert (block.tool_use.name, block.tool_use.input) == ("get_weather", '{"a":1}')
+
+
+def test_a_name_that_no_tool_has_is_passed_on() -> None:
+    tool = Tool(name="get_weather", input_schema=b"{}")
+    events = read(says(**calls(0, "{}", id="c", name="f")), says("tool_calls"), tools=[tool])
+    assert answer(events).choices[0].blocks[0].tool_use.name == "f"
+
+
+def test_a_repeated_name_is_examined_a_bounded_number_of_times() -> None:
+    """Each examination reads all arguments, so that many would take quadratic time."""
+    pieces = [piece("f", '{"a"', id="c", index=0)] + [piece("f", "{", id="c", index=0)] * 20_000
+    reader = reader_of()
+    reader.feed(data(*(says(tool_calls=[one]) for one in pieces)), [])

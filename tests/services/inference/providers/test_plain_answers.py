@@ -10,11 +10,10 @@ from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
 from services.common.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.anthropic import AnthropicProvider
 from services.inference.providers.anthropic import passthrough as anthropic_passthrough
-from services.inference.providers.anthropic.parts import REASONS as ANTHROPIC_REASONS
 from services.inference.providers.base import Call, Provider
+from services.inference.providers.finish_reasons import ANTHROPIC_REASONS, OPENAI_REASONS
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.openai import passthrough as openai_passthrough
-from services.inference.providers.openai.events import REASONS as OPENAI_REASONS
 from tests.services.inference.providers.caller_bodies import (
     HELLO,
     TARGET,

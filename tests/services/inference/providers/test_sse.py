@@ -39,13 +39,16 @@ def datas(stream: bytes) -> list[bytes]:
 
 
 def by_the_standard(stream: bytes) -> list[ServerSentEvent]:
-    """The algorithm of the HTML standard, line by line, without any regard for speed."""
+    """The algorithm of the HTML standard, line by line, without any regard for speed.
+
+    Other than in the standard, events whose data is white space are ignored.
+    """
     text = stream.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     events: list[ServerSentEvent] = []
     name, data = b"", b""
     for line in text.split(b"\n")[:-1]:
         if not line:
-            if data:
+            if data.strip():
                 events.append(ServerSentEvent(name.decode() or "message", data[:-1]))
             name, data = b"", b""
         elif not line.startswith(b":"):
@@ -65,6 +68,11 @@ def by_the_standard(stream: bytes) -> list[ServerSentEvent]:
         (b"event: \ndata: {}\n\n", ("message", b"{}")),
         (b"event: a\ndata:{}\n\n", ("a", b"{}")),
         (b"event: a\nid: 1\n\n", None),
+        (b"data:\n\n", None),
+        (b"data: \n\n", None),
+        (b"data:  \n\n", None),
+        (b"event: a\ndata: \n\n", None),
+        (b"event: a\nid: 1\ndata:\ndata:\n\n", None),
         (b"event: a\xff\ndata: 1\ndata: 2\n\n", ("a\ufffd", b"1\n2")),
         (b"data: {}\nevent: a\n\n", ("a", b"{}")),
     ],
@@ -99,7 +107,7 @@ def test_comments_ids_retries_and_unknown_fields_go() -> None:
 
 
 def test_only_one_space_after_the_colon_is_removed() -> None:
-    assert datas(b"data:a\n\ndata:  b\n\ndata\n\n") == [b"a", b" b", b""]
+    assert datas(b"data:a\n\ndata:  b\n\n") == [b"a", b" b"]
 
 
 def test_a_split_byte_order_mark_is_removed() -> None:
