@@ -112,6 +112,19 @@ def detect_type(head: bytes, claimed: str, filename: str) -> str:
     )
 
 
+def image_type(head: bytes, claimed: str) -> str:
+    """Return the MIME type of an image by its first 12 bytes; `claimed` if they are unknown."""
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if head.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return "image/webp"
+    return claimed
+
+
 def is_text_type(kind: str) -> bool:
     """Return whether files of a MIME type are text, including HTML and code."""
     return _TEXT_FAMILY.fullmatch(kind) is not None

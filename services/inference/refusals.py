@@ -28,13 +28,13 @@ REASONING_CONTENT = "reasoning_content"
 ANY_THINKING = "any_thinking"
 # A token budget of thinking, for models that control it by effort.
 THINKING_BUDGET = "thinking_budget"
-# Tool calls without preceding thinking, even if it is empty.
+# Messages of the model without thinking.
 CALLS_WITHOUT_THOUGHTS = "calls_without_thoughts"
 # Tool calls without a Gemini thought signature.
 UNSIGNED_CALLS = "unsigned_calls"
 # A user message directly after a tool result.
 USER_AFTER_TOOL = "user_after_tool"
-# Tool call ids other than SHORT_ID letters and digits.
+# Tool call ids other than SHORT_ID letters and digits, or longer than some maximum.
 LONG_IDS = "long_ids"
 SHORT_ID = 9
 # The name of a message's author.
@@ -154,12 +154,21 @@ _SHAPES = (
     (THINKING_BUDGET, re.compile(r"thinking\.type\.enabled\W+is not supported")),
     (
         CALLS_WITHOUT_THOUGHTS,
-        re.compile(r"reasoning_content\W.*must be passed back|Missing `reasoning_content`"),
+        re.compile(
+            r"reasoning_content\W.*must be passed back|Missing `reasoning_content`"
+            r"|reasoning_content is missing"
+        ),
     ),
     (UNSIGNED_CALLS, re.compile(r"missing a \W?thought_signature")),
     (MESSAGE_NAME, re.compile(r'"messages", ?\d+, ?"\w+", ?"name"')),
     (USER_AFTER_TOOL, re.compile(r"Unexpected role 'user' after role 'tool'")),
-    (LONG_IDS, re.compile(rf"must be a-z, A-Z, 0-9, with a length of {SHORT_ID}\b")),
+    (
+        LONG_IDS,
+        re.compile(
+            rf"must be a-z, A-Z, 0-9, with a length of {SHORT_ID}\b"
+            r"|tool_call(?:s\[\d+\]\.|_)id': string too long"
+        ),
+    ),
     ("reasoning_effort", re.compile(r"invalid reasoning value")),
     (ENCRYPTED_REASONING, re.compile(r"[Ee]ncrypted content is not supported")),
 )

@@ -3,8 +3,9 @@
 import binascii
 import hashlib
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Opaque
+from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Media, Opaque
 from services.common.errors import GatewayError
+from services.common.mime import image_type
 from services.inference.paths import block_path
 from services.inference.providers.request_fields import RequestFields, read_object
 
@@ -40,6 +41,12 @@ def referenced_tool(opaque: Opaque) -> str:
         case {"type": "tool_reference", "tool_name": str(name)}:
             return name
     return ""
+
+
+def image_type_of(media: Media) -> str:
+    """Return the MIME type of an image: that of its data, which providers compare with it."""
+    mime = image_type(media.data[:12], media.mime_type.partition(";")[0].strip().lower())
+    return "image/jpeg" if mime == "image/jpg" else mime
 
 
 def digest_of(text: str, length: int) -> str:

@@ -69,6 +69,15 @@ def field(
             "calls_without_thoughts",
         ),
         (
+            openai("reasoning_content is missing in assistant tool call message at index 1"),
+            "calls_without_thoughts",
+        ),
+        (
+            openai("Invalid 'messages[1].tool_calls[0].id': string too long. Expected …"),
+            "long_ids",
+        ),
+        (openai("Invalid 'messages[2].tool_call_id': string too long."), "long_ids"),
+        (
             json.dumps({"message": {"detail": [{"loc": ["body", "messages", 0, "user", "name"]}]}}),
             "messages.name",
         ),

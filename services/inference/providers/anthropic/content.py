@@ -17,7 +17,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 from services.common.errors import invalid
 from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.fields import AnthropicFields
-from services.inference.providers.conversation_writer import ConversationWriter
+from services.inference.providers.conversation_writer import ConversationWriter, image_type_of
 from services.inference.providers.request_fields import Json, read_object
 from services.inference.refusals import OF_BLOCKS, OF_MESSAGES
 from services.inference.thinking import is_gateway_signature
@@ -243,7 +243,7 @@ class Conversation(ConversationWriter):
     def _image_source(self, media: Media) -> Json:
         if not media.data:
             return self._reference(media, "image")
-        mime = "image/jpeg" if media.mime_type == "image/jpg" else media.mime_type
+        mime = image_type_of(media)
         if mime not in _IMAGE_TYPES:
             raise self._refuse(f"images of type {mime!r}; use {', '.join(_IMAGE_TYPES)}")
         return _base64_source(mime, media.data)

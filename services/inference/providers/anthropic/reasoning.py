@@ -91,6 +91,9 @@ class Reasoning:
         if effort not in _BUDGETS:
             fields.drop("thinking.effort")  # specific to another provider, such as Groq's `default`
             return
+        if target.adaptive and _forces_a_tool(request):
+            fields.drop("thinking.effort")
+            return
         if target.adaptive:
             self.config = {"type": "adaptive"}
             self.effort = _adaptive_effort(effort, target.efforts)

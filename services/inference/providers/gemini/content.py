@@ -13,6 +13,7 @@ from services.common.errors import invalid
 from services.inference.providers.conversation_writer import (
     ConversationWriter,
     base64_of,
+    image_type_of,
     referenced_tool,
 )
 from services.inference.providers.gemini import sanitizing, signatures
@@ -231,6 +232,8 @@ class Conversation(ConversationWriter):
             what = f"documents of type {media.mime_type!r}; use {_PDF} or text"
             raise self._refuse(what)
         data = base64_of(media.data)
+        if media.kind == conversation_pb2.MEDIA_KIND_IMAGE:
+            mime = image_type_of(media)
         return {"inlineData": {"mimeType": _MIME_TYPES.get(mime, mime), "data": data}}
 
     def _text_document(self, media: Media) -> Json:

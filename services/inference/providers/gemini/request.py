@@ -127,17 +127,20 @@ def _generation_config(call: Call, fields: RequestFields) -> Json:
         if request.top_logprobs:
             config["logprobs"] = request.top_logprobs
     if request.HasField("output_format"):
-        config |= _output_format(request.output_format, fields)
+        config |= _output_format(call, fields)
     if request.HasField("thinking") and (thinking := thinking_config(request, fields, call.target)):
         config["thinkingConfig"] = thinking
     return config
 
 
-def _output_format(form: OutputFormat, fields: RequestFields) -> Json:
+def _output_format(call: Call, fields: RequestFields) -> Json:
+    form = call.request.output_format
+    if form.kind not in (OutputFormat.KIND_JSON_OBJECT, OutputFormat.KIND_JSON_SCHEMA):
+        return {}
+    if call.request.tools and sanitizing.is_before_3(call.target.upstream):
+        raise fields.unsupported("output_format", "JSON formats together with tools")
     if form.kind == OutputFormat.KIND_JSON_OBJECT:
         return {"responseMimeType": _JSON}
-    if form.kind != OutputFormat.KIND_JSON_SCHEMA:
-        return {}
     if form.description:
         fields.drop("output_format.description")
     return {

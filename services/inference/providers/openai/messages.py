@@ -15,6 +15,7 @@ from services.common.errors import GatewayError, invalid
 from services.inference.providers.conversation_writer import (
     ConversationWriter,
     base64_of,
+    image_type_of,
     referenced_tool,
 )
 from services.inference.providers.gemini import signatures
@@ -34,6 +35,8 @@ from services.inference.refusals import (
 )
 
 _PDF = "application/pdf"
+# Thinking of messages without any, for servers that require it; some take an empty text as missing.
+_NO_THOUGHTS = "…"
 # Assistant message inserted for servers that reject a user message right after a tool result.
 _BETWEEN = "OK."
 # Paths below which dropped fields are reported.
@@ -53,7 +56,7 @@ class Conversation(ConversationWriter):
     """Translates the messages of one request, in order.
 
     Tool results become messages of the role `tool`. These must directly follow the calls that they
-    answer, so other content of the same user message is placed after them.
+    answer, so content of the same user message, and messages between, are placed after them.
 
     Attributes:
         messages: the translated messages.
@@ -70,7 +73,8 @@ class Conversation(ConversationWriter):
         self.messages: list[Json] = []
         super().__init__()
         self._fields = fields
-        self._waiting: list[Json] = []  # user messages to place after the tool results
+        self._waiting: list[Json] = []  # messages to place after the tool results
+        self._unanswered: set[str] = set()  # ids of calls without a result so far
         for self._message, message in enumerate(messages):
             self._add(message)
         self._add_waiting()
@@ -79,14 +83,17 @@ class Conversation(ConversationWriter):
         role = message.role
         if role == conversation_pb2.ROLE_USER:
             self._add_user(message)
-            return
-        self._add_waiting()
-        if role == conversation_pb2.ROLE_ASSISTANT:
+        elif role == conversation_pb2.ROLE_ASSISTANT:
+            self._add_waiting()
+            self._unanswered.clear()
             self._add_assistant(message)
         else:
+            if not self._unanswered:
+                self._add_waiting()
             message = self._fields.system_prompt(message)
             newest = role == conversation_pb2.ROLE_DEVELOPER and self._fields.server.newest
-            self._put(self.messages, "developer" if newest else "system", message)
+            into = self._waiting if self._unanswered else self.messages
+            self._put(into, "developer" if newest else "system", message)
 
     def _add_waiting(self) -> None:
         if self._waiting and USER_AFTER_TOOL in self._fields.refused_fields:
@@ -157,6 +164,7 @@ class Conversation(ConversationWriter):
     def _tool_result(self, block: Block, moved: list[Part]) -> Json:
         """Return the message of the role `tool`; append media, invalid there, to `moved`."""
         result: ToolResult = block.tool_result
+        self._unanswered.discard(result.tool_use_id)
         if result.is_error:
             self._fields.drop("messages[].blocks[].tool_result.is_error")
         native = self._fields.accepted_fields(self._kept(block), OF_MESSAGES, _OF_MESSAGES)
@@ -181,7 +189,10 @@ class Conversation(ConversationWriter):
         if all(self._is_plain(block) for block in message.blocks):
             # Texts of a model are concatenated, those of a user are joined with line breaks.
             text = "".join(block.text for block in message.blocks)
-            self._close(self.messages, {"role": "assistant", "content": text}, message)
+            written: Json = {"role": "assistant", "content": text}
+            if text:
+                self._add_thoughts(written, ())
+            self._close(self.messages, written, message)
             return
         parts: list[Part] = []
         calls: list[Json] = []
@@ -204,17 +215,15 @@ class Conversation(ConversationWriter):
                 parts += self._parts(block, media=False)
         texts = _texts(parts)
         content = parts if texts is None else "".join(texts)
-        written: Json = {"role": "assistant", "content": content or None}
+        written = {"role": "assistant", "content": content or None}
         if refusals:
             written["refusal"] = "".join(refusals)
         if calls:
             # Only the first of parallel calls is signed.
             self._sign(calls[0], signatures.NOT_SIGNED)
             written["tool_calls"] = calls
-        if thoughts and (content or refusals or calls):
+        if content or refusals or calls:
             self._add_thoughts(written, thoughts)
-        elif calls and CALLS_WITHOUT_THOUGHTS in self._fields.refused_fields:
-            written[REASONING_CONTENT] = ""
         self._close(self.messages, written, message)
 
     def _add_thoughts(self, message: Json, thoughts: Sequence[Thinking]) -> None:
@@ -224,6 +233,11 @@ class Conversation(ConversationWriter):
         """
         text = "".join(thinking.text for thinking in thoughts)
         refused_fields = self._fields.refused_fields
+        if not text and CALLS_WITHOUT_THOUGHTS in refused_fields:
+            message[REASONING_CONTENT] = _NO_THOUGHTS
+            return
+        if not thoughts:
+            return
         for name in {REASONING_CONTENT: None, thoughts[-1].field or REASONING_CONTENT: None}:
             is_usual = name == REASONING_CONTENT
             if name in refused_fields or OF_MESSAGES + name in refused_fields:
@@ -240,6 +254,7 @@ class Conversation(ConversationWriter):
 
     def _tool_call(self, call: ToolUse, native: Json, signature: str) -> Json:
         """Return a tool call, including the caller's unknown fields."""
+        self._unanswered.add(call.id)
         kind, field = ("custom", "input") if call.freeform else ("function", "arguments")
         inner = native.get(kind)
         called: Json = {}
@@ -320,7 +335,7 @@ class Conversation(ConversationWriter):
                 )
             image["url"] = media.url
         else:
-            image["url"] = _data_url(media.mime_type, media.data)
+            image["url"] = _data_url(image_type_of(media), media.data)
         if media.detail:
             image["detail"] = media.detail
         return {"type": "image_url", "image_url": image}

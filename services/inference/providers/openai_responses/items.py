@@ -7,7 +7,11 @@ import orjson
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Opaque, Thinking
 from services.common.errors import invalid
-from services.inference.providers.conversation_writer import ConversationWriter, base64_of
+from services.inference.providers.conversation_writer import (
+    ConversationWriter,
+    base64_of,
+    image_type_of,
+)
 from services.inference.providers.openai_responses.fields import ResponsesFields
 from services.inference.providers.request_fields import Json, read_object
 from services.inference.refusals import OF_BLOCKS, OF_MESSAGES
@@ -237,7 +241,9 @@ class Input(ConversationWriter):
     def _address(self, media: Media, what: str) -> str:
         """Return the URL of a medium: its own, or a data URL."""
         if not media.HasField("url"):
-            return f"data:{media.mime_type};base64,{base64_of(media.data)}"
+            is_image = media.kind == conversation_pb2.MEDIA_KIND_IMAGE
+            mime = image_type_of(media) if is_image else media.mime_type
+            return f"data:{mime};base64,{base64_of(media.data)}"
         if not self._fields.fetches_urls:
             raise self._fields.unsupported(
                 self._path(),

@@ -191,3 +191,13 @@ def test_a_model_that_paces_itself_is_asked_by_an_effort(effort: str, sent: str)
     assert body["thinking"] == {"type": "adaptive"}
     assert body["output_config"] == {"effort": sent}
     assert "temperature" not in body
+
+
+@pytest.mark.parametrize("mode", [ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL])
+def test_a_forced_call_takes_precedence_over_an_effort(mode: ToolChoice.Mode.ValueType) -> None:
+    tools = [Tool(name="f", input_schema=b'{"type":"object"}')]
+    choice = ToolChoice(mode=mode, name="f" if mode == ToolChoice.MODE_TOOL else "")
+    call = adaptive_call(thinking=thinking("high"), tools=tools, tool_choice=choice)
+    body = body_of(call)
+    assert "thinking" not in body and body["tool_choice"]["type"] in ("any", "tool")
+    assert dropped_of(call) == ["reasoning_effort"]

@@ -58,6 +58,20 @@ def test_an_overloaded_provider_is_known_by_its_error_type_too() -> None:
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "max_tokens is too large: 64000",
+        "the context parameter is not supported",
+        "image exceeds the maximum size",
+        "too many tools",
+        "the input must be a string",
+    ],
+)
+def test_other_refusals_are_no_long_conversation(words: str) -> None:
+    assert reason_of(judged(400, error_body(words))) == "UPSTREAM_REJECTED"
+
+
+@pytest.mark.parametrize(
     "body",
     [
         error_body(code="context_length_exceeded"),
@@ -66,6 +80,21 @@ def test_an_overloaded_provider_is_known_by_its_error_type_too() -> None:
         error_body("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
         error_body("the request exceeds the available context size"),
         error_body(type="exceed_context_size_error"),
+        error_body(
+            "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 9]"
+        ),
+        error_body("Invalid request: Your request exceeded model token limit: 262144"),
+        error_body("Prompt too long", code="1261"),
+        error_body("Prompt exceeds max length"),
+        error_body("too many tokens: total number of tokens in the prompt cannot exceed 4081"),
+        error_body("`inputs` tokens + `max_new_tokens` must be <= 4097"),
+        error_body("Request body too large for gpt-4o model. Max size: 8000 tokens."),
+        error_body("invalid params, context window exceeds limit"),
+        error_body("Input length 5000 exceeds maximum allowed token size 4096"),
+        error_body("The model is loaded with a prompt greater than the context length"),
+        error_body("prompt token count of 70000 exceeds the limit of 64000"),
+        error_body("Total tokens of image and text exceed max message tokens"),
+        error_body("prompt too long; exceeded max context length by 12 tokens"),
     ],
 )
 def test_a_too_long_conversation_is_reported_as_such(body: bytes) -> None:

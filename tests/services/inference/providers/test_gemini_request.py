@@ -279,3 +279,12 @@ def test_a_mode_of_thinking_without_a_name_is_left_to_the_model() -> None:
     call = call_of(thinking=mode, dialect=ANTHROPIC)
     assert "thinkingConfig" not in body_of(call).get("generationConfig", {})
     assert dropped_of(call) == ["thinking"]
+
+
+@pytest.mark.parametrize("kind", [OutputFormat.KIND_JSON_OBJECT, OutputFormat.KIND_JSON_SCHEMA])
+def test_older_models_take_no_format_beside_tools(kind: OutputFormat.Kind.ValueType) -> None:
+    form = OutputFormat(kind=kind, schema=b'{"type":"object"}')
+    older = call_of(tools=[tool()], output_format=form, model="gemini-2.5-flash")
+    assert refusal_of(older) == ("UNSUPPORTED", "response_format")
+    newer = call_of(tools=[tool()], output_format=form, model="gemini-3-pro")
+    assert body_of(newer)["generationConfig"]["responseMimeType"] == "application/json"
