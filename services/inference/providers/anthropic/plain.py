@@ -8,6 +8,7 @@ from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.content import shortest, tool_input
 from services.inference.providers.base import Call
 from services.inference.providers.request_fields import Json
+from services.inference.providers.schemas import object_schema
 
 # `max_tokens` if neither the caller nor the catalogue has a bound.
 DEFAULT_MAX_TOKENS = 4096
@@ -97,7 +98,7 @@ def _tool(tool: PlainTool) -> Json:
     written: Json = {"name": tool.name}
     if tool.description:
         written["description"] = tool.description
-    written["input_schema"] = {"type": "object", **tool.parameters}
+    written["input_schema"] = object_schema(tool.parameters)
     if tool.strict:
         written["strict"] = True
     return written

@@ -20,6 +20,7 @@ from services.inference.providers.anthropic.plain import (
 from services.inference.providers.anthropic.reasoning import Reasoning
 from services.inference.providers.base import Call
 from services.inference.providers.request_fields import Json, read_object, write_body
+from services.inference.providers.schemas import OpenObjectError, for_answer, object_schema
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
 # Anthropic's fields that refer to objects stored under the operator's account.
@@ -239,7 +240,7 @@ def _tool(tool: Tool, path: str, fields: AnthropicFields) -> Json:
         translated["description"] = tool.description
     schema = read_object(tool.input_schema or b"{}", f"{path}.input_schema")
     if not fields.is_native or not schema:
-        schema = {"type": "object"} | schema
+        schema = object_schema(schema)
     translated["input_schema"] = schema
     # False is the default, and older models do not support the field.
     if tool.strict or (tool.HasField("strict") and fields.is_native):
@@ -272,7 +273,13 @@ def _output_format(form: OutputFormat, fields: AnthropicFields) -> Json:
         fields.drop("output_format.description")
     schema = read_object(form.schema, "output_format.schema")
     if not fields.is_native:
-        schema = sanitizing.closed_schema(schema)
+        try:
+            schema = for_answer(schema)
+        except OpenObjectError as error:
+            raise fields.unsupported(
+                f"output_format.schema{error.path.replace('/', '.')}",
+                "objects with members of any name in the schema of an answer",
+            ) from None
     return {"format": {"type": "json_schema", "schema": schema}}
 
 

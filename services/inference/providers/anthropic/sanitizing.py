@@ -4,11 +4,8 @@ They are not applied to requests of Anthropic's own dialect.
 """
 
 import re
-from typing import Any
 
 from services.inference.providers.conversation_writer import digest_of
-
-Json = dict[str, Any]
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,256}", re.ASCII)
 # Anthropic rejects personal data here, such as e-mail addresses and names.
@@ -29,19 +26,3 @@ def tool_use_id(given: str) -> str:
 def end_user(given: str) -> str:
     """Return an opaque id of the end user: the caller's own, or a hash of it."""
     return given if _END_USER.fullmatch(given) else f"user_{digest_of(given, _DIGEST_LENGTH)}"
-
-
-def closed_schema(schema: Any) -> Any:
-    """Return a JSON Schema with `additionalProperties: false` in all objects.
-
-    Anthropic's structured outputs require it; callers of other dialects may omit it.
-    """
-    if isinstance(schema, list):
-        return [closed_schema(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    closed = {name: closed_schema(part) for name, part in schema.items()}
-    is_object = schema.get("type") == "object" or "properties" in schema
-    if is_object and isinstance(schema.get("properties", {}), dict):
-        closed.setdefault("additionalProperties", False)
-    return closed

@@ -13,6 +13,7 @@ from services.inference.providers.gemini import sanitizing
 from services.inference.providers.gemini.content import Conversation
 from services.inference.providers.gemini.reasoning import thinking_config
 from services.inference.providers.request_fields import Json, RequestFields, read_object, write_body
+from services.inference.providers.schemas import for_gemini, has_no_arguments, object_schema
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
 # Sampling fields, with their names in `generationConfig`.
@@ -32,8 +33,6 @@ _MODES = {
     ToolChoice.MODE_NONE: "NONE",
     ToolChoice.MODE_TOOL: "ANY",
 }
-# Schema members that define no parameters.
-_NO_ARGUMENTS = frozenset({"$schema", "type", "properties", "required"})
 _JSON = "application/json"
 # Google's extension field in requests to its OpenAI-compatible endpoint.
 _GOOGLES = "extra_body"
@@ -145,7 +144,7 @@ def _output_format(call: Call, fields: RequestFields) -> Json:
         fields.drop("output_format.description")
     return {
         "responseMimeType": _JSON,
-        "responseJsonSchema": read_object(form.schema, "output_format.schema"),
+        "responseJsonSchema": for_gemini(read_object(form.schema, "output_format.schema")),
     }
 
 
@@ -163,8 +162,8 @@ def _tool(tool: Tool, path: str, fields: RequestFields) -> Json:
     # Functions without parameters have no schema: Google has rejected the schema of an empty
     # object.
     schema = read_object(tool.input_schema or b"{}", f"{path}.input_schema")
-    if schema.get("properties") or schema.keys() - _NO_ARGUMENTS:
-        function["parametersJsonSchema"] = schema
+    if not has_no_arguments(schema):
+        function["parametersJsonSchema"] = for_gemini(object_schema(schema))
     return function
 
 

@@ -9,6 +9,7 @@ from services.common.errors import GatewayError, invalid, unsupported
 from services.inference.providers.base import Call
 from services.inference.providers.openai import sanitizing
 from services.inference.providers.request_fields import Json, RequestFields, read_object
+from services.inference.providers.schemas import function_schema, lacks_items
 
 Part = Json | orjson.Fragment  # of a message's content
 
@@ -100,3 +101,16 @@ def fragment(json: bytes, path: str) -> orjson.Fragment:
     """
     read_object(json, path)
     return orjson.Fragment(json)
+
+
+def parameters_of(json: bytes, path: str, fields: RequestFields) -> Json | orjson.Fragment:
+    """Return a function's parameters as OpenAI accepts them; the caller's own are unchanged.
+
+    Raises:
+        GatewayError: invalid, if the JSON is not an object.
+    """
+    # Omitted parameters mean no arguments to OpenAI, and an error to some other servers.
+    schema = read_object(json, path) if json else {"type": "object", "properties": {}}
+    if fields.is_native and json:
+        return orjson.Fragment(json)
+    return function_schema(schema, lacks_items=lacks_items(json))

@@ -10,6 +10,7 @@ from services.common.plain_request import PlainCall, PlainMessage, PlainRequest,
 from services.inference.providers.base import Call
 from services.inference.providers.openai.fields import OpenAIFields
 from services.inference.providers.request_fields import Json
+from services.inference.providers.schemas import function_schema, lacks_items
 
 # Settings with the same name in the canonical request and in chat completions.
 _SETTINGS = frozenset(("max_tokens", "temperature", "top_p", "top_k", "tool_choice"))
@@ -17,12 +18,14 @@ _SETTINGS = frozenset(("max_tokens", "temperature", "top_p", "top_k", "tool_choi
 
 def plain_body(call: Call, fields: OpenAIFields) -> Json | None:
     """Return the body of a lazy request, or None if its settings require translation."""
-    plain = None if call.lazy is None else call.lazy.plain
+    if call.lazy is None:
+        return None
+    plain = call.lazy.plain
     if plain is None or plain.settings is None or not plain.settings.keys() <= _SETTINGS:
         return None
     body = {
         "model": call.target.upstream,
-        **plain_conversation(plain, fields),
+        **plain_conversation(plain, fields, call.lazy.json_of("tools")),
         **plain.settings,
     }
     if call.request.names_max_completion_tokens and "max_tokens" in body:
@@ -34,14 +37,22 @@ def plain_body(call: Call, fields: OpenAIFields) -> Json | None:
     return body
 
 
-def plain_conversation(plain: PlainRequest, fields: OpenAIFields) -> Json:
-    """Return the fields `messages` and `tools`."""
+def plain_conversation(plain: PlainRequest, fields: OpenAIFields, tools_json: bytes) -> Json:
+    """Return the fields `messages` and `tools`.
+
+    Args:
+        plain: the conversation.
+        fields: decides what the server is sent.
+        tools_json: the tools as the caller wrote them.
+    """
     messages = [
         written for message in plain.messages if (written := _message(message, fields)) is not None
     ]
     if not plain.tools:
         return {"messages": messages}
-    return {"messages": messages, "tools": [_tool(tool, fields) for tool in plain.tools]}
+    may_lack_items = lacks_items(tools_json)
+    tools = [_tool(tool, fields, may_lack_items) for tool in plain.tools]
+    return {"messages": messages, "tools": tools}
 
 
 def _message(message: PlainMessage, fields: OpenAIFields) -> Json | None:
@@ -77,13 +88,13 @@ def _call(call: PlainCall, fields: OpenAIFields) -> Json:
     return {"id": call.id, "type": "function", "function": function}
 
 
-def _tool(tool: PlainTool, fields: OpenAIFields) -> Json:
+def _tool(tool: PlainTool, fields: OpenAIFields, may_lack_items: bool) -> Json:
     if tool.is_marked:
         fields.drop("tools[].cache_control")
     function: Json = {"name": fields.tool_name(tool.name)}
     if tool.description:
         function["description"] = tool.description
-    function["parameters"] = tool.parameters
+    function["parameters"] = function_schema(tool.parameters, lacks_items=may_lack_items)
     if tool.strict is not None:
         function["strict"] = tool.strict
     return {"type": "function", "function": function}

@@ -15,7 +15,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai import sanitizing
-from services.inference.providers.openai.fields import OpenAIFields, Server, fragment
+from services.inference.providers.openai.fields import OpenAIFields, Server, fragment, parameters_of
 from services.inference.providers.openai.messages import Conversation
 from services.inference.providers.openai.plain import plain_body, plain_conversation
 from services.inference.providers.request_fields import Json, read_object, write_body
@@ -126,7 +126,7 @@ def _conversation(call: Call, fields: OpenAIFields, native: Json) -> Json:
     if lazy is not None and fields.is_native:
         return {name: orjson.Fragment(json) for name, json in lazy.verbatim.items()}
     if lazy is not None and lazy.plain is not None:
-        return plain_conversation(lazy.plain, fields)
+        return plain_conversation(lazy.plain, fields, lazy.json_of("tools"))
     call.complete()
     request = call.request
     messages = Conversation(fields, request.messages).messages
@@ -223,11 +223,7 @@ def _tool(tool: Tool, path: str, fields: OpenAIFields) -> Json | orjson.Fragment
     if tool.description:
         function["description"] = tool.description
     # Omitted parameters mean no arguments to OpenAI, and an error to some other servers.
-    function["parameters"] = (
-        fragment(tool.input_schema, f"{path}.input_schema")
-        if tool.input_schema
-        else {"type": "object", "properties": {}}
-    )
+    function["parameters"] = parameters_of(tool.input_schema, f"{path}.input_schema", fields)
     if tool.HasField("strict"):
         function["strict"] = tool.strict
     return {**native, "type": "function", "function": function}

@@ -14,7 +14,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import unsupported
 from services.inference.providers.base import Call
-from services.inference.providers.openai.fields import Server, fragment
+from services.inference.providers.openai.fields import Server, fragment, parameters_of
 from services.inference.providers.openai_responses.fields import STATEFUL, ResponsesFields
 from services.inference.providers.openai_responses.items import Input
 from services.inference.providers.request_fields import Json, write_body
@@ -220,7 +220,7 @@ def _tool(tool: Tool, path: str, fields: ResponsesFields) -> Json | orjson.Fragm
     if tool.description:
         written["description"] = tool.description
     if tool.input_schema:
-        written["parameters"] = fragment(tool.input_schema, f"{path}.input_schema")
+        written["parameters"] = parameters_of(tool.input_schema, f"{path}.input_schema", fields)
     if tool.HasField("strict"):
         written["strict"] = tool.strict
     return written

@@ -232,12 +232,11 @@ def test_a_schema_for_the_answer_goes_into_the_output_config() -> None:
     assert dropped_of(call) == ["response_format.json_schema.description"]
 
 
-def test_schema_objects_are_closed_unless_they_say_otherwise() -> None:
+def test_schema_objects_are_closed() -> None:
     inner = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    open_ended = {"type": "object", "additionalProperties": {"type": "string"}}
     schema = {
         "type": "object",
-        "properties": {"list": {"type": "array", "items": inner}, "map": open_ended},
+        "properties": {"list": {"type": "array", "items": inner}},
         "$defs": {"inner": inner},
     }
     form = OutputFormat(kind=OutputFormat.KIND_JSON_SCHEMA, schema=orjson.dumps(schema))
@@ -245,12 +244,20 @@ def test_schema_objects_are_closed_unless_they_say_otherwise() -> None:
     closed = {**inner, "additionalProperties": False}
     assert sent == {
         "type": "object",
-        "properties": {"list": {"type": "array", "items": closed}, "map": open_ended},
+        "properties": {"list": {"type": "array", "items": closed}},
         "$defs": {"inner": closed},
         "additionalProperties": False,
     }
     own = call_of(output_format=form, dialect=ANTHROPIC)
     assert body_of(own)["output_config"]["format"]["schema"] == schema
+
+
+def test_a_map_in_the_schema_of_an_answer_is_refused() -> None:
+    counts = {"type": "object", "additionalProperties": {"type": "integer"}}
+    schema = {"type": "object", "properties": {"counts": counts}}
+    form = OutputFormat(kind=OutputFormat.KIND_JSON_SCHEMA, schema=orjson.dumps(schema))
+    path = "response_format.json_schema.schema.properties.counts"
+    assert refusal_of(call_of(output_format=form)) == ("UNSUPPORTED", path)
 
 
 def test_any_json_object_is_asked_for_in_words() -> None:

@@ -1,0 +1,302 @@
+"""JSON Schemas in the forms that providers accept. Pure.
+
+Callers write schemas for one provider, MCP servers for none. A constraint that a target rejects is
+stated in the description of the schema that it belongs to, as the SDKs of OpenAI and Anthropic do.
+The functions do not modify their arguments, and their time is linear in the size of a schema, which
+is nested at most as deeply as a request.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+Schema = dict[str, Any]
+
+_UNIONS = ("anyOf", "oneOf", "allOf")
+# Keywords at the root of a function's parameters that providers reject.
+_ROOT_WORDS = frozenset((*_UNIONS, "not", "$ref"))
+# Those that are stated in the description of the root.
+_STATED: tuple[str, ...] = ("anyOf", "oneOf", "not")
+# Keywords that define no parameters.
+_OF_NO_ARGUMENTS = frozenset({"$schema", "type", "properties", "required"})
+# Keywords whose value is a schema, a list of schemas, or an object of schemas.
+_SCHEMAS = frozenset(("items", "additionalProperties", "not", "contains", "propertyNames"))
+_LISTS = frozenset((*_UNIONS, "prefixItems"))
+_MAPS = frozenset(("properties", "$defs", "definitions", "patternProperties"))
+# Maximum references followed from one schema to the next; more form a circle.
+_MAX_REFERENCES = 64
+
+# The keywords of Anthropic's structured outputs, and the values of `format`.
+_OF_ANSWERS = frozenset(
+    {
+        *("type", "properties", "required", "items", "anyOf", "allOf", "enum", "const"),
+        *("$ref", "$defs", "definitions", "title", "description", "default"),
+        "additionalProperties",
+    }
+)
+_FORMATS = frozenset(
+    {
+        *("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6"),
+        "uuid",
+    }
+)
+
+
+class OpenObjectError(Exception):
+    """Error raised for a map: an object whose members have any names.
+
+    Attributes:
+        path: JSON pointer of its schema.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+def has_plain_root(schema: Mapping[str, Any]) -> bool:
+    """Return whether a function's parameters are an object schema without alternatives."""
+    return schema.get("type") == "object" and _ROOT_WORDS.isdisjoint(schema)
+
+
+def has_no_arguments(schema: Mapping[str, Any]) -> bool:
+    """Return whether a function's parameters are an object without properties."""
+    return not schema.get("properties") and all(
+        name in _OF_NO_ARGUMENTS or (name == "additionalProperties" and value is False)
+        for name, value in schema.items()
+    )
+
+
+def object_schema(schema: Mapping[str, Any]) -> Schema:
+    """Return a function's parameters as an object schema without alternatives at its root.
+
+    The properties of all alternatives become properties of the root. Those that every alternative
+    requires are required, and the alternatives are stated in the description.
+    """
+    if has_plain_root(schema):
+        return dict(schema)
+    root = _resolved(schema, schema)
+    fitted = {name: value for name, value in root.items() if name not in _ROOT_WORDS}
+    fitted["type"] = "object"
+    alternatives = _Alternatives(schema)
+    alternatives.add(root)
+    required = list(filter(_is_name, root.get("required") or ()))
+    for word in _UNIONS:
+        parts = root.get(word)
+        if isinstance(parts, list) and parts:
+            required += alternatives.add_all(parts, joins=word == "allOf")
+    if properties := alternatives.properties():
+        fitted["properties"] = properties
+    if required:
+        fitted["required"] = list(dict.fromkeys(required))
+    return _described(fitted, {word: root[word] for word in _STATED if word in root})
+
+
+class _Alternatives:
+    """The properties of several object schemas; each definition is read once."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._read_ids: set[int] = set()  # of nodes, which the root keeps alive
+        self._schemas: dict[str, dict[bytes, Any]] = {}  # by name of the property and by JSON
+
+    def add_all(self, parts: list[Any], *, joins: bool) -> Iterable[str]:
+        """Add schemas; return the properties that all of them require.
+
+        With `joins` all of them apply: return the properties that any of them requires.
+        """
+        names: set[str] | None = None
+        for part in parts:
+            wanted = self.add(part)
+            if names is None:
+                names = wanted
+            else:
+                names = names | wanted if joins else names & wanted
+        return sorted(names or ())
+
+    def add(self, schema: Any) -> set[str]:
+        """Add the properties of a schema; return those that it requires."""
+        required: set[str] = set()
+        for node in _chain(schema, self._root):
+            names = node.get("required")
+            required.update(filter(_is_name, names if isinstance(names, list) else ()))
+            if id(node) in self._read_ids:
+                break
+            self._read_ids.add(id(node))
+            given = node.get("properties")
+            for name, part in given.items() if isinstance(given, dict) else ():
+                self._schemas.setdefault(name, {}).setdefault(orjson.dumps(part), part)
+        return required
+
+    def properties(self) -> Schema:
+        """Return the schema of each property; one with several schemas may match any of them."""
+        return {name: _either(list(by_json.values())) for name, by_json in self._schemas.items()}
+
+
+def function_schema(schema: Mapping[str, Any], *, lacks_items: bool) -> Schema:
+    """Return a function's parameters as OpenAI accepts them.
+
+    Args:
+        schema: the parameters.
+        lacks_items: whether there may be an array without `items`.
+    """
+    fitted = object_schema(schema)
+    fitted.setdefault("properties", {})
+    return with_items(fitted) if lacks_items else fitted
+
+
+def lacks_items(json: bytes) -> bool:
+    """Return whether the JSON of schemas may have an array without `items`.
+
+    A quick check: it compares how often both words occur.
+    """
+    return json.count(b'"array"') != json.count(b'"items"')
+
+
+def with_items(schema: Schema) -> Schema:
+    """Return a schema in which every array has `items`: OpenAI rejects others."""
+    return _mapped_object(schema, _add_items)
+
+
+def _add_items(schema: Schema) -> Schema:
+    kinds = schema.get("type")
+    is_array = kinds == "array" or (isinstance(kinds, list) and "array" in kinds)
+    if is_array and "items" not in schema and "prefixItems" not in schema:
+        schema["items"] = {}
+    return schema
+
+
+def for_gemini(schema: Schema) -> Schema:
+    """Return a schema as Gemini accepts it.
+
+    It takes no keyword beside `$ref`, so that the reference becomes the only alternative, and no
+    empty `properties`.
+    """
+    if "$ref" in schema:
+        schema = _resolved(schema, schema)
+    return _mapped_object(schema, _fit_gemini)
+
+
+def _fit_gemini(schema: Schema) -> Schema:
+    if "$ref" in schema and len(schema) > 1:
+        schema["anyOf"] = [{"$ref": schema.pop("$ref")}]
+    if schema.get("properties") == {}:
+        del schema["properties"]
+    return schema
+
+
+def for_answer(schema: Schema) -> Schema:
+    """Return the schema of an answer as Anthropic's structured outputs accept it.
+
+    All objects are closed, and keywords that are not supported are stated in descriptions.
+
+    Raises:
+        OpenObjectError: the schema contains a map, which would be closed to nothing.
+    """
+    for path, part in _parts(schema, ""):
+        more = part.get("additionalProperties")
+        if isinstance(more, dict) or (more is True and not part.get("properties")):
+            raise OpenObjectError(path)
+    return _mapped_object(schema, _fit_answer)
+
+
+def _fit_answer(schema: Schema) -> Schema:
+    if "oneOf" in schema and "anyOf" not in schema:
+        schema["anyOf"] = schema.pop("oneOf")
+    removed = {
+        name: schema.pop(name)
+        for name, value in tuple(schema.items())
+        if name not in _OF_ANSWERS
+        and not (name == "format" and value in _FORMATS)
+        and not (name == "minItems" and value in (0, 1))
+    }
+    removed.pop("$schema", None)
+    if schema.get("type") == "object" or "properties" in schema:
+        schema["additionalProperties"] = False
+    return _described(schema, removed)
+
+
+def _described(schema: Schema, removed: Mapping[str, Any]) -> Schema:
+    """State removed keywords in the description of a schema."""
+    if removed:
+        words = orjson.dumps(removed, option=orjson.OPT_NON_STR_KEYS).decode()
+        given = schema.get("description")
+        schema["description"] = f"{given}\n\n{words}" if isinstance(given, str) and given else words
+    return schema
+
+
+def _mapped_object(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
+    mapped: Schema = _mapped(schema, change)
+    return mapped
+
+
+def _mapped(schema: Any, change: Callable[[Schema], Schema]) -> Any:
+    """Return a copy of a schema with a change applied to it and then to the schemas in it."""
+    if not isinstance(schema, dict):
+        return schema
+    changed = change(dict(schema))
+    for name, value in changed.items():
+        if name in _SCHEMAS and isinstance(value, dict):
+            changed[name] = _mapped(value, change)
+        elif name in _LISTS and isinstance(value, list):
+            changed[name] = [_mapped(part, change) for part in value]
+        elif name in _MAPS and isinstance(value, dict):
+            changed[name] = {key: _mapped(part, change) for key, part in value.items()}
+    return changed
+
+
+def _parts(schema: Any, path: str) -> Iterator[tuple[str, Schema]]:
+    """Yield a schema and all schemas in it, with their JSON pointers."""
+    if not isinstance(schema, dict):
+        return
+    yield path, schema
+    for name, value in schema.items():
+        if name in _SCHEMAS:
+            yield from _parts(value, f"{path}/{name}")
+        elif name in _LISTS and isinstance(value, list):
+            for index, part in enumerate(value):
+                yield from _parts(part, f"{path}/{name}/{index}")
+        elif name in _MAPS and isinstance(value, dict):
+            for key, part in value.items():
+                yield from _parts(part, f"{path}/{name}/{key}")
+
+
+def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Schema:
+    """Return a schema with the definitions that its `$ref` leads to, its own keywords on top."""
+    resolved: Schema = {}
+    for node in _chain(schema, root):
+        resolved = {**node, **resolved}
+    resolved.pop("$ref", None)
+    return resolved
+
+
+def _target(reference: str, root: Mapping[str, Any]) -> Schema | None:
+    """Return the definition in `root` that a reference names, None if it is none."""
+    node: Any = root
+    start, *steps = reference.split("/")
+    if start != "#":
+        return None
+    for step in steps:
+        node = (
+            node.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(node, dict) else None
+        )
+    return node if isinstance(node, dict) else None
+
+
+def _chain(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a schema and the definitions that its reference leads to, one after the other."""
+    for _ in range(_MAX_REFERENCES):
+        if not isinstance(schema, Mapping):
+            return
+        yield schema
+        reference = schema.get("$ref")
+        schema = _target(reference, root) if isinstance(reference, str) else None
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _either(schemas: list[Any]) -> Any:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
