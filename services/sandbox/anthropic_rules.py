@@ -46,7 +46,7 @@ def _problems(body: Body, betas: Collection[str]) -> Iterator[Problem]:
 
 
 def _tools(body: Body) -> Iterator[Problem]:
-    names: list[str] = []
+    names: set[str] = set()
     for index, tool in enumerate(body.get("tools") or ()):
         if tool.get("type") not in (None, "custom"):
             continue
@@ -56,7 +56,7 @@ def _tools(body: Body) -> Iterator[Problem]:
             yield Problem(("tools", index, "name"), "tool names must be unique")
         if tool["input_schema"].get("type") != "object":
             yield Problem(("tools", index, "input_schema", "type"), "must be 'object'")
-        names.append(tool["name"])
+        names.add(tool["name"])
     choice = body.get("tool_choice")
     if choice and choice["type"] in ("any", "tool") and not body.get("tools"):
         yield Problem(("tool_choice",), "may only be specified while providing tools")

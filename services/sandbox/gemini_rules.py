@@ -161,7 +161,7 @@ def _signatures(contents: Sequence[Body]) -> Iterator[Problem]:
 
 
 def _tools(body: Body) -> Iterator[Problem]:
-    names: list[str] = []
+    names: set[str] = set()
     for index, tool in enumerate(body.get("tools") or ()):
         for place, function in enumerate(tool.get("functionDeclarations") or ()):
             name = function.get("name", "")
@@ -172,7 +172,7 @@ def _tools(body: Body) -> Iterator[Problem]:
                 yield Problem(where, f"Duplicate function declaration found: {name}")
             if "parameters" in function and "parametersJsonSchema" in function:
                 yield _told((*where, "parameters"), "only one of parameters may be set")
-            names.append(name)
+            names.add(name)
     config = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
     mode = config.get("mode", "AUTO")
     at: Where = ("toolConfig", "functionCallingConfig", "mode")

@@ -4,7 +4,9 @@ They are passed through to a provider of the dialect that they are written in. F
 they are dropped, or the request is refused if one of them is required.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -236,23 +238,29 @@ def write_body(body: Json) -> bytes:
         raise invalid("", "the request is nested too deeply") from None
 
 
-def unknown_paths(
-    fields: Mapping[str, Any], covered: Collection[str], place: str = ""
-) -> Iterator[str]:
+def unknown_paths(fields: Mapping[str, Any], covered: Iterable[str]) -> Iterator[str]:
     """Yield the paths of an opaque object's fields that have no canonical counterpart.
 
     Args:
-        fields: the object, or an object inside it.
-        covered: paths of fields that have one, as `Opaque.covered_paths`.
-        place: prefix of the paths.
+        fields: the object.
+        covered: paths of fields that have one, as `Opaque.covered_paths`; gRPC callers choose them.
     """
-    within: list[str] = []
-    for name, value in fields.items():
-        path = place + name
-        if value is None or path in covered:
-            continue
-        if isinstance(value, dict) and any(one.startswith(f"{path}.") for one in covered):
-            within += unknown_paths(value, covered, f"{path}.")
-        else:
-            yield path
-    yield from within
+    ordered = sorted(covered)
+    exact = frozenset(ordered)
+    waiting = deque([("", fields)])
+    while waiting:
+        place, holder = waiting.popleft()
+        for name, value in holder.items():
+            path = place + name
+            if value is None or path in exact:
+                continue
+            if isinstance(value, dict) and _has_prefix(ordered, f"{path}."):
+                waiting.append((f"{path}.", value))
+            else:
+                yield path
+
+
+def _has_prefix(ordered: Sequence[str], prefix: str) -> bool:
+    """Return whether one of the sorted texts begins with a prefix."""
+    place = bisect_left(ordered, prefix)
+    return place < len(ordered) and ordered[place].startswith(prefix)

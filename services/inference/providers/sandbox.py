@@ -30,7 +30,7 @@ from services.common.errors import UpstreamError, invalid, unsupported
 from services.common.lazy_request import LazyRequest
 from services.inference.catalogue import ModelInfo
 from services.inference.conversion.parts import Source
-from services.inference.offload import offload
+from services.inference.offload import mark_large, offload
 from services.inference.paths import block_path
 from services.inference.providers import failures
 from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
@@ -50,6 +50,8 @@ from services.sandbox.model import (
 )
 
 _FORM = "response_format"
+# Bytes of schemas that are read within 20 ms.
+_LARGE_SCHEMAS = 64 << 10
 
 
 def _facts(model: models.Model) -> ModelInfo:
@@ -116,6 +118,7 @@ class SandboxProvider:
     async def stream(self, call: Call) -> Batches:
         """Stream an answer; see `base.Provider.stream`."""
         _leave_out_tools(call)
+        _mark_large_schemas(call.request)
         await offload(check_request, call.request)
         _drop_unknown_fields(call)
         try:
@@ -137,6 +140,7 @@ class SandboxProvider:
 
     async def count_tokens(self, call: Call) -> int | None:
         """Return the request's input tokens, counted as in its usage."""
+        _mark_large_schemas(call.request)
         await offload(check_request, call.request)
         return await offload(requests.input_tokens, call.request)
 
@@ -175,6 +179,13 @@ class SandboxProvider:
 
 def _body(error: models.SandboxError) -> bytes:
     return orjson.dumps(openai_shapes.error_body(error))
+
+
+def _mark_large_schemas(request: GenerateRequest) -> None:
+    """Record that a request is large if its schemas are: they are read value by value."""
+    size = len(request.output_format.schema) + sum(len(tool.input_schema) for tool in request.tools)
+    if size > _LARGE_SCHEMAS:
+        mark_large()
 
 
 def _leave_out_tools(call: Call) -> None:

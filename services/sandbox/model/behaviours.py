@@ -38,12 +38,10 @@ Words in the user's text that change the behaviour of echo:
 * `sandbox: recite`: it repeats every text that it was sent, each with its role.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
-
-import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import (
@@ -67,6 +65,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.sandbox.model import requests
 from services.sandbox.model.answers import Answer, written
+from services.sandbox.model.example_texts import ExampleTexts, dump
 from services.sandbox.model.images import read_image
 from services.sandbox.model.models import (
     MAX_OUTPUT_TOKENS,
@@ -77,7 +76,6 @@ from services.sandbox.model.models import (
     refuse_failing,
 )
 from services.sandbox.model.requests import tokens
-from services.sandbox.model.schema_examples import NoExampleError, schema_example
 from services.sandbox.model.signatures import redact
 
 _KINDS: Mapping[MediaKind.ValueType, str] = {
@@ -94,8 +92,32 @@ _ROLES: Mapping[Role.ValueType, str] = {
 }
 _QUOTED_CHARACTERS = 4_000
 _FILLED_CHARACTERS = 200
+# Characters of the user's text in which names of tools are looked for, and calls of a choice.
+_READ_CHARACTERS = 100_000
+_MAX_CALLS = 100
+# Name of the schema of a text, unlike any tool's.
+_ANSWER = "answer"
 _TIMES = re.compile(r"sandbox: call (\d{1,3}) times")
 _TOOL_WORD = re.compile(r"\btools?\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A request, with what is the same for all choices of its answer.
+
+    Attributes:
+        prompt: the text to be answered.
+        digest: of the prompt.
+        called_tools: the tools that each choice calls.
+        examples: makes the texts that match schemas.
+    """
+
+    request: GenerateRequest
+    model: Model
+    prompt: str
+    digest: str
+    called_tools: Sequence[Tool]
+    examples: ExampleTexts
 
 
 def answer(request: GenerateRequest, model: Model) -> Answer:
@@ -109,12 +131,15 @@ def answer(request: GenerateRequest, model: Model) -> Answer:
     refuse_failing(model)
     if model.embeds or model.transcribes:
         raise not_made_for(model, "does not chat")
-    _check(request, model)
-    choices = [_choice(request, model, number) for number in range(request.n or 1)]
-    return Answer(choices, _usage(request, choices), requests.top_logprobs(request))
+    input_tokens = requests.input_tokens(request)
+    _check(request, model, input_tokens)
+    question = _question(request, model)
+    choices = [_choice(question, number) for number in range(request.n or 1)]
+    usage = _usage(request, choices, input_tokens)
+    return Answer(choices, usage, requests.top_logprobs(request))
 
 
-def _check(request: GenerateRequest, model: Model) -> None:
+def _check(request: GenerateRequest, model: Model, input_tokens: int) -> None:
     for medium in requests.media(request.messages):
         if medium.kind not in model.reads:
             kind = _KINDS[medium.kind]
@@ -128,14 +153,27 @@ def _check(request: GenerateRequest, model: Model) -> None:
             f"tokens of {model.name}",
             path=("max_tokens",),
         )
-    if (size := requests.input_tokens(request)) > model.context_window:
-        raise TooLongError(size, model.context_window)
+    if input_tokens > model.context_window:
+        raise TooLongError(input_tokens, model.context_window)
 
 
-def _choice(request: GenerateRequest, model: Model, number: int) -> Choice:
+def _question(request: GenerateRequest, model: Model) -> _Question:
     prompt = _pending(request)
     is_pending = bool(prompt)
     prompt = prompt or "\n".join(requests.said(request))
+    is_answered = not is_pending and any(requests.results(requests.asked(request)))
+    return _Question(
+        request,
+        model,
+        prompt,
+        sha256(prompt.encode()).hexdigest(),
+        [] if is_answered else _called_tools(request, prompt),
+        ExampleTexts(prompt),
+    )
+
+
+def _choice(question: _Question, number: int) -> Choice:
+    request, model, prompt = question.request, question.model, question.prompt
     thoughts: list[Block] = []
     if requests.thinks(request):
         thought = f"The sandbox thinks about what it was sent: {_quote(prompt)}."
@@ -144,14 +182,14 @@ def _choice(request: GenerateRequest, model: Model, number: int) -> Choice:
     if "sandbox: refuse" in prompt:
         refusal = Block(refusal=f"Sandbox {model.name}: I refuse, as I was asked to.")
         return _bounded([*thoughts, refusal], conversation_pb2.FINISH_REASON_REFUSAL, request)
-    thoughts += _searches(request, prompt, number)
-    calls = _calls(request, prompt, number, is_pending=is_pending)
+    thoughts += _searches(question, number)
+    calls = _calls(question, number)
     if calls:
         is_forced = request.tool_choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL)
         said = [] if is_forced else [_announce(calls, model)]
         blocks = [*thoughts, *said, *(Block(tool_use=call) for call in calls)]
         return _bounded(blocks, conversation_pb2.FINISH_REASON_TOOL_USE, request)
-    text = _continued(_text(request, model, prompt, number), requests.prefill(request), prompt)
+    text = _continued(_text(question, number), requests.prefill(request), prompt)
     reason = conversation_pb2.FINISH_REASON_END_TURN
     return _bounded([*thoughts, Block(text=text)], reason, request)
 
@@ -164,11 +202,13 @@ def _thinking(text: str, *, is_redacted: bool) -> Block:
     )
 
 
-def _text(request: GenerateRequest, model: Model, prompt: str, number: int) -> str:
-    if (schema := requests.schema(request)) is not None:
-        return _dump(_filled(schema, prompt))
-    if request.output_format.kind == OutputFormat.KIND_JSON_OBJECT:
-        return _dump({"sandbox": model.name, "said": prompt[:_QUOTED_CHARACTERS]})
+def _text(question: _Question, number: int) -> str:
+    request, model, prompt = question.request, question.model, question.prompt
+    form = request.output_format
+    if form.kind == OutputFormat.KIND_JSON_SCHEMA:
+        return question.examples.match(form.schema, _ANSWER)
+    if form.kind == OutputFormat.KIND_JSON_OBJECT:
+        return dump({"sandbox": model.name, "said": prompt[:_QUOTED_CHARACTERS]})
     if "sandbox: recite" in prompt:
         return "\n\n".join(
             f"[{_ROLES[message.role]}]\n{text}"
@@ -236,58 +276,63 @@ def _pending(request: GenerateRequest) -> str:
     return ""
 
 
-def _calls(
-    request: GenerateRequest, prompt: str, number: int, *, is_pending: bool
-) -> list[ToolUse]:
+def _called_tools(request: GenerateRequest, prompt: str) -> list[Tool]:
+    """Return the tools that a choice calls, in the order of its calls."""
     choice = request.tool_choice
     tools = [tool for tool in request.tools if not tool.HasField("web")]
-    is_answered = not is_pending and any(requests.results(requests.asked(request)))
-    if not tools or choice.mode == ToolChoice.MODE_NONE or is_answered:
+    if not tools or choice.mode == ToolChoice.MODE_NONE:
         return []
     is_parallel = "parallel" in prompt.lower()
-    wanted = _wanted(tools, prompt, is_parallel)
+    called = _wanted(tools, prompt, is_parallel)
     if choice.mode == ToolChoice.MODE_TOOL:
-        wanted = [tool for tool in tools if tool.name == choice.name]
+        called = [tool for tool in tools if tool.name == choice.name]
     elif choice.mode == ToolChoice.MODE_ANY:
-        wanted = wanted or tools[:1]
-    if is_parallel and len(wanted) == 1:
-        wanted *= 2
+        called = called or tools[:1]
+    if is_parallel and len(called) == 1:
+        called *= 2
     if choice.disable_parallel_tool_use:
-        wanted = wanted[:1]
+        called = called[:1]
+    return called[:_MAX_CALLS]
+
+
+def _calls(question: _Question, number: int) -> list[ToolUse]:
     return [
         ToolUse(
-            id=_call_id(request, prompt, number, place),
+            id=_call_id(question, number, place),
             name=tool.name,
-            input=_input(tool, prompt),
+            input=_input(question, tool),
             freeform=tool.opaque,
         )
-        for place, tool in enumerate(wanted)
+        for place, tool in enumerate(question.called_tools)
     ]
 
 
-def _searches(request: GenerateRequest, prompt: str, number: int) -> list[Block]:
+def _searches(question: _Question, number: int) -> list[Block]:
     """Return the model's own web searches."""
+    request, prompt = question.request, question.prompt
     choice = request.tool_choice
     tools = [tool for tool in request.tools if tool.HasField("web")]
-    if choice.mode == ToolChoice.MODE_NONE or any(requests.results(requests.asked(request))):
+    if not tools or choice.mode == ToolChoice.MODE_NONE:
+        return []
+    if any(requests.results(requests.asked(request))):
         return []
     wanted = _wanted(tools, prompt, is_parallel=False)
     if choice.mode == ToolChoice.MODE_TOOL:
         wanted = [tool for tool in tools if tool.name == choice.name]
-    query = _dump({"query": prompt[:_FILLED_CHARACTERS]})
+    query = dump({"query": prompt[:_FILLED_CHARACTERS]})
     return [
         Block(
             server_tool_use=ToolUse(
-                id=_call_id(request, prompt, number, place), name=tool.name, input=query
+                id=_call_id(question, number, place), name=tool.name, input=query
             )
         )
-        for place, tool in enumerate(wanted)
+        for place, tool in enumerate(wanted[:_MAX_CALLS])
     ]
 
 
 def _wanted(tools: Sequence[Tool], prompt: str, is_parallel: bool) -> list[Tool]:
     """Return the tools that the prompt names, else the first ones if it asks for tools."""
-    spoken = prompt.lower()
+    spoken = prompt[:_READ_CHARACTERS].lower()
     named = [
         tool
         for tool in tools
@@ -305,30 +350,15 @@ def _announce(calls: list[ToolUse], model: Model) -> Block:
     return Block(text=f"Sandbox {model.name}: I call {names}.")
 
 
-def _input(tool: Tool, prompt: str) -> str:
+def _input(question: _Question, tool: Tool) -> str:
     if tool.opaque:
-        return prompt[:_FILLED_CHARACTERS]
-    return _dump(_filled(orjson.loads(tool.input_schema or b"{}"), prompt))
+        return question.prompt[:_FILLED_CHARACTERS]
+    return question.examples.match(tool.input_schema, f"tool {tool.name}")
 
 
-def _filled(schema: object, prompt: str) -> object:
-    try:
-        return schema_example(
-            schema if isinstance(schema, dict) else {}, prompt[:_FILLED_CHARACTERS]
-        )
-    except NoExampleError as error:
-        raise SandboxError(
-            "invalid", 400, f"The sandbox cannot fill the schema: {error}"
-        ) from error
-
-
-def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _call_id(request: GenerateRequest, prompt: str, number: int, place: int) -> str:
+def _call_id(question: _Question, number: int, place: int) -> str:
     """Return a deterministic id that differs from those of other calls in the conversation."""
-    seed = f"{len(request.messages)} {number} {place} {prompt}"
+    seed = f"{len(question.request.messages)} {number} {place} {question.digest}"
     return sha256(seed.encode()).hexdigest()[:24]
 
 
@@ -381,8 +411,7 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, str]:
     return text[:at], stop
 
 
-def _usage(request: GenerateRequest, choices: Sequence[Choice]) -> Usage:
-    total = requests.input_tokens(request)
+def _usage(request: GenerateRequest, choices: Sequence[Choice], total: int) -> Usage:
     output = reasoning = 0
     for choice in choices:
         for block in choice.blocks:

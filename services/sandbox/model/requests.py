@@ -5,7 +5,7 @@ of output that `tokens` returns.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile, takewhile
 
 import orjson
@@ -87,15 +87,6 @@ def thinks(request: GenerateRequest) -> bool:
     return thinking.mode in _THINKING_MODES
 
 
-def schema(request: GenerateRequest) -> Mapping[str, object] | None:
-    """Return the JSON Schema that the answer must match, or None."""
-    form = request.output_format
-    if form.kind != OutputFormat.KIND_JSON_SCHEMA:
-        return None
-    parsed: Mapping[str, object] = orjson.loads(form.schema or b"{}")
-    return parsed
-
-
 def has_cache_marks(request: GenerateRequest) -> bool:
     """Return whether the request has cache marks."""
     return any(tool.cache_control for tool in request.tools) or any(
@@ -114,8 +105,8 @@ def input_tokens(request: GenerateRequest) -> int:
     for tool in request.tools:
         read += len(tool.name) + len(tool.description)
         read += characters(orjson.loads(tool.input_schema or b"{}"))
-    if (wanted := schema(request)) is not None:
-        read += characters(wanted)
+    if request.output_format.kind == OutputFormat.KIND_JSON_SCHEMA:
+        read += characters(orjson.loads(request.output_format.schema or b"{}"))
     number = sum(1 for _ in media(request.messages))
     return -(-read // _CHARACTERS_A_TOKEN) + number * _TOKENS_A_MEDIUM
 
@@ -143,18 +134,18 @@ def _call_characters(name: str, written: str) -> int:
 
 
 def characters(value: object) -> int:
-    """Return the characters of a JSON value, without white space and punctuation."""
+    """Return the characters of parsed JSON, without white space and punctuation."""
     total = 0
     waiting = [value]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, Mapping):
-            total += sum(len(str(key)) for key in item)
+        if isinstance(item, dict):
+            total += sum(map(len, item))
             waiting.extend(item.values())
         elif isinstance(item, list):
             waiting.extend(item)
         else:
-            total += len(str(item))
+            total += len(item) if isinstance(item, str) else len(str(item))
     return total
 
 

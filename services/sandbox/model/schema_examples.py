@@ -4,17 +4,35 @@ Supports types, `enum`, `const`, `$ref` within the schema, `allOf`, `anyOf`, `on
 branch that can be filled), `required`, bounds of numbers, lengths and counts, `uniqueItems`,
 `prefixItems` and the common formats. Ignores `pattern`, `not`, `if` and dependencies between
 properties.
+
+Schemas come from callers: a search takes no more steps, and produces no more characters, than its
+budget allows.
 """
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
-_MAX_DEPTH = 64
-_MAX_STEPS = 20_000
-_MAX_LENGTH = 100_000
+from services.common.texts import quoted
+from services.sandbox.model.schema_budget import (
+    MAX_DEPTH,
+    Budget,
+    NoExampleError,
+    TooComplexError,
+)
+from services.sandbox.model.schema_rules import Rules
+
+_Option = TypeVar("_Option")
+
+# Steps that a value takes, beside those of its schemas.
+_STEPS_A_VALUE = 3
+# Characters of a reference that are resolved in one step.
+_CHARACTERS_A_STEP = 8
+# Characters of brackets, quotes, and words of JSON.
+_PUNCTUATION = 2
+_WORD = 5
 
 _FORMATS = {
     "date-time": "2001-02-03T04:05:06Z",
@@ -47,175 +65,222 @@ _KEYWORDS_OF_TYPES = {
 }
 
 
-class NoExampleError(Exception):
-    """Error raised if no value is found: the schema allows none, or is too complex."""
-
-
-def schema_example(schema: Mapping[str, Any], text: str) -> Any:
+def schema_example(schema: Mapping[str, Any], text: str, budget: Budget | None = None) -> Any:
     """Return a JSON value that matches `schema`; the result is deterministic.
 
     Strings without constraints become `text`, and URLs the first URL in it.
+
+    Args:
+        schema: the schema, with all that it refers to.
+        text: a text.
+        budget: what the search may take; by default that of one request.
 
     Raises:
         NoExampleError: no value was found.
     """
     try:
-        return _Search(schema, text).fill(schema, 0, 0)
-    except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        return _Search(schema, text, budget or Budget()).fill((schema,), 0, 0)
+    except RecursionError as error:
+        raise NoExampleError("the schema is too deep") from error
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
         # The schema has not been validated: keywords of wrong types cause these errors.
         raise NoExampleError("the schema is malformed") from error
 
 
 class _Search:
-    def __init__(self, root: Mapping[str, Any], text: str) -> None:
+    def __init__(self, root: Mapping[str, Any], text: str, budget: Budget) -> None:
         self._root = root
         self._text = text or "sandbox"
-        self._steps = 0
+        self._budget = budget
+        address = _ADDRESS.search(self._text)
+        self._address = address[0] if address else ""
 
-    def fill(self, schema: Any, depth: int, nth: int) -> Any:
-        """Return a value; `nth` makes the values of an array differ from each other."""
-        self._steps += 1
-        if depth > _MAX_DEPTH or self._steps > _MAX_STEPS:
-            raise NoExampleError("the schema is too deep or too large")
-        if schema is False:
-            raise NoExampleError("the schema allows nothing")
-        if not isinstance(schema, Mapping):
-            return self._string({}, nth)
-        if "$ref" in schema:
-            target = self._resolve(schema["$ref"])
-            rest = {key: value for key, value in schema.items() if key != "$ref"}
-            return self.fill(_merge(target, rest) if rest else target, depth + 1, nth)
-        if "allOf" in schema:
-            merged: Any = {key: value for key, value in schema.items() if key != "allOf"}
-            for part in schema["allOf"]:
-                merged = _merge(merged, self._flat(part, depth))
-            return self.fill(merged, depth + 1, nth)
-        for word in ("anyOf", "oneOf"):
-            if word in schema:
-                rest = {key: value for key, value in schema.items() if key != word}
-                branches = [_merge(rest, self._flat(part, depth)) for part in schema[word]]
-                return self._first(branches, depth, nth)
-        if "const" in schema:
-            return schema["const"]
-        if "enum" in schema:
-            return self._choice(schema, nth)
-        kinds = _kinds(schema)
-        if len(kinds) > 1:
-            return self._first([{**schema, "type": kind} for kind in kinds], depth, nth)
-        return self._of_kind(kinds[0], schema, depth, nth)
+    def fill(self, schemas: Iterable[Any], depth: int, nth: int) -> Any:
+        """Return a value that matches all schemas.
 
-    def _of_kind(self, kind: str, schema: Mapping[str, Any], depth: int, nth: int) -> Any:
-        match kind:
-            case "object":
-                return self._object(schema, depth, nth)
-            case "array":
-                return self._array(schema, depth, nth)
-            case "integer" | "number":
-                return _number(schema, kind == "integer", nth)
-            case "boolean":
-                return nth % 2 == 1
-            case "null":
-                return None
-            case "string":
-                return self._string(schema, nth)
-        raise NoExampleError(f"there is no type {kind!r}")
-
-    def _first(self, schemas: list[Any], depth: int, nth: int) -> Any:
+        `nth` makes the values of an array differ from each other.
+        """
+        if depth > MAX_DEPTH:
+            raise NoExampleError("the schema is too deep")
+        self._budget.take_steps(_STEPS_A_VALUE)
+        rules = Rules(self._resolve, self._budget)
         for schema in schemas:
+            rules.add(schema)
+        return self._satisfy(rules, depth, nth)
+
+    def _satisfy(self, rules: Rules, depth: int, nth: int) -> Any:
+        """Return a value that matches the rules and a branch of each of their choices."""
+        if rules.choices:
+            return self._with_branch(rules, depth, nth)
+        words = rules.words
+        if "enum" in words:
+            return self._choose(words, nth)
+        kinds = _kinds(words)
+        if len(kinds) == 1:
+            return self._of_kind(kinds[0], words, depth, nth)
+        return self._first(lambda kind: self._of_kind(kind, words, depth, nth), kinds)
+
+    def _with_branch(self, rules: Rules, depth: int, nth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise NoExampleError("the schema is too deep")
+        choice = rules.choices.pop(0)
+
+        def attempt(branch: Any) -> Any:
+            extended = rules.copy()
+            extended.add(branch, choice.within)
+            return self._satisfy(extended, depth + 1, nth)
+
+        return self._first(attempt, choice.branches)
+
+    def _first(self, attempt: Callable[[_Option], Any], options: Iterable[_Option]) -> Any:
+        """Return the result for the first option with which a value is found."""
+        for option in options:
+            self._budget.take_steps()
             try:
-                return self.fill(schema, depth + 1, nth)
+                return attempt(option)
+            except TooComplexError:
+                raise
             except NoExampleError:
-                if self._steps > _MAX_STEPS:
-                    raise
+                continue
         raise NoExampleError("no branch of the schema can be filled")
 
-    def _flat(self, schema: Any, depth: int) -> Any:
-        """Resolve references at the top, so that the schema can be merged."""
-        for _ in range(_MAX_DEPTH - min(depth, _MAX_DEPTH)):
-            if not (isinstance(schema, Mapping) and "$ref" in schema):
-                return schema
-            rest = {key: value for key, value in schema.items() if key != "$ref"}
-            schema = _merge(self._resolve(schema["$ref"]), rest)
-        raise NoExampleError("the references of the schema never end")
+    def _of_kind(self, kind: str, words: Mapping[str, Any], depth: int, nth: int) -> Any:
+        match kind:
+            case "object":
+                return self._object(words, depth, nth)
+            case "array":
+                return self._array(words, depth, nth)
+            case "integer" | "number":
+                number = _number(words, kind == "integer", nth)
+                self._budget.produce(len(str(number)))
+                return number
+            case "boolean":
+                self._budget.produce(_WORD)
+                return nth % 2 == 1
+            case "null":
+                self._budget.produce(_WORD)
+                return None
+            case "string":
+                return self._string(words, nth)
+        raise NoExampleError(f"there is no type {quoted(kind)}")
 
     def _resolve(self, reference: Any) -> Any:
         if not isinstance(reference, str) or not reference.startswith("#"):
             raise NoExampleError("a $ref must point into the schema itself")
+        self._budget.take_steps(len(reference) // _CHARACTERS_A_STEP)
         node: Any = self._root
         for step in unquote(reference[1:]).split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(node, list) and key.isdigit() and int(key) < len(node):
+            if isinstance(node, list) and key.isdecimal() and int(key) < len(node):
                 node = node[int(key)]
             elif isinstance(node, Mapping) and key in node:
                 node = node[key]
             else:
-                raise NoExampleError(f"there is nothing at {reference!r}")
+                raise NoExampleError(f"there is nothing at {quoted(reference)}")
         return node
 
-    def _choice(self, schema: Mapping[str, Any], nth: int) -> Any:
-        kinds = _kinds(schema) if "type" in schema else []
+    def _choose(self, words: Mapping[str, Any], nth: int) -> Any:
+        """Return the `nth` value of the enum that has one of the types."""
+        kinds = words.get("type", ())
+        self._budget.take_steps(len(words["enum"]) * max(1, len(kinds)))
         fitting = [
             value
-            for value in schema["enum"]
+            for value in words["enum"].values()
             if not kinds or any(_is(kind, value) for kind in kinds)
         ]
         if not fitting:
             raise NoExampleError("no value of an enum fits")
-        return fitting[nth % len(fitting)]
+        chosen = fitting[nth % len(fitting)]
+        self._count_value(chosen)
+        return chosen
 
-    def _object(self, schema: Mapping[str, Any], depth: int, nth: int) -> dict[str, Any]:
-        properties = schema.get("properties") or {}
-        others = schema.get("additionalProperties", True)
-        names = list(dict.fromkeys(schema.get("required") or ()))
-        least = _count(schema, "minProperties")
-        names += [name for name in properties if name not in names][: max(0, least - len(names))]
-        if others is not False:
-            names += [f"sandbox{number}" for number in range(len(names), least)]
-        if len(names) < least:
+    def _count_value(self, value: Any) -> None:
+        """Count the characters of a value of the schema."""
+        waiting = [value]
+        while waiting:
+            self._budget.take_steps()
+            item = waiting.pop()
+            self._budget.produce(_PUNCTUATION)
+            if isinstance(item, Mapping):
+                self._budget.take_steps(len(item))
+                self._budget.produce(sum(map(len, item)) + 2 * _PUNCTUATION * len(item))
+                waiting.extend(item.values())
+            elif isinstance(item, list):
+                self._budget.take_steps(len(item))
+                waiting.extend(item)
+            else:
+                self._budget.produce(len(item) if isinstance(item, str) else len(str(item)))
+
+    def _object(self, words: Mapping[str, Any], depth: int, nth: int) -> dict[str, Any]:
+        properties = words.get("properties", {})
+        others = words.get("additionalProperties", ())
+        filled: dict[str, Any] = {}
+        for name in self._names(words, is_closed=any(other is False for other in others)):
+            self._budget.produce(len(name) + 2 * _PUNCTUATION)
+            filled[name] = self.fill(properties.get(name, others), depth + 1, nth)
+        self._budget.produce(_PUNCTUATION)
+        return filled
+
+    def _names(self, words: Mapping[str, Any], *, is_closed: bool) -> Sequence[str]:
+        """Return the names of an object's properties: as few as it must have."""
+        required = words.get("required", {})
+        self._budget.take_steps(len(required))
+        names = dict(required)
+        least = int(words.get("minProperties", 0))
+        for name in words.get("properties", ()):
+            if len(names) >= least:
+                break
+            self._budget.take_steps()
+            names[name] = None
+        if len(names) < least and is_closed:
             raise NoExampleError("an object cannot have as many properties as it must")
-        return {name: self.fill(properties.get(name, others), depth + 1, nth) for name in names}
+        number = len(names)
+        while len(names) < least:
+            self._budget.take_steps()
+            names[f"sandbox{number}"] = None
+            number += 1
+        return list(names)
 
-    def _array(self, schema: Mapping[str, Any], depth: int, nth: int) -> list[Any]:
-        first = schema.get("prefixItems") or []
-        rest = _merge(schema.get("items", True), schema.get("contains", True))
-        least = _count(schema, "minItems")
-        if "contains" in schema:
-            least = max(least, _count(schema, "minContains", 1))
-        unique = schema.get("uniqueItems") is True
-        return [
-            self.fill(
-                first[index] if index < len(first) else rest, depth + 1, index if unique else nth
-            )
-            for index in range(least)
-        ]
+    def _array(self, words: Mapping[str, Any], depth: int, nth: int) -> list[Any]:
+        first = words.get("prefixItems") or []
+        others = (*words.get("items", ()), *words.get("contains", ()))
+        least = int(words.get("minItems", 0))
+        if "contains" in words:
+            least = max(least, int(words.get("minContains", 1)))
+        is_unique = words.get("uniqueItems") is True
+        filled: list[Any] = []
+        self._budget.produce(_PUNCTUATION)
+        for index in range(least):
+            self._budget.produce(1)
+            schemas = (first[index],) if index < len(first) else others
+            filled.append(self.fill(schemas, depth + 1, index if is_unique else nth))
+        return filled
 
-    def _string(self, schema: Mapping[str, Any], nth: int) -> str:
-        least, most = _count(schema, "minLength"), schema.get("maxLength", _MAX_LENGTH)
-        form = schema.get("format", "")
-        address = _ADDRESS.search(self._text) if form in _ADDRESSES else None
-        text = address[0] if address else _FORMATS.get(form, self._text)
+    def _string(self, words: Mapping[str, Any], nth: int) -> str:
+        least = int(words.get("minLength", 0))
+        form = words.get("format", "")
+        text = _FORMATS.get(form, self._text)
+        if form in _ADDRESSES and self._address:
+            text = self._address
         mark = str(nth) if nth else ""
-        text = text[: max(0, int(most) - len(mark))] + mark
-        return text[: int(most)].ljust(least, ".")
+        if "maxLength" in words:
+            most = max(0, int(words["maxLength"]))
+            text = (text[: max(0, most - len(mark))] + mark)[:most]
+        else:
+            text += mark
+        self._budget.produce(_PUNCTUATION + max(len(text), least))
+        return text.ljust(least, ".")
 
 
-def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    """Return the types that a schema allows: declared, or inferred from its keywords."""
-    kinds = schema.get("type")
-    if isinstance(kinds, str):
-        return [kinds]
-    if isinstance(kinds, list) and kinds:
+def _kinds(words: Mapping[str, Any]) -> Sequence[str]:
+    """Return the types that the rules allow: declared, or inferred from their keywords."""
+    if "type" in words:
+        kinds: Sequence[str] = words["type"]
         return kinds
-    return [
-        next(
-            (
-                kind
-                for kind, words in _KEYWORDS_OF_TYPES.items()
-                if any(word in schema for word in words)
-            ),
-            "string",
-        )
-    ]
+    for kind, keywords in _KEYWORDS_OF_TYPES.items():
+        if any(word in words for word in keywords):
+            return [kind]
+    return ["string"]
 
 
 def _is(kind: str, value: Any) -> bool:
@@ -228,13 +293,6 @@ def _is(kind: str, value: Any) -> bool:
             return isinstance(value, Mapping)
     kinds: dict[str, type] = {"string": str, "boolean": bool, "array": list, "null": type(None)}
     return kind in kinds and isinstance(value, kinds[kind])
-
-
-def _count(schema: Mapping[str, Any], word: str, default: int = 0) -> int:
-    count = int(schema.get(word, default))
-    if count > _MAX_LENGTH:
-        raise NoExampleError(f"{word} is larger than {_MAX_LENGTH}")
-    return count
 
 
 def _number(schema: Mapping[str, Any], whole: bool, nth: int) -> int | float:
@@ -260,47 +318,3 @@ def _number(schema: Mapping[str, Any], whole: bool, nth: int) -> int | float:
         if above and below and math.isfinite(value):
             return int(value) if whole else value
     raise NoExampleError("no number is within the bounds")
-
-
-def _merge(one: Any, other: Any) -> Any:
-    """Return a schema that requires what both schemas require."""
-    if one is False or other is False:
-        return False
-    if not isinstance(one, Mapping):
-        return other
-    if not isinstance(other, Mapping):
-        return one
-    merged = dict(one)
-    for word, value in other.items():
-        merged[word] = _both(word, merged[word], value) if word in merged else value
-    return merged
-
-
-def _both(word: str, one: Any, other: Any) -> Any:
-    match word:
-        case "properties":
-            return {**one, **other} | {
-                name: _merge(one[name], other[name]) for name in one if name in other
-            }
-        case "required":
-            return [*one, *other]
-        case "enum":
-            return [value for value in one if value in other]
-        case "type":
-            ones = [one] if isinstance(one, str) else one
-            others = [other] if isinstance(other, str) else other
-            both = [kind for kind in ones if kind in others]
-            if not both and {"integer", "number"} <= {*ones, *others}:
-                return "integer"
-            return both or ["none that both allow"]
-        case "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties":
-            return max(one, other)
-        case "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems":
-            return min(one, other)
-        case "items" | "additionalProperties":
-            return _merge(one, other)
-        case "allOf":
-            return [*one, *other]
-        case "anyOf" | "oneOf":
-            return [_merge(a, b) for a in one for b in other][:_MAX_DEPTH]
-    return other
