@@ -135,7 +135,6 @@ class _Search:
     def _first(self, attempt: Callable[[_Option], Any], options: Iterable[_Option]) -> Any:
         """Return the result for the first option with which a value is found."""
         for option in options:
-            self._budget.take_steps()
             try:
                 return attempt(option)
             except TooComplexError:

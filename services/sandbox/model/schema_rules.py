@@ -140,7 +140,6 @@ class Rules:
     def _add_enum(self, values: Sequence[Any]) -> None:
         allowed = {self._identity(value): value for value in values}
         if "enum" in self.words:
-            self._budget.take_steps(len(self.words["enum"]))
             allowed = {key: one for key, one in self.words["enum"].items() if key in allowed}
         if not allowed:
             raise NoExampleError("no value of an enum fits")
@@ -153,7 +152,6 @@ class Rules:
         self._budget.take_steps(len(kinds))
         self._budget.read(kinds)
         if "type" in self.words:
-            self._budget.take_steps(len(self.words["type"]))
             kinds = _common_types(self.words["type"], kinds)
         if not kinds:
             raise NoExampleError("no type is allowed by all schemas")
