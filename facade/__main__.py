@@ -26,6 +26,9 @@ def main() -> None:
         type=int,
         help="file descriptor of a pipe that closes when the parent process exits",
     )
+    parser.add_argument(
+        "--beat-pipe", type=int, help="file descriptor that the event loop writes to while it runs"
+    )
     arguments = parser.parse_args()
 
     async def serve(lifecycle: process.Lifecycle) -> None:
@@ -64,7 +67,7 @@ def main() -> None:
         if telemetry is not None:
             await telemetry.stop()
 
-    process.run(serve, arguments.parent_pipe)
+    process.run(serve, arguments.parent_pipe, arguments.beat_pipe)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,9 @@ def main() -> None:
     parser.add_argument(
         "--parent-pipe", type=int, help="file descriptor that closes when the parent process ends"
     )
+    parser.add_argument(
+        "--beat-pipe", type=int, help="file descriptor that the event loop writes to while it runs"
+    )
     arguments = parser.parse_args()
     names = arguments.services or SERVICES
 
@@ -54,7 +57,7 @@ def main() -> None:
         if telemetry is not None:
             await telemetry.stop()
 
-    process.run(serve, arguments.parent_pipe)
+    process.run(serve, arguments.parent_pipe, arguments.beat_pipe)
 
 
 if __name__ == "__main__":

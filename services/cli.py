@@ -91,6 +91,7 @@ def up(
         workers=workers or _default_workers(),
         grpc=settings.server.grpc,
         scheme="https" if settings.server.tls_certificate else "http",
+        stall_s=settings.server.worker_stall_s,
     ).command()
     os.execv(command[0], command)
 

@@ -2,7 +2,8 @@
 
 A child of `gateway up` writes `READY` to standard output when it is ready, or `FAILED` and a reason
 if it cannot serve. On SIGTERM or SIGINT it finishes its running work and exits. It exits at once
-when the pipe from its parent closes, so that a killed supervisor leaves no processes behind.
+when the pipe from its parent closes, so that a killed supervisor leaves no processes behind. While
+its event loop runs, it writes to another pipe.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 from services.common import logs
+from services.common.heartbeat import Heartbeat
 from services.common.huge_pages import request_huge_pages
 from services.common.metrics import write_counts
 from services.common.private import make_files_private
@@ -47,7 +49,7 @@ class Lifecycle:
         on_reload: called on SIGHUP.
     """
 
-    def __init__(self, parent_pipe: int | None) -> None:
+    def __init__(self, parent_pipe: int | None, beat_pipe: int | None = None) -> None:
         self.stopping = asyncio.Event()
         self.hurrying = asyncio.Event()
         self.on_reload: Callable[[], None] = lambda: None
@@ -57,6 +59,8 @@ class Lifecycle:
         loop.add_signal_handler(signal.SIGHUP, lambda: self.on_reload())
         if parent_pipe is not None:
             loop.add_reader(parent_pipe, _leave)
+        if beat_pipe is not None:
+            Heartbeat(loop, beat_pipe)
 
     def _stop(self) -> None:
         if self.stopping.is_set():
@@ -77,12 +81,22 @@ class Lifecycle:
         raise SystemExit(1)
 
 
-def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -> None:
-    """Run `main` on the fastest available event loop until it returns."""
+def run(
+    main: Callable[[Lifecycle], Awaitable[None]],
+    parent_pipe: int | None,
+    beat_pipe: int | None = None,
+) -> None:
+    """Run `main` on the fastest available event loop until it returns.
+
+    Args:
+        main: the program.
+        parent_pipe: descriptor of a pipe that closes when the parent ends, or None.
+        beat_pipe: descriptor of a pipe to which the event loop's beats are written, or None.
+    """
 
     async def start() -> None:
         try:
-            await main(Lifecycle(parent_pipe))
+            await main(Lifecycle(parent_pipe, beat_pipe))
         finally:
             write_counts()
 

@@ -25,6 +25,8 @@ cors_origins = []             # origins whose pages may call the gateway from a 
                               # "https://app.example", or "*" for all; never with cookies
 plain_requests = true         # false: serve every request with aiohttp, which is slower, including
                               # simple POST requests of chats and messages
+worker_stall_s = 20           # a worker whose event loop has not run for so long is killed and
+                              # replaced, after its stacks were logged; at least 5; 0: never
 
 [storage]
 data_dir = "var"

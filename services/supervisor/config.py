@@ -18,6 +18,7 @@ class SupervisorConfig:
         grpc: `host:port` for gRPC callers, port 0 for any free port; "" for a Unix socket a
             worker, in `data_dir`.
         scheme: of the address for HTTP, `http` or `https`.
+        stall_s: seconds after which a worker whose event loop does not run is killed; 0: never.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class SupervisorConfig:
         workers: int,
         grpc: str,
         scheme: str = "http",
+        stall_s: float = 0,
     ) -> None:
         self.host = host
         self.port = port
@@ -42,11 +44,13 @@ class SupervisorConfig:
         self.workers = workers
         self.grpc = grpc
         self.scheme = scheme
+        self.stall_s = stall_s
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> "SupervisorConfig":
         """Parse the arguments of a command line that `command` returned."""
-        host, port, metrics_host, metrics_port, data_dir, drain_s, workers, grpc, scheme = arguments
+        host, port, metrics_host, metrics_port, data_dir, drain_s, workers, grpc, *more = arguments
+        scheme, stall_s = more
         return cls(
             host=host,
             port=int(port),
@@ -57,6 +61,7 @@ class SupervisorConfig:
             workers=int(workers),
             grpc=grpc,
             scheme=scheme,
+            stall_s=float(stall_s),
         )
 
     def command(self) -> list[str]:

@@ -68,6 +68,7 @@ def run_gateway(config: SupervisorConfig, *, make_programs: MakePrograms | None 
             environ={**os.environ, METRICS_VARIABLE: metrics},
             pass_fds=passed,
             drain_s=config.drain_s,
+            stall_s=config.stall_s,
             on_end=lambda pid: _remove_gauges(pid, metrics),
         )
         stack.callback(supervisor.close)

@@ -3,7 +3,8 @@
 A program is passed the descriptor of a pipe (`--parent-pipe N`) that closes when the supervisor
 ends, even if it is killed. When the program accepts requests, it writes a line `READY` to standard
 output, optionally with a message for the supervisor. If it cannot serve, it writes `FAILED` and the
-reason. Its other output is copied to standard error, where the logs are.
+reason. Its other output is copied to standard error, where the logs are. If it is watched, it
+writes to another pipe (`--beat-pipe N`) while its event loop runs; see `liveness`.
 """
 
 import os
@@ -12,6 +13,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
+
+from services.supervisor import liveness
+from services.supervisor.liveness import Liveness
 
 READY = b"READY"
 FAILED = b"FAILED"
@@ -74,6 +78,7 @@ class SupervisedProcess:
         parent_pipe: int,
         backoff_s: Callable[[int, bool], float],
         on_end: Callable[[int], None],
+        is_watched: bool,
     ) -> None:
         self.name = program.name
         self.output: int | None = None
@@ -92,6 +97,8 @@ class SupervisedProcess:
         self._reload_when_ready = False
         self._failure = ""
         self._line = b""
+        self._is_watched = is_watched
+        self._liveness: Liveness | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -110,10 +117,11 @@ class SupervisedProcess:
         self._line = b""
         output, write_end = os.pipe()
         os.set_blocking(output, False)
+        beats = Liveness() if self._is_watched else None
         try:
             self._pid = os.posix_spawn(
                 self._argv[0],
-                self._argv,
+                self._argv if beats is None else [*self._argv, "--beat-pipe", str(beats.pipe)],
                 self._environ,
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -125,11 +133,16 @@ class SupervisedProcess:
             )
         except OSError as error:
             os.close(output)
+            if beats is not None:
+                beats.close()
             self._handle_end(str(error))
         else:
             self.output = output
+            self._liveness = beats
         finally:
             os.close(write_end)
+            if beats is not None:
+                beats.close_pipe()
 
     def read_output(self) -> None:
         """Handle the available output of the process."""
@@ -158,6 +171,9 @@ class SupervisedProcess:
         self.read_output()
         # A child of the process may still have the other end open.
         self._close_output()
+        if self._liveness is not None:
+            self._liveness.close()
+            self._liveness = None
         self._on_end(pid)
         self._handle_end(_describe(os.waitstatus_to_exitcode(status)))
 
@@ -179,6 +195,30 @@ class SupervisedProcess:
         if self._pid:
             _log("warning", "a program did not end in time and is killed", program=self.name)
             self._signal(signal.SIGKILL)
+
+    def check_liveness(self) -> None:
+        """Kill the process if its event loop has stalled; log the stacks of its threads before.
+
+        A process that is not ready, or is ending, has other times to keep.
+        """
+        if self._liveness is None or not self._accepts_requests or self._finishing:
+            return
+        match self._liveness.check():
+            case liveness.DUMP:
+                self._signal(signal.SIGUSR1)
+            case liveness.RESUMED:
+                self._log_stacks("warning", "the event loop of a program had stalled, and runs on")
+            case liveness.KILL:
+                self._failure = "its event loop had stalled"
+                self._log_stacks("error", "the event loop of a program has stalled; it is killed")
+                self._signal(signal.SIGKILL)
+
+    def _log_stacks(self, level: str, message: str) -> None:
+        _log(level, message, program=self.name, pid=self._pid)
+        stacks = self._liveness.stacks if self._liveness is not None else ""
+        for name, frames in liveness.threads(stacks):
+            text = "the stack of a thread, innermost frame first"
+            _log(level, text, program=self.name, pid=self._pid, of=name, frames=frames)
 
     def _handle_end(self, end: str) -> None:
         was_ready, self._accepts_requests = self._accepts_requests, False

@@ -1,8 +1,8 @@
 """Keeps several programs running: starts them, restarts ended ones, and stops them.
 
 The supervisor starts programs by `posix_spawn`, without a fork of its own. It detects that a
-program has ended, but not that it hangs. `_wait` is the only place that waits, for output of the
-programs and for wake-ups.
+program has ended, and that its event loop has stalled; `liveness` describes how. `_wait` is the
+only place that waits, for output of the programs, for wake-ups and for the next check of liveness.
 """
 
 import os
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 
+from services.supervisor.liveness import CHECKS
 from services.supervisor.process import Program, StartError, SupervisedProcess, backoff_s
 
 READY_WITHIN_S = 60.0
@@ -33,6 +34,7 @@ class Supervisor:
         *,
         environ: Mapping[str, str],
         drain_s: float,
+        stall_s: float = 0,
         pass_fds: Sequence[int] = (),
         backoff_s: Callable[[int, bool], float] = backoff_s,
         on_end: Callable[[int], None] = lambda pid: None,
@@ -44,6 +46,8 @@ class Supervisor:
             environ: the environment of all programs.
             drain_s: seconds that programs may take to finish after SIGTERM. A program that still
                 runs then is sent SIGTERM again, and later SIGKILL.
+            stall_s: seconds after which a program is killed if its event loop does not run; 0:
+                never.
             pass_fds: descriptors that all programs inherit.
             backoff_s: returns the seconds before a restart, from the number of early deaths in a
                 row and whether the last process had been ready.
@@ -56,6 +60,8 @@ class Supervisor:
         for descriptor in (self._parent_pipe, *pass_fds):
             os.set_inheritable(descriptor, True)
         self._drain_s = drain_s
+        self._check_every_s = stall_s / CHECKS
+        self._next_check = monotonic() + self._check_every_s if stall_s else None
         self._stops = 0
         self._reloads = False
         self._processes = [
@@ -65,6 +71,7 @@ class Supervisor:
                 parent_pipe=self._parent_pipe,
                 backoff_s=backoff_s,
                 on_end=on_end,
+                is_watched=stall_s > 0,
             )
             for program in programs
         ]
@@ -151,7 +158,7 @@ class Supervisor:
         for process in self._processes:
             if process.output is not None:
                 poll.register(process.output, select.POLLIN)
-        times = [deadline, *(process.restart_at for process in self._processes)]
+        times = [deadline, self._next_check, *(process.restart_at for process in self._processes)]
         known = [time for time in times if time is not None]
         # Rounded up, so that the deadline has passed when `poll` returns.
         wait_ms = max(0.0, (min(known) - monotonic()) * 1000 + 1) if known else None
@@ -166,6 +173,10 @@ class Supervisor:
             process.reap()
             if process.restart_at is not None and monotonic() >= process.restart_at:
                 process.start()
+        if self._next_check is not None and (now := monotonic()) >= self._next_check:
+            self._next_check = now + self._check_every_s
+            for process in self._processes:
+                process.check_liveness()
 
     def _clear_wakeups(self) -> None:
         with suppress(BlockingIOError):

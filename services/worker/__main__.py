@@ -13,6 +13,9 @@ def main() -> None:
     parser.add_argument(
         "--parent-pipe", type=int, help="file descriptor that closes when the parent process ends"
     )
+    parser.add_argument(
+        "--beat-pipe", type=int, help="file descriptor that the event loop writes to while it runs"
+    )
     arguments = parser.parse_args()
 
     # Imported here, so that --help and invalid options respond at once.
@@ -33,7 +36,7 @@ def main() -> None:
             grpc=arguments.grpc,
         )
 
-    process.run(serve, arguments.parent_pipe)
+    process.run(serve, arguments.parent_pipe, arguments.beat_pipe)
 
 
 if __name__ == "__main__":

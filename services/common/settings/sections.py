@@ -13,6 +13,8 @@ from services.common.settings.base import Section
 MAX_FILE_LIFETIME_S = 31_536_000
 
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+# A worker beats once a second; see `services.common.heartbeat`.
+_MIN_STALL_S = 5
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 # An origin as browsers serialize it: in lower case and without a path; apps have other schemes.
 _ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
@@ -32,6 +34,14 @@ class Server(Section):
     access_log_per_s: Annotated[int, Field(ge=0)] = 50
     cors_origins: list[str] = Field(default_factory=list)
     plain_requests: bool = True
+    worker_stall_s: Annotated[float, Field(ge=0, le=3600)] = 20
+
+    @field_validator("worker_stall_s")
+    @classmethod
+    def _is_longer_than_a_few_beats(cls, value: float) -> float:
+        if 0 < value < _MIN_STALL_S:
+            raise ValueError(f"must be at least {_MIN_STALL_S}, or 0 for never")
+        return value
 
     @field_validator("cors_origins")
     @classmethod

@@ -19,6 +19,7 @@ _SCRIPT = """
 import json, os, select, signal, socket, sys
 name, address = sys.argv[1:3]
 pipe = int(sys.argv[sys.argv.index("--parent-pipe") + 1])
+beats = int(sys.argv[sys.argv.index("--beat-pipe") + 1]) if "--beat-pipe" in sys.argv else None
 test = socket.socket(socket.AF_UNIX)
 test.connect(address)
 def say(text):
@@ -27,7 +28,7 @@ def say(text):
 woken, wakes = socket.socketpair()
 wakes.setblocking(False)
 signal.set_wakeup_fd(wakes.fileno())
-for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
     signal.signal(number, lambda number, _: say(signal.Signals(number).name))
 say(json.dumps([name, os.getpid(), dict(os.environ)]))
 while True:
@@ -54,6 +55,8 @@ while True:
             test.close()
             os.read(pipe, 1)
             os._exit(0)
+        elif word == "beat":
+            os.write(beats, json.loads(rest).encode())
         elif word == "write":
             os.write(1, json.loads(rest).encode())
         say("done")
@@ -81,6 +84,11 @@ class StandIn:
     async def write(self, text: str) -> None:
         """Make it write to its standard output."""
         self.tell(f"write {json.dumps(text)}")
+        assert await self.heard() == "done"
+
+    async def beat(self, text: str = "\0") -> None:
+        """Make it write to the pipe of its beats."""
+        self.tell(f"beat {json.dumps(text)}")
         assert await self.heard() == "done"
 
     async def ready(self) -> None:
