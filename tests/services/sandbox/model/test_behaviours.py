@@ -25,6 +25,7 @@ from services.sandbox.model.models import (
     find_model,
 )
 from services.sandbox.model.requests import tokens
+from services.sandbox.model.schema_budget import MAX_CHARACTERS
 
 ECHO = find_model("echo")
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -254,6 +255,24 @@ def test_a_schema_that_cannot_be_filled_is_refused():
     with pytest.raises(SandboxError, match="cannot fill the schema") as raised:
         ask("hi", **as_schema({"$ref": "#"}))
     assert raised.value.status == 400
+
+
+def test_choices_and_calls_share_the_work_on_schemas():
+    thousand = {"type": "array", "minItems": 1_000, "items": {"type": "integer"}}
+    answered = ask("hi", n=50, **as_schema(thousand))
+    assert {choice.blocks[0].text for choice in answered.choices} == {f"[{'0,' * 999}0]"}
+    long = {"type": "string", "minLength": MAX_CHARACTERS // 2 - 100}
+    ask("hi", **as_schema(long))
+    with pytest.raises(SandboxError, match="too long"):
+        ask("hi", n=3, **as_schema(long))
+    tools = [Tool(name=f"t{n}", input_schema=orjson.dumps(thousand)) for n in range(20)]
+    with pytest.raises(SandboxError, match="too large"):
+        ask(" ".join(tool.name for tool in tools), tools=tools)
+
+
+def test_a_choice_makes_at_most_a_hundred_calls():
+    tools = [Tool(name=f"t{n}") for n in range(1_000)]
+    assert len(calls(ask(" ".join(tool.name for tool in tools), tools=tools))) == 100
 
 
 def test_a_refusal():
