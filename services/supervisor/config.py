@@ -49,8 +49,8 @@ class SupervisorConfig:
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> "SupervisorConfig":
         """Parse the arguments of a command line that `command` returned."""
-        host, port, metrics_host, metrics_port, data_dir, drain_s, workers, grpc, *more = arguments
-        scheme, stall_s = more
+        host, port, metrics_host, metrics_port, *others = arguments
+        data_dir, drain_s, workers, grpc, scheme, stall_s = others
         return cls(
             host=host,
             port=int(port),

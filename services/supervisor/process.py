@@ -218,7 +218,7 @@ class SupervisedProcess:
         stacks = self._liveness.stacks if self._liveness is not None else ""
         for name, frames in liveness.threads(stacks):
             text = "the stack of a thread, innermost frame first"
-            _log(level, text, program=self.name, pid=self._pid, of=name, frames=frames)
+            _log(level, text, program=self.name, pid=self._pid, stack_of=name, frames=frames)
 
     def _handle_end(self, end: str) -> None:
         was_ready, self._accepts_requests = self._accepts_requests, False

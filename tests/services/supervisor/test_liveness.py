@@ -167,7 +167,7 @@ async def test_a_stalled_program_is_replaced_and_its_stacks_logged(
     first, loop_thread, other_thread, end = caplog.records
     assert first.getMessage() == "the event loop of a program has stalled; it is killed"
     assert vars(loop_thread)["frames"] == ['File "sums.py", line 3 in add_up']
-    assert vars(other_thread)["of"] == "Thread 0x02"
+    assert vars(other_thread)["stack_of"] == "Thread 0x02"
     assert vars(end)["end"] == "its event loop had stalled"
     # The new process has the whole time.
     await checks.pass_by(CHECKS - 1)
