@@ -75,7 +75,7 @@ from services.sandbox.model.models import (
     not_made_for,
     refuse_failing,
 )
-from services.sandbox.model.requests import tokens
+from services.sandbox.model.requests import first_tokens, tokens
 from services.sandbox.model.signatures import redact
 
 _KINDS: Mapping[MediaKind.ValueType, str] = {
@@ -366,13 +366,16 @@ def _bounded(
     blocks: Sequence[Block], reason: FinishReason.ValueType, request: GenerateRequest
 ) -> Choice:
     """End the answer at the first stop string, or when the tokens are used up."""
-    left = request.max_tokens if request.HasField("max_tokens") else MAX_OUTPUT_TOKENS
+    # The choices share the model's maximum: a short request may ask for 128 of them.
+    left = MAX_OUTPUT_TOKENS // (request.n or 1)
+    if request.HasField("max_tokens"):
+        left = min(left, request.max_tokens)
     kept: list[Block] = []
     for block in blocks:
         text, stop = written(block), ""
         if block.HasField("text"):
             text, stop = cut_at_stop(text, request.stop_sequences)
-        cut = tokens(text)
+        cut = first_tokens(text, left + 1)
         is_cut = len(cut) > left
         if is_cut and block.HasField("tool_use"):
             return _ended(kept, conversation_pb2.FINISH_REASON_MAX_TOKENS)

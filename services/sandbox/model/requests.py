@@ -6,7 +6,7 @@ of output that `tokens` returns.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import dropwhile, takewhile
+from itertools import dropwhile, islice, takewhile
 
 import orjson
 
@@ -147,6 +147,11 @@ def characters(value: object) -> int:
         else:
             total += len(item) if isinstance(item, str) else len(str(item))
     return total
+
+
+def first_tokens(text: str, most: int) -> Sequence[str]:
+    """Return at most the first `most` tokens of a text."""
+    return [match[0] for match in islice(_TOKEN.finditer(text), most)]
 
 
 def tokens(text: str) -> Sequence[str]:

@@ -270,6 +270,12 @@ def test_choices_and_calls_share_the_work_on_schemas():
         ask(" ".join(tool.name for tool in tools), tools=tools)
 
 
+def test_choices_share_the_longest_answer():
+    answered = ask("sandbox: recite " + "a " * MAX_OUTPUT_TOKENS, n=64)
+    assert answered.usage.output_tokens == MAX_OUTPUT_TOKENS
+    assert finish(answered) == "MAX_TOKENS"
+
+
 def test_a_choice_makes_at_most_a_hundred_calls():
     tools = [Tool(name=f"t{n}") for n in range(1_000)]
     assert len(calls(ask(" ".join(tool.name for tool in tools), tools=tools))) == 100
