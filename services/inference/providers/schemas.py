@@ -9,7 +9,7 @@ is nested at most as deeply as a request.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-import orjson
+from services.inference.providers.request_fields import write_body
 
 Schema = dict[str, Any]
 
@@ -126,7 +126,7 @@ class _Alternatives:
             self._read_ids.add(id(node))
             given = node.get("properties")
             for name, part in given.items() if isinstance(given, dict) else ():
-                self._schemas.setdefault(name, {}).setdefault(orjson.dumps(part), part)
+                self._schemas.setdefault(name, {}).setdefault(write_body(part), part)
         return required
 
     def properties(self) -> Schema:
@@ -156,7 +156,7 @@ def lacks_items(json: bytes) -> bool:
 
 def with_items(schema: Schema) -> Schema:
     """Return a schema in which every array has `items`: OpenAI rejects others."""
-    return _mapped_object(schema, _add_items)
+    return _mapped(schema, _add_items)
 
 
 def _add_items(schema: Schema) -> Schema:
@@ -175,7 +175,7 @@ def for_gemini(schema: Schema) -> Schema:
     """
     if "$ref" in schema:
         schema = _resolved(schema, schema)
-    return _mapped_object(schema, _fit_gemini)
+    return _mapped(schema, _fit_gemini)
 
 
 def _fit_gemini(schema: Schema) -> Schema:
@@ -194,11 +194,11 @@ def for_answer(schema: Schema) -> Schema:
     Raises:
         OpenObjectError: the schema contains a map, which would be closed to nothing.
     """
-    for path, part in _parts(schema, ""):
+    for path, part in _parts(schema):
         more = part.get("additionalProperties")
         if isinstance(more, dict) or (more is True and not part.get("properties")):
             raise OpenObjectError(path)
-    return _mapped_object(schema, _fit_answer)
+    return _mapped(schema, _fit_answer)
 
 
 def _fit_answer(schema: Schema) -> Schema:
@@ -217,49 +217,52 @@ def _fit_answer(schema: Schema) -> Schema:
     return _described(schema, removed)
 
 
-def _described(schema: Schema, removed: Mapping[str, Any]) -> Schema:
+def _described(schema: Schema, removed: dict[str, Any]) -> Schema:
     """State removed keywords in the description of a schema."""
     if removed:
-        words = orjson.dumps(removed, option=orjson.OPT_NON_STR_KEYS).decode()
+        words = write_body(removed).decode()
         given = schema.get("description")
         schema["description"] = f"{given}\n\n{words}" if isinstance(given, str) and given else words
     return schema
 
 
-def _mapped_object(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
-    mapped: Schema = _mapped(schema, change)
-    return mapped
-
-
-def _mapped(schema: Any, change: Callable[[Schema], Schema]) -> Any:
+def _mapped(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
     """Return a copy of a schema with a change applied to it and then to the schemas in it."""
-    if not isinstance(schema, dict):
-        return schema
-    changed = change(dict(schema))
-    for name, value in changed.items():
-        if name in _SCHEMAS and isinstance(value, dict):
-            changed[name] = _mapped(value, change)
-        elif name in _LISTS and isinstance(value, list):
-            changed[name] = [_mapped(part, change) for part in value]
-        elif name in _MAPS and isinstance(value, dict):
-            changed[name] = {key: _mapped(part, change) for key, part in value.items()}
-    return changed
+    root = {"": schema}
+    # Not recursive: the schemas of gRPC callers may be nested more deeply than Python calls.
+    waiting: list[tuple[Any, Any, Any]] = [(root, "", schema)]
+    while waiting:
+        holder, key, part = waiting.pop()
+        if not isinstance(part, dict):
+            continue
+        changed = holder[key] = change(dict(part))
+        for name, value in changed.items():
+            if name in _SCHEMAS:
+                waiting.append((changed, name, value))
+            elif name in _LISTS and isinstance(value, list):
+                changed[name] = parts = list(value)
+                waiting += ((parts, index, inner) for index, inner in enumerate(value))
+            elif name in _MAPS and isinstance(value, dict):
+                changed[name] = named = dict(value)
+                waiting += ((named, inner_name, inner) for inner_name, inner in value.items())
+    return root[""]
 
 
-def _parts(schema: Any, path: str) -> Iterator[tuple[str, Schema]]:
+def _parts(schema: Schema) -> Iterator[tuple[str, Schema]]:
     """Yield a schema and all schemas in it, with their JSON pointers."""
-    if not isinstance(schema, dict):
-        return
-    yield path, schema
-    for name, value in schema.items():
-        if name in _SCHEMAS:
-            yield from _parts(value, f"{path}/{name}")
-        elif name in _LISTS and isinstance(value, list):
-            for index, part in enumerate(value):
-                yield from _parts(part, f"{path}/{name}/{index}")
-        elif name in _MAPS and isinstance(value, dict):
-            for key, part in value.items():
-                yield from _parts(part, f"{path}/{name}/{key}")
+    waiting: list[tuple[str, Any]] = [("", schema)]
+    while waiting:
+        path, part = waiting.pop()
+        if not isinstance(part, dict):
+            continue
+        yield path, part
+        for name, value in part.items():
+            if name in _SCHEMAS:
+                waiting.append((f"{path}/{name}", value))
+            elif name in _LISTS and isinstance(value, list):
+                waiting += ((f"{path}/{name}/{index}", one) for index, one in enumerate(value))
+            elif name in _MAPS and isinstance(value, dict):
+                waiting += ((f"{path}/{name}/{key}", one) for key, one in value.items())
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Schema:
