@@ -43,6 +43,7 @@ from services.common.process_registry import ProcessRegistry
 from services.common.secrets import load_secrets
 from services.common.server import Server
 from services.common.settings import Settings, SettingsError, Storage
+from services.common.sqlite_log import allocate_log
 from services.common.sweeping import sweeper_lease
 from services.common.telemetry.spans import Telemetry
 from services.files import servicer as files
@@ -126,6 +127,8 @@ class Services:
         database = open_engine(settings.storage)
         await migrate(database)
         secrets = await load_secrets(database, clock)
+        if is_sqlite(settings.storage):
+            allocate_log(settings.storage.data_dir)
         identify = CachingAuthenticator(
             AccountRepository(database, clock).identify,
             ttl_s=settings.limits.identify_cache_s,

@@ -69,12 +69,18 @@ class DiskReserve:
 
     def look(self) -> None:
         """Read the free space, and log a change."""
-        if not self._least:
-            return
+        if self._least:
+            self._note(self._read_free())
+
+    def _read_free(self) -> int | None:
         try:
-            free = self._read(self._folder)
+            return self._read(self._folder)
         except OSError as error:
             log.error("the free disk space could not be read", extra={"storage": str(error)})
+            return None
+
+    def _note(self, free: int | None) -> None:
+        if free is None:
             return
         is_low = free < self._least
         if is_low != self._is_low:
@@ -92,7 +98,7 @@ class DiskReserve:
 
     async def watch(self) -> None:
         """Check the free space every second until cancelled."""
-        while True:
+        while self._least:
             await asyncio.sleep(_INTERVAL_S)
             # In a thread: a network file system may block.
-            await asyncio.to_thread(self.look)
+            self._note(await asyncio.to_thread(self._read_free))

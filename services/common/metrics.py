@@ -3,8 +3,8 @@
 On each update, prometheus_client takes a lock and, under `gateway up`, writes to a file in a shared
 folder (PROMETHEUS_MULTIPROC_DIR), from which any facade can sum up the metrics of all processes.
 The metrics of this module buffer updates in an attribute. They pass them to the library when the
-metrics are read, and to the shared folder after a short delay. All updates must be made in the
-event loop's thread.
+metrics are read, and to the shared folder (`metrics_files`) after a short delay. All updates must
+be made in the event loop's thread.
 """
 
 import asyncio
@@ -18,10 +18,14 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.samples import Sample
 
+from services.common.metrics_files import use_metrics_files, write_files
+
 SHARED_FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
 # Maximum delay of updates of the shared folder.
 _DELAY_S = 0.25
+
+use_metrics_files()
 
 
 class Counter(prometheus_client.Counter):
@@ -48,7 +52,7 @@ class Counter(prometheus_client.Counter):
 
 
 class Gauge(prometheus_client.Gauge):
-    """A gauge with buffered increments and decrements; `set` is immediate."""
+    """A gauge with buffered increments and decrements."""
 
     _is_noted = False
     _change = 0.0
@@ -69,6 +73,8 @@ class Gauge(prometheus_client.Gauge):
         """Set the value."""
         self._change = 0.0
         super().set(value)
+        if not self._is_noted:
+            _note(self, self._value)
 
     def write(self) -> None:
         """Add the buffered change to the library's value."""
@@ -135,6 +141,7 @@ def write_counts() -> None:
     for metric in _unwritten:
         metric.write()
     _unwritten.clear()
+    write_files()
 
 
 def shown(own: CollectorRegistry) -> CollectorRegistry:

@@ -73,6 +73,7 @@ class Lifecycle:
         gc.freeze()
         _return_free_memory()
         request_huge_pages()
+        write_counts()
         print(f"READY {word}".rstrip(), flush=True)
 
     def fail(self, reason: str) -> NoReturn:

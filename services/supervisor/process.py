@@ -252,8 +252,7 @@ class SupervisedProcess:
             elif name == FAILED:
                 self._failure = text
             else:
-                sys.stderr.write(line.decode(errors="replace") + "\n")
-        sys.stderr.flush()
+                _copy(line.decode(errors="replace"))
 
     def _handle_ready(self, message: str) -> None:
         self.message = message
@@ -272,6 +271,12 @@ class SupervisedProcess:
         if self._pid:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, number)
+
+
+def _copy(line: str) -> None:
+    """Copy a line to standard error, which may be a file on a full disk."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 def _describe(exit_code: int) -> str:

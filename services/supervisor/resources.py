@@ -4,7 +4,7 @@ import fcntl
 import os
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from services.supervisor.process import StartError
 
@@ -41,9 +41,11 @@ def locked(data_dir: str) -> Iterator[None]:
                 "or set another data folder (GATEWAY_DATA_DIR) and other ports (GATEWAY_PORT, "
                 "GATEWAY_METRICS_PORT)"
             ) from error
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+        # On a full disk, the message of another gateway does not name this process.
+        with suppress(OSError):
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n")
+            file.flush()
         yield
 
 

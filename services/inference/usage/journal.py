@@ -7,7 +7,8 @@ that have not reached the disk.
 
 Where possible, the file is mapped into memory, so that a line costs no system call. The blocks are
 allocated beforehand, so that a full disk raises an error: writing to a mapping without blocks ends
-the process by a signal. A file that is being written ends with NUL bytes, which no line contains.
+the process by a signal. File systems that do not overwrite allocated blocks are not mapped. A file
+that is being written ends with NUL bytes, which no line contains.
 """
 
 import errno
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from services.common.file_locks import create_locked, is_at, try_lock
+from services.common.file_systems import overwrites_in_place
 
 FOLDER = "usage"
 # Versions that cannot read plain lines ignore these files; theirs are `.journal`.
@@ -120,6 +122,8 @@ class _MappingWriter:
 
 def _writer(descriptor: int) -> _Writer:
     """Return the writer that the system supports for an empty file."""
+    if not overwrites_in_place(descriptor):
+        return _CallingWriter(descriptor)
     try:
         return _MappingWriter(descriptor)
     except (AttributeError, OSError):

@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -160,6 +161,20 @@ async def test_what_programs_write_goes_to_standard_error(
     assert captured.err.splitlines()[:2] == ["one", "two"]
     assert "READY" not in captured.err
     assert captured.out == ""
+
+
+async def test_a_log_on_a_full_disk_does_not_end_the_supervisor(
+    supervise: Start, programs: StandIns, observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(_text: str) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(sys.stderr, "write", write)
+    async with running(supervise("worker-1"), observer):
+        program = await programs.started("worker-1")
+        await program.write("one\n")
+        await program.ready()
+        await observer.ready.wait()
 
 
 async def test_a_program_that_dies_is_restarted_and_others_stay(

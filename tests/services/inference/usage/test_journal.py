@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from services.common import file_systems
 from services.inference.usage.journal import FOLDER, Journal
 
 MANY = 1 << 20
@@ -188,6 +189,18 @@ def test_a_disk_that_was_full_is_tried_again(
     journal.append(b"second\n")
     journal.rotate()
     assert content(journal) == [b"second"]
+    journal.close()
+
+
+def test_files_are_mapped_only_where_blocks_are_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_systems, "_IN_PLACE", frozenset())
+    journal = Journal(tmp_path, "one", MANY)
+    journal.append(b"first\n")
+    [path] = (tmp_path / FOLDER).iterdir()
+    assert path.read_bytes() == b"first\n"  # no blocks in advance
+    assert path.name not in Path("/proc/self/maps").read_text()
     journal.close()
 
 
