@@ -17,6 +17,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import FileHeader, FileTrailer
 from services.common.errors import GatewayError, invalid
 from services.common.settings import MAX_FILE_LIFETIME_S
+from services.common.texts import parse_digits
 
 MAX_FIELD = 8 << 10
 
@@ -206,7 +207,7 @@ def _check_anchor(name: str, value: object) -> None:
 
 def _number(name: str, text: str) -> int:
     # Nine digits already exceed the range, and int() of many digits is slow.
-    return _in_range(name, int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0)
+    return _in_range(name, parse_digits(text) or 0)
 
 
 def _in_range(name: str, seconds: int) -> int:

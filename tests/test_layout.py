@@ -18,6 +18,8 @@ TOP = {
 # Where inference asks for the dialect of a request's caller: answers to responses are stored, and
 # the records of usage name the endpoint. Elsewhere fields of the request say what a caller wants.
 ASKS_FOR_DIALECT = {"response_cache/rules.py", "usage/metering.py"}
+# `isdigit` of bytes, which accepts ASCII digits alone.
+READS_BYTES = {"facade/http/plain.py"}
 MAX_LINES = 450
 MAX_NAME_LENGTH = 59
 
@@ -56,6 +58,17 @@ def test_the_top_of_the_tree_holds_what_convention_puts_there():
     )
     names = {line.partition("/")[0] for line in listed.stdout.splitlines()}
     assert {name for name in names if not name.startswith(".")} <= TOP
+
+
+def test_no_number_is_what_str_isdigit_accepts():
+    root = TESTS.parent
+    asking = {
+        str(path.relative_to(root))
+        for package in ("services", "facade", "envoy")
+        for path in (root / package).rglob("*.py")
+        if INSTALLED.isdisjoint(path.parts) and ".isdigit(" in path.read_text()
+    }
+    assert asking == READS_BYTES, "use services.common.texts.parse_digits: int('²') fails"
 
 
 def asks_for_dialect(node: ast.AST) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from services.common.errors import invalid
+from services.common.texts import parse_digits
 
 
 def parse_limit(query: Mapping[str, str], *, default: int, largest: int) -> int:
@@ -15,7 +16,7 @@ def parse_limit(query: Mapping[str, str], *, default: int, largest: int) -> int:
     if text is None:
         return default
     # Nine digits already exceed the range, and int() of many digits is slow.
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    number = parse_digits(text) or 0
     if not 1 <= number <= largest:
         raise invalid("limit", f"limit: must be an integer from 1 to {largest}")
     return number

@@ -21,7 +21,7 @@ hops: ContextVar[int] = ContextVar("hops", default=0)
 
 def parse_hops(text: str) -> int:
     """Parse the value of the header or metadata entry; return 0 if it is not a number."""
-    return int(text[:4]) if text.isascii() and text.isdigit() else 0
+    return int(text[:4]) if text.isascii() and text.isdecimal() else 0
 
 
 def loop_detected() -> GatewayError:

@@ -22,6 +22,15 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[:most] + _CUT
 
 
+def parse_digits(text: str, most: int = 9) -> int | None:
+    """Return the number that 1 to `most` ASCII digits form; None for any other text.
+
+    `str.isdigit` also accepts characters that `int` rejects, such as "²", and `int` rejects more
+    than 4,300 digits.
+    """
+    return int(text) if len(text) <= most and text.isascii() and text.isdecimal() else None
+
+
 def elide_middle(text: str, most: int, gap: str = f"\n{_CUT}\n") -> str:
     """Return the text, or its beginning and end of `most` characters together, with a gap."""
     half = most // 2

@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from services.common.texts import parse_digits
+
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 1000
 MAX_GRACE_S = 30 * 86_400
@@ -22,7 +24,7 @@ Time = Annotated[int, Field(ge=0, le=253_402_300_799)]
 
 def _digits(text: object) -> object:
     """Reject a parameter with characters that `int` accepts beside digits."""
-    if isinstance(text, str) and not (text.isascii() and text.isdigit() and len(text) < 16):
+    if isinstance(text, str) and parse_digits(text, 15) is None:
         raise ValueError("must be an integer")
     return text
 

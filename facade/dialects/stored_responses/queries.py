@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from facade.dialects.queries import parse_limit
 from services.common.errors import invalid
+from services.common.texts import parse_digits
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
@@ -44,11 +45,12 @@ def parse_retrieve_query(query: Mapping[str, str]) -> RetrieveQuery:
     if after is None:
         return RetrieveQuery(_FLAGS[given], -1)
     # Nine digits are more events than an answer has, and int() of many digits is slow.
-    if not (after.isascii() and after.isdigit() and len(after) < 10):
+    number = parse_digits(after)
+    if number is None:
         raise invalid("starting_after", "starting_after: must be the sequence number of an event")
     if not _FLAGS[given]:
         raise invalid("starting_after", "starting_after: allowed only if stream is true")
-    return RetrieveQuery(stream=True, starting_after=int(after))
+    return RetrieveQuery(stream=True, starting_after=number)
 
 
 def parse_items_query(query: Mapping[str, str]) -> ItemsQuery:

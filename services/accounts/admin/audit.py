@@ -172,7 +172,7 @@ def _position(page_token: str) -> tuple[int, str]:
         GatewayError: invalid_request.
     """
     at_ms, _, entry_id = page_token.partition("_")
-    if not (at_ms.isascii() and at_ms.isdigit() and len(at_ms) < 16 and is_id(entry_id)):
+    if not (at_ms.isascii() and at_ms.isdecimal() and len(at_ms) < 16 and is_id(entry_id)):
         raise invalid(
             "page_token", "page_token: must be the `next_page_token` of the previous page"
         )

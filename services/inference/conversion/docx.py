@@ -9,6 +9,7 @@ import mammoth
 import markdownify
 from bs4 import Tag
 
+from services.common.texts import parse_digits
 from services.inference.conversion.embedded import PictureReader
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Ocr
@@ -60,8 +61,8 @@ class _Markdown(markdownify.MarkdownConverter):
         return str(el.get("alt") or "")
 
     def convert_td(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        span = str(el.get("colspan") or "1")
-        cells = min(int(span), _MAX_SPAN) if span.isdigit() else 1
+        span = parse_digits(str(el.get("colspan") or ""))
+        cells = 1 if span is None else min(span, _MAX_SPAN)
         return f" {' '.join(text.split()).replace('|', _PIPE)} |" + " |" * (cells - 1)
 
     convert_th = convert_td

@@ -15,6 +15,7 @@ import typst
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
 
+from services.common.texts import parse_digits
 from services.inference.conversion import docx, images
 from services.inference.conversion.errors import ConversionError
 
@@ -153,11 +154,8 @@ def _table(element: Tag) -> Iterator[str]:
 
 def _span(cell: Tag, name: str) -> int:
     number = cell.get(name)
-    return (
-        min(int(number), 1000)
-        if isinstance(number, str) and number.isdigit() and int(number)
-        else 1
-    )
+    span = parse_digits(number) if isinstance(number, str) else None
+    return min(span or 1, 1000)
 
 
 def _picture(element: Tag) -> str:

@@ -32,6 +32,6 @@ def parse(header: str) -> CacheDirectives:
                 no_cache = True
             case "max-age":
                 digits = value.strip('"')
-                if digits.isascii() and digits.isdigit():
+                if digits.isascii() and digits.isdecimal():
                     max_age_s = int(digits[:_MAX_DIGITS])
     return CacheDirectives(no_store, no_cache, max_age_s)

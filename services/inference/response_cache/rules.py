@@ -24,7 +24,7 @@ _STATEFUL = frozenset(
     {
         *("background", "container", "conversation", "mcp_servers", "memory_config", "memory_id"),
         *("plugins", "previous_response_id", "prompt", "search_parameters", "store"),
-        *("use_built_in_tools", "web_search_options"),
+        *("thread", "use_built_in_tools", "web_search_options"),
     }
 )
 # Types of tools that callers run.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from services.common.texts import quoted
+from services.common.texts import parse_digits, quoted
 from services.sandbox.model.schema_budget import (
     MAX_DEPTH,
     Budget,
@@ -170,8 +170,9 @@ class _Search:
         node: Any = self._root
         for step in unquote(reference[1:]).split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(node, list) and key.isdecimal() and int(key) < len(node):
-                node = node[int(key)]
+            index = parse_digits(key)
+            if isinstance(node, list) and index is not None and index < len(node):
+                node = node[index]
             elif isinstance(node, Mapping) and key in node:
                 node = node[key]
             else:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.texts import cut, fit, normalized, quoted
+from services.common.texts import cut, fit, normalized, parse_digits, quoted
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]))  # surrogates too
 
@@ -18,6 +18,16 @@ def test_a_short_text_is_left_alone():
 def test_a_long_text_is_cut_with_an_ellipsis():
     assert cut("abcd", 3) == "abc…"
     assert fit("abcdefgh", 6) == "abc…"
+
+
+@pytest.mark.parametrize("text", ["", "²", "٣", "1²", "-1", "1.0", " 1", "1_0", "9" * 5_000])
+def test_other_texts_than_ascii_digits_are_no_number(text: str):
+    assert parse_digits(text) is None
+
+
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("007", 7), ("999999999", 999_999_999)])
+def test_ascii_digits_are_a_number(text: str, number: int):
+    assert parse_digits(text) == number
 
 
 @given(ANY_TEXT, st.integers(3, 20))

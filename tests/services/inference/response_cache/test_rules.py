@@ -129,6 +129,7 @@ def test_written_fields_that_name_state_are_not_cacheable():
     assert written(store=False, temperature=1)
     assert not written(store=True)
     assert not written(web_search_options={})
+    assert not written(thread="thread_1")
     assert not written(size=MAX_REQUEST + 1)
 
 
