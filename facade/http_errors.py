@@ -53,6 +53,16 @@ def from_http_exception(error: web.HTTPException, method: str, path: str) -> Gat
     return HttpError(error.status, "invalid_request", f"invalid HTTP request: {error.reason}")
 
 
+def encoded_path(method: str, path: str) -> GatewayError:
+    """Return the error for a path whose fixed segments are percent-encoded: 404."""
+    return HttpError(
+        404,
+        "unknown_path",
+        f"{method} {cut(path, _SHOWN_PATH)}: unknown endpoint; send the path of an endpoint without"
+        " percent-encoding, which only names and ids in it may have",
+    )
+
+
 def unsupported_media_type(given: str, takes: str = "application/json") -> GatewayError:
     """Return the error for an unsupported Content-Type."""
     return HttpError(

@@ -12,8 +12,10 @@ from facade.aliases import route_of
 from facade.context import CONTEXT
 from facade.http.exchange import ClientConnection, Exchange
 from facade.http.heads import EXPECT, check_head
+from facade.http.paths import is_encoded
 from facade.http.raw_response import RawResponse
 from facade.http.responses import JsonResponse, StreamedResponse
+from facade.http_errors import encoded_path
 from facade.public_paths import is_public
 from facade.request_context import authenticate, request_context
 
@@ -30,6 +32,8 @@ async def in_request_context(request: web.Request, handler: Handler) -> web.Stre
     request[EXCHANGE] = exchange = _exchange_of(request)
 
     async def serve(_: Exchange) -> web.StreamResponse:
+        if is_encoded(request):
+            raise encoded_path(request.method, request.rel_url.raw_path)
         return await handler(request)
 
     response = await request_context(exchange, serve)
@@ -118,7 +122,7 @@ def _exchange_of(request: web.Request) -> Exchange:
         cast(ClientConnection, request.protocol),
         request.method,
         request.path,
-        route_of(resource.canonical) if resource is not None else "unknown",
+        "unknown" if resource is None or is_encoded(request) else route_of(resource.canonical),
         request.headers,
         None,
         request.content,
