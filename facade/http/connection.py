@@ -15,6 +15,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, cast
 
 from aiohttp import ClientConnectionResetError, web
@@ -29,6 +30,7 @@ from facade.http.parser import BoundedParser, UnfinishedHeads
 from facade.http.plain import PlainEndpoint, PlainReader
 from facade.http.raw_response import RawResponse
 from facade.http.refusals import BadHeadError
+from facade.http.refused import RefusedConnection
 from facade.http.responses import JsonResponse
 from services.common import errors, logs
 from services.common.errors import GatewayError
@@ -44,8 +46,10 @@ _READ_AHEAD: Final = 256 << 10
 # Bytes of responses that are buffered when writing pauses, and when it resumes.
 _HIGH: Final = 32 << 10
 _LOW: Final = 16 << 10
-# Seconds that a client has to read a response that is sent before the end of its request.
+# Seconds that a client has to read a response that is sent before the end of its request, after the
+# last data that it sent; and in total.
 _LINGER_S: Final = 2.0
+_MAX_LINGER_S: Final = 10.0
 
 
 class Connection(web.RequestHandler):
@@ -61,6 +65,7 @@ class Connection(web.RequestHandler):
         "_open_transport",
         "_plain",
         "_progress_at",
+        "_refused",
         "_unread",
     )
 
@@ -121,6 +126,8 @@ class Connection(web.RequestHandler):
         self._open_transport: asyncio.Transport | None = None
         self._unread = 0
         self._progress_at = 0.0
+        # Set once the connection is refused or evicted.
+        self._refused: RefusedConnection | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -135,13 +142,11 @@ class Connection(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start to serve the connection, or refuse it if there are too many."""
-        self._open_transport = opened = cast(asyncio.Transport, transport)
+        opened = cast(asyncio.Transport, transport)
         if not self._connections.admit(self):
-            self._open_transport = None
-            self.force_close()
-            opened.write(self._response(refusals.too_many_connections(), ""))
-            opened.close()
+            self._begin_refusal(opened, is_new=True)
             return
+        self._open_transport = opened
         # The time limit of the first head begins now; it is shorter than that of an idle
         # connection.
         self._input.began = self._progress_at = self._loop.time()
@@ -155,6 +160,9 @@ class Connection(web.RequestHandler):
             self._connections.remove(self)
             if self.writing_paused:
                 self._connections.writing_resumed()
+        if self._refused is not None:
+            self._connections.remove_refused(self._refused)
+            self._refused = None
         self._input.close()
         super().connection_lost(exc)
 
@@ -168,6 +176,9 @@ class Connection(web.RequestHandler):
             if request is not None:
                 self._plain = self._loop.create_task(self._serve(*request))
                 return
+        elif self._refused is not None:
+            self._refused.receive(data)
+            return
         super().data_received(data)
 
     def write(self, data: bytes) -> None:
@@ -239,11 +250,17 @@ class Connection(web.RequestHandler):
             self._open_transport.abort()
 
     def evict(self) -> None:
-        """Close the connection to make room for another one."""
-        if self.is_idle:
-            self._refuse(refusals.too_many_connections())
-        if self._open_transport is not None and self._open_transport.get_write_buffer_size():
-            self._open_transport.abort()
+        """Close the connection to make room for another one.
+
+        A request that has begun is answered, and a first one that may not have been read yet. A
+        later one crosses the end of its connection, and clients send it again.
+        """
+        transport = self._open_transport
+        is_awaited = self._input.has_begun or not self._input.messages
+        if transport is not None and transport.get_write_buffer_size():
+            transport.abort()
+        elif transport is not None and self.is_idle and is_awaited and not self._input.discards:
+            self._begin_refusal(transport, is_new=False)
         else:
             self.force_close()
 
@@ -359,18 +376,35 @@ class Connection(web.RequestHandler):
     async def _linger(self) -> None:
         """Drop the data that the client still sends, so that it can read the response."""
         self._end_writing()
-        await asyncio.sleep(_LINGER_S)
+        ends_at = self._loop.time() + _MAX_LINGER_S
+        dropped = -1
+        while dropped < self._input.dropped and self._loop.time() < ends_at:
+            dropped = self._input.dropped
+            await asyncio.sleep(_LINGER_S)
 
     def _end_writing(self) -> None:
         """End the responses of the connection; drop all data that follows.
 
         Closing a connection with unread data resets it, and the last response may be lost. So the
-        connection stays open for `_LINGER_S` after this.
+        connection stays open for `_LINGER_S` after this, and reading resumes if a body that nobody
+        reads has paused it.
         """
         self._input.discard()
         self.keep_alive(False)
+        self._buffer_paused = False
+        self.resume_reading(resume_parser=False)
         if self.transport is not None and self.transport.can_write_eof():
             self.transport.write_eof()
+
+    def _begin_refusal(self, transport: asyncio.Transport, *, is_new: bool) -> None:
+        """Serve no request any more; answer one that has begun, or that arrives in a moment."""
+        self._force_close = True
+        refusal = partial(self._response, refusals.too_many_connections())
+        self._refused = refused = RefusedConnection(transport, refusal, is_new=is_new)
+        if self._input.has_begun:
+            refused.answer(self._input.path)
+            self._input.discard()
+        self._connections.keep_refused(refused)
 
     def _resume_parsing(self) -> None:
         self.data_received(b"")

@@ -4,6 +4,9 @@ A connection is unauthenticated until a request on it had a valid API key. Unaut
 connections may use all connections that are not reserved; beyond that, the oldest one without a
 request in progress is evicted for the next. So a client that holds connections without a key cannot
 lock out clients that send requests at once.
+
+Refused and evicted connections stay open for a moment, so that their clients can read why; few at a
+time, since they hold the descriptors that the limit protects.
 """
 
 import asyncio
@@ -12,6 +15,7 @@ import sys
 from operator import itemgetter
 from typing import Protocol
 
+from facade.http.refused import RefusedConnection
 from facade.metrics import Metrics
 from services.common.settings import Limits
 
@@ -21,6 +25,9 @@ _MAX_CONNECTIONS = 10_000
 _MIN_CONNECTIONS = 16
 # Maximum unauthenticated connections that are searched for an idle one.
 _MAX_SEARCHED = 64
+# Maximum refused connections that are open at the same time, and seconds for which they are.
+_MAX_REFUSED = 64
+_REFUSED_S = 2.0
 # Minimum seconds between log lines about the limit.
 _LOG_EVERY_S = 10.0
 _SWEEP_S = 1.0
@@ -70,6 +77,8 @@ class Connections:
         # In order of arrival.
         self._unauthenticated: dict[Connection, None] = {}
         self._authenticated: set[Connection] = set()
+        # In order of arrival, with the timers that end them; not counted as connections.
+        self._refused: dict[RefusedConnection, asyncio.TimerHandle] = {}
         self._sweep_every_s = min(_SWEEP_S, limits.head_timeout_s / 4, limits.stalled_reader_s / 4)
         self._sweeping: asyncio.TimerHandle | None = None
         self._sweeps_frequently = False
@@ -90,7 +99,7 @@ class Connections:
             oldest = self._oldest_unauthenticated()
             if oldest is None:
                 return False
-            del self._unauthenticated[oldest]
+            self.remove(oldest)
             oldest.evict()
         self._unauthenticated[connection] = None
         self.metrics.connections.inc()
@@ -105,10 +114,30 @@ class Connections:
             self._authenticated.add(connection)
 
     def remove(self, connection: Connection) -> None:
-        """Remove a closed connection."""
-        self._unauthenticated.pop(connection, None)
-        self._authenticated.discard(connection)
+        """Remove a closed or evicted connection; one that has been removed is ignored."""
+        if connection in self._unauthenticated:
+            del self._unauthenticated[connection]
+        elif connection in self._authenticated:
+            self._authenticated.remove(connection)
+        else:
+            return
         self.metrics.connections.dec()
+
+    def keep_refused(self, refused: RefusedConnection) -> None:
+        """Keep a refused connection open for a moment; if there are too many, end the oldest."""
+        self._refused[refused] = self._loop.call_later(_REFUSED_S, self._end_refused, refused)
+        if len(self._refused) > _MAX_REFUSED:
+            self._end_refused(next(iter(self._refused)))
+
+    def remove_refused(self, refused: RefusedConnection) -> None:
+        """Remove a refused connection that its client has closed."""
+        timer = self._refused.pop(refused, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _end_refused(self, refused: RefusedConnection) -> None:
+        self.remove_refused(refused)
+        refused.end()
 
     def writing_paused(self) -> None:
         """Record that a client reads too slowly."""

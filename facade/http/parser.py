@@ -22,8 +22,9 @@ from facade.http.refusals import BadHeadError
 from services.common.errors import GatewayError
 from services.common.settings import Limits
 
-# Bytes of a finished or rejected request that are read and dropped.
-LINGER_BYTES: Final = 64 << 10
+# Bytes of a finished or rejected request that are read and dropped: most clients send a whole body
+# before they read.
+LINGER_BYTES: Final = 16 << 20
 # Total size of all unfinished heads of a process, in bytes.
 _ALL_HEADS: Final = 16 << 20
 # Bytes of a head that are kept to determine its path.
@@ -49,6 +50,7 @@ class BoundedParser:
         messages: number of requests that have been parsed or refused.
         answered: number of those that have been answered; counted by the connection.
         discards: whether all further data is dropped.
+        dropped: number of bytes dropped.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class BoundedParser:
         self._resume_parsing = resume_parsing
         self._stop_reading = stop_reading
         self._parsed = 0  # parsed requests that the connection has not begun to serve
-        self._dropped = 0
+        self.dropped = 0
         self._body: StreamReader | None = None
         # Whether the next data was read together with the end of a plain request's body.
         self._follows_body = False
@@ -265,8 +267,8 @@ class BoundedParser:
         self.began = None
 
     def _drop(self, data: bytes) -> None:
-        self._dropped += len(data)
-        if self._dropped > LINGER_BYTES:
+        self.dropped += len(data)
+        if self.dropped > LINGER_BYTES:
             self._stop_reading()
 
 

@@ -5,7 +5,13 @@ import socket
 from contextlib import asynccontextmanager
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from facade.http.connections import Connections
+from facade.http.refused import RefusedConnection
+from facade.metrics import Metrics
+from services.common.settings import Limits
+from tests.facade.plain_connection import Transport
 from tests.facade.sockets import exchange, port_of, read_answers
 from tests.gateway_in_process import running_gateway
 from tests.waiting import until
@@ -142,8 +148,8 @@ async def test_the_stranger_who_waits_longest_makes_room(gateway, caplog):
         await reader.readuntil(b"}")
     async with connected(gateway, HEALTHZ) as newest:
         await newest.readuntil(b"}")
-        assert await readers[0].read() == b""
         assert connections(gateway) == 5
+        assert await readers[0].read() == b""
     assert reached(gateway, "max_connections") == 1
     (line,) = [one for one in caplog.records if "limits.max_connections" in one.getMessage()]
     assert (line.without_key, line.max_connections) == (5, 10)
@@ -192,3 +198,52 @@ async def test_a_descriptor_that_is_reset_is_given_back(gateway):
     caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0, 0, 0, 0, 0]))
     caller.close()
     await until(lambda: connections(gateway) == 0)
+
+
+async def test_a_refused_caller_is_answered_when_it_asks(gateway):
+    models = (
+        f"GET /beta/v1/models HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {gateway.key}\r\n\r\n"
+    )
+    known = [connected(gateway, models.encode()) for _ in range(10)]
+    for one in known:
+        reader = await one.__aenter__()
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+    for sent, error_type in ((MESSAGES, "error"), (HEALTHZ, None), (b"", None)):
+        (answer,) = read_answers(await exchange(port_of(gateway.url), sent))
+        assert (answer.status, answer.json.get("type")) == (503, error_type)
+    for one in known:
+        await one.__aexit__(None, None, None)
+
+
+class RefusedTransport(Transport):
+    """A transport of a refused connection, which can be half closed."""
+
+    def can_write_eof(self):
+        return True
+
+    def write_eof(self):
+        pass
+
+
+async def test_few_refused_connections_stay_open():
+    connections = Connections(Limits(), Metrics(CollectorRegistry()))
+    transports = [RefusedTransport() for _ in range(100)]
+    for transport in transports:
+        connections.keep_refused(RefusedConnection(transport, str.encode, is_new=True))
+    closed = [transport.closed for transport in transports]
+    assert closed == [True] * 36 + [False] * 64
+    assert [len(transport.written) for transport in transports] == closed
+    assert len(connections) == 0
+
+
+async def test_a_refused_connection_drops_a_bounded_request():
+    paused = []
+    transport = RefusedTransport()
+    transport.pause_reading = lambda: paused.append(True)
+    refused = RefusedConnection(transport, str.encode, is_new=True)
+    refused.receive(b"POST /v1/chat/completions HTTP/1.1\r\n")
+    for _ in range(16):
+        assert not paused
+        refused.receive(b"x" * (1 << 20))
+    assert paused
+    assert transport.written == [b"/v1/chat/completions"]
