@@ -128,6 +128,7 @@ class Inference:
             lambda: self.engine.routes.costs,
             others.send_usage,
             UsageMetrics(counters),
+            lambda name: self.engine.routes.models.offers_name(name),
         )
         self._metering = Metering(self._recorder if settings.usage.enabled else None)
         self._conversions = open_store(settings.storage, stores.reserve, _CONVERSIONS)

@@ -125,6 +125,15 @@ class Models:
         """Return whether a model is configured or reported by its provider."""
         return (provider, upstream) in self._offers
 
+    def offers_name(self, name: str) -> bool:
+        """Return whether a name resolves to a model that `offers` returns True for."""
+        try:
+            target = self.resolve(name)
+        except GatewayError:
+            return False
+        places = target.deployments.targets if target.deployments else (target,)
+        return any(self.offers(place.provider, place.upstream) for place in places)
+
     def _find(self, name: str) -> Target:
         if target := self._of_wildcard(name):
             return target

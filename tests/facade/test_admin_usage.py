@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
+from services.inference.usage.model_names import MAX_UNKNOWN
 from tests.gateway_in_process import Gateway, running_gateway
 from tests.waiting import until
 
@@ -49,7 +50,7 @@ async def sums_of(gateway: Gateway, requests: int) -> list[Any]:
     found: list[Any] = []
 
     async def is_recorded() -> bool:
-        found[:] = (await usage(gateway, by="model"))[1]["data"]
+        found[:] = (await usage(gateway, by="model", limit=100))[1]["data"]
         return sum(one["requests"] for one in found) >= requests
 
     await until(is_recorded, within_s=20, every_s=0.05)
@@ -96,6 +97,20 @@ async def test_filters_of_days_leave_others_out(gateway: Gateway) -> None:
     [day] = (await usage(gateway, model="b"))[1]["data"]
     assert day["requests"] == 1
     assert (await usage(gateway, user_id="user_none"))[1]["data"] == []
+
+
+async def test_invented_models_are_bounded(gateway: Gateway) -> None:
+    invented = [f"openai/{number}-{'x' * 200}" for number in range(MAX_UNKNOWN + 10)]
+    for model in invented:
+        body = {"model": model, "messages": [{"role": "user", "content": "Hi"}]}
+        url = f"{gateway.url}/v1/chat/completions"
+        async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
+            assert answer.status == 404
+    await ask(gateway, "a")
+    requests = {one["id"]: one["requests"] for one in await sums_of(gateway, len(invented) + 1)}
+    assert requests == {"a": 1, "other": 10, **dict.fromkeys(invented[:MAX_UNKNOWN], 1)}
+    _, found = await usage(gateway, path="activity", by="model", limit=100)
+    assert {one["id"] for one in found["data"]} == requests.keys()
 
 
 async def test_pages_follow_each_other(gateway: Gateway) -> None:

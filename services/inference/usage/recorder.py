@@ -25,6 +25,7 @@ from services.inference.pricing.costs import Costs
 from services.inference.usage.journal import Journal, chunks_of
 from services.inference.usage.lines import SEPARATOR
 from services.inference.usage.metrics import UsageMetrics
+from services.inference.usage.model_names import ModelNames
 from services.inference.usage.records import BatchMaker
 
 # Records per batch; a batch is sent once it has at least as many.
@@ -58,6 +59,7 @@ class UsageRecorder:
         costs: returns the costs by the settings in force.
         send: stores a batch.
         metrics: counts tokens, costs and lost records.
+        is_offered: as of `ModelNames`.
         new_id: makes the name of this process's journal.
 
     Attributes:
@@ -72,6 +74,7 @@ class UsageRecorder:
         costs: Callable[[], Costs],
         send: Send,
         metrics: UsageMetrics,
+        is_offered: Callable[[str], bool],
         *,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
@@ -82,6 +85,7 @@ class UsageRecorder:
         self._send = send
         self.metrics = metrics
         self._append = self._journal.append
+        self._model_names = ModelNames(is_offered, clock.now)
         self._held: list[bytes] = []
         self._heads: dict[tuple[Any, ...], bytes] = {}
         self._is_disk_failing = False
@@ -199,7 +203,7 @@ class UsageRecorder:
 
     async def _record(self, file: str, chunks: Iterable[Sequence[bytes]]) -> None:
         """Send the records of the lines of a file."""
-        maker = BatchMaker(file, self._costs())
+        maker = BatchMaker(file, self._costs(), self._model_names)
         number = 0
         for lines in chunks:
             for error in maker.add(lines, number):
@@ -209,7 +213,7 @@ class UsageRecorder:
             number += len(lines)
             if maker.batch.size >= _RECORDS_AT_ONCE:
                 await self._send_batch(maker.batch)
-                maker = BatchMaker(file, self._costs())
+                maker = BatchMaker(file, self._costs(), self._model_names)
             await asyncio.sleep(self._pause_s)
         if maker.batch.size:
             await self._send_batch(maker.batch)

@@ -12,6 +12,7 @@ from services.inference.pricing.costs import Costs
 from services.inference.pricing.counts import counts_from
 from services.inference.pricing.price import TokenRates, Unit
 from services.inference.usage.lines import FAILED, SEPARATOR, UsedModel
+from services.inference.usage.model_names import ModelNames
 
 # The id of a record: the time, the file's name, the number of the line, and that of the model in
 # the line. It begins with the prefix of `ids.time_prefix`.
@@ -47,15 +48,17 @@ class BatchMaker:
         file: the name of the journal's file; ids of records are derived from it and the number of
             the line, so that they are always the same.
         costs: the costs of answers.
+        names: bounds the model names of users.
 
     Attributes:
         batch: the records so far.
     """
 
-    def __init__(self, file: str, costs: Costs) -> None:
+    def __init__(self, file: str, costs: Costs, names: ModelNames) -> None:
         self.batch = UsageBatch()
         self._file = file
         self._costs = costs
+        self._names = names
         self._heads: dict[bytes, _Head] = {}
 
     def add(self, lines: Iterable[bytes], first: int) -> Sequence[Exception]:
@@ -140,7 +143,7 @@ class BatchMaker:
             shared,
             self._costs.token_rates(*names),
             self._costs.is_priced(*names),
-            self.batch.rows(shared),
+            self.batch.rows(self._names.bounded(shared)),
         )
         return known
 
@@ -176,7 +179,7 @@ class BatchMaker:
             made.append((shared, own))
             is_part = True  # all models but the first
         for shared, own in made:
-            self.batch.rows(shared).append(own)
+            self.batch.rows(self._names.bounded(shared)).append(own)
 
 
 def _cost_untold(outcome: int) -> int | None:

@@ -27,6 +27,7 @@ PROVIDERS = {
     "p": Provider(kind="openai", base_url="http://x", price=Price.model_validate({"input": 1}))
 }
 NOW_MS = 1_795_435_200_000
+OFFERED = {"fast"}
 
 
 class Database:
@@ -85,7 +86,9 @@ def recorder(folder: Path, database: Database, **settings: Any) -> UsageRecorder
         return Costs(PROVIDERS, lambda name: None, lambda: NOW_MS)
 
     metrics = UsageMetrics(CollectorRegistry())
-    return UsageRecorder(folder, Usage(**settings), Clock(), costs, database.send, metrics)
+    return UsageRecorder(
+        folder, Usage(**settings), Clock(), costs, database.send, metrics, OFFERED.__contains__
+    )
 
 
 def dropped(there: UsageRecorder) -> float:
