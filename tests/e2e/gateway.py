@@ -43,7 +43,7 @@ class Gateway:
     Attributes:
         port: where callers go, on the loopback address.
         metrics_port: where whoever runs it goes.
-        key: an API key.
+        key: an API key; "" with a database that is not the gateway's own.
         process: the one that stops everything when it is stopped.
         data_dir: its data folder.
         services_port: where gRPC callers go, past Envoy; 0 where there is no such port.
@@ -189,4 +189,5 @@ def _environ(
 
 
 def _key(folder: Path) -> str:
-    return (folder / "var" / "dev.key").read_text().strip()
+    file = folder / "var" / "dev.key"
+    return file.read_text().strip() if file.exists() else ""

@@ -93,6 +93,16 @@ class User:
     async def delete_response(self, response_id: str) -> Answer:
         return await self._call("DELETE", f"{BETA}/responses/{response_id}", self._bearer)
 
+    async def create_conversation(self) -> str:
+        made = await self._call("POST", f"{BETA}/conversations", self._bearer, json={})
+        assert made.status == 200, made
+        return str(made.body["id"])
+
+    async def add_item(self, conversation_id: str, text: str) -> Answer:
+        body = {"items": [{"type": "message", "role": "user", "content": text}]}
+        path = f"{BETA}/conversations/{conversation_id}/items"
+        return await self._call("POST", path, self._bearer, json=body)
+
     async def streamed_chat(self, text: str) -> str:
         """Return all of a stream."""
         body = {
