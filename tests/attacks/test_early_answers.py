@@ -3,14 +3,14 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import trustme
 
-from tests.attacks.raw_sockets import collected_sockets, connect
 from tests.certificates import Certificates, issue_by
 from tests.e2e.gateway import Gateway, gateway
 from tests.facade.sockets import read_answers
@@ -135,19 +135,38 @@ async def test_it_is_read_over_tls(
     assert verdict(answer) == early.expected
 
 
-async def _fill(target: Gateway, held: list[socket.socket]) -> None:
+@asynccontextmanager
+async def all_held(target: Gateway, client: ssl.SSLContext | None = None) -> AsyncIterator[None]:
     """Hold all connections that there are, each with a valid key."""
     models = b"GET /v1/models HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %b\r\n\r\n"
-    for _ in range(MAX_CONNECTIONS):
-        opened = await connect(target, models % target.key.encode())
-        held.append(opened)
-        assert await asyncio.get_running_loop().sock_recv(opened, 65536)
+    writers = []
+    try:
+        for _ in range(MAX_CONNECTIONS):
+            reader, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=client)
+            writers.append(writer)
+            writer.write(models % target.key.encode())
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        yield
+    finally:
+        for writer in writers:
+            writer.close()
 
 
 async def test_a_refused_connection_can_send_its_request(target: Gateway) -> None:
     early = Early(b"/v1/messages", _JSON, b"", (503, "unavailable"))
-    with collected_sockets() as held:
-        await _fill(target, held)
+    async with all_held(target):
         answer = await asyncio.to_thread(sent_whole, target.port, early.head(target.key), early)
+    (one,) = read_answers(answer)
+    assert (one.status, one.json["type"], one.headers["retry-after"]) == (503, "error", "1")
+
+
+async def test_a_refused_connection_with_tls_can_too(
+    encrypted: Gateway, certificates: Certificates
+) -> None:
+    early = Early(b"/v1/messages", _JSON, b"", (503, "unavailable"))
+    client = certificates.client(shows_certificate=False)
+    head = early.head(encrypted.key)
+    async with all_held(encrypted, client):
+        answer = await asyncio.to_thread(sent_whole, encrypted.port, head, early, client)
     (one,) = read_answers(answer)
     assert (one.status, one.json["type"], one.headers["retry-after"]) == (503, "error", "1")
