@@ -41,7 +41,13 @@ _PAUSE_S = 0.001
 # Rounds between two searches for files of processes that have ended.
 _ROUNDS_PER_SEARCH = 5
 # Reasons of errors after which a batch is sent again.
-_PASSING = frozenset({errors_pb2.REASON_UNAVAILABLE, errors_pb2.REASON_TIMEOUT})
+_PASSING = frozenset(
+    {
+        errors_pb2.REASON_UNAVAILABLE,
+        errors_pb2.REASON_TIMEOUT,
+        errors_pb2.REASON_STORAGE_FULL,
+    }
+)
 
 log = logging.getLogger(__name__)
 

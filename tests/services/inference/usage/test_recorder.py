@@ -11,6 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gateway.accounts.v1.usage_pb2 import UsageRecord
+from gateway.errors.v1 import errors_pb2
 from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid, unavailable
 from services.common.settings import Price, Provider, Usage
@@ -161,10 +162,13 @@ async def test_costs_that_are_not_known_are_missing(tmp_path: Path) -> None:
     assert costs == [None, 0, None]
 
 
-async def test_lines_wait_while_the_database_is_down(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "failure", [unavailable("down"), GatewayError(errors_pb2.REASON_STORAGE_FULL, "full")]
+)
+async def test_lines_wait_while_the_database_is_down(tmp_path: Path, failure: GatewayError) -> None:
     database = Database()
     there = recorder(tmp_path, database)
-    database.failures = [unavailable("down"), unavailable("down")]
+    database.failures = [failure, failure]
     for tokens in (1, 2):
         there.write(line(tokens))
         with pytest.raises(GatewayError):
