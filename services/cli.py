@@ -78,6 +78,7 @@ def up(
 
     Prints the address and an example request when it is ready. SIGHUP reloads the settings.
     """
+    from services.common.settings import SANDBOX, effective_providers
     from services.supervisor.config import SupervisorConfig
 
     settings = read_settings()
@@ -92,6 +93,7 @@ def up(
         grpc=settings.server.grpc,
         scheme="https" if settings.server.tls_certificate else "http",
         stall_s=settings.server.worker_stall_s,
+        has_sandbox=SANDBOX in effective_providers(settings, os.environ),
     ).command()
     os.execv(command[0], command)
 
@@ -153,17 +155,17 @@ def sandbox(
 def providers() -> None:
     """List the providers that this gateway knows, and the variables that each still needs."""
     from services.common.presets import PRESETS
-    from services.inference.discovery import configured
+    from services.common.settings import effective_providers
 
     settings = read_settings()
-    joined = configured(settings, os.environ)
+    joined = effective_providers(settings, os.environ)
     rows: list[tuple[str, ...]] = [("NAME", "STATE", "ADDRESS")]
     for name in sorted({*PRESETS, *joined}):
         if name in joined:
             provider = joined[name]
             variable = provider.missing_key()
             state = f"needs {variable}" if variable else "joined"
-            rows.append((name, state, provider.base_url))
+            rows.append((name, state, provider.base_url or "-"))
         else:
             preset = PRESETS[name]
             address = preset.address(os.environ)
@@ -185,7 +187,7 @@ def providers() -> None:
 def check() -> None:
     """Check the settings that a gateway started here, with this environment, would have."""
     from services.accounts.admin.admin_keys import configured_hashes
-    from services.common.settings import SettingsError
+    from services.common.settings import SANDBOX, SettingsError, effective_providers
     from services.inference.diagnostics import problems, warnings
 
     settings = read_settings()
@@ -202,7 +204,8 @@ def check() -> None:
         f"The settings are valid: {settings.server.host}:{settings.server.port}, {database}, data "
         f"in {settings.storage.data_dir}, configured providers: "
         f"{', '.join(settings.providers) or 'none'}, configured models: "
-        f"{', '.join(map(_named, settings.models)) or 'none'}."
+        f"{', '.join(map(_named, settings.models)) or 'none'}, sandbox: "
+        f"{'present' if SANDBOX in effective_providers(settings, os.environ) else 'absent'}."
     )
 
 

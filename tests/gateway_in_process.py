@@ -103,6 +103,7 @@ async def running_gateway(
             {
                 "storage": {"data_dir": str(folder)},
                 "discovery": {"enabled": False},
+                "sandbox": {"enabled": True},
                 "providers": {
                     "openai": {"kind": "openai", "base_url": f"{provider}/v1", "api_key": "k-o"},
                     "anthropic": {"kind": "anthropic", "base_url": provider, "api_key": "k-a"},

@@ -12,9 +12,9 @@ from pathlib import Path
 from services.accounts.keys import hash_key
 from services.accounts.repository import AccountRepository
 from services.common import sign_in_codes
-from services.common.authentication import is_key
 from services.common.clock import Clock
 from services.common.database import is_sqlite
+from services.common.key_format import is_key
 from services.common.settings import Settings
 
 USER = "dev"

@@ -42,6 +42,11 @@ enabled = true                # add providers whose key is in the environment (l
                               # providers`) and local servers that respond (Ollama, llama-server,
                               # vLLM)
 
+[sandbox]                     # models for development, such as sandbox/echo, that need no provider
+# enabled = true              # true: present; false: absent; default: present while no other
+                              # provider is in this file or joins by a key in the environment.
+                              # Local servers that are discovered do not count
+
 [providers.openai]            # example; providers listed by `gateway providers` need no base_url
 kind = "openai"               # openai (any compatible server) | anthropic | gemini | sandbox
 base_url = "https://api.openai.com/v1"

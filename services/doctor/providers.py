@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 from services.common.errors import GatewayError
-from services.common.settings import Provider, Settings
+from services.common.settings import SANDBOX, Provider, Settings, effective_providers
 from services.doctor.findings import Finding, failure, ok, warning
 from services.inference import discovery, http
 
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 
 async def ask_all(settings: Settings, environ: Mapping[str, str]) -> Sequence[Answer]:
     """Check every provider of the settings and of the environment."""
-    providers = discovery.configured(settings, environ)
+    providers = effective_providers(settings, environ)
     async with http.Client(settings.limits.connect_timeout_s) as client:
         return await asyncio.gather(
             *(_ask(client, name, provider, environ) for name, provider in providers.items())
@@ -44,7 +44,7 @@ async def _ask(
     client: http.Client, name: str, provider: Provider, environ: Mapping[str, str]
 ) -> Answer:
     check = f"provider {name}"
-    if provider.kind == "sandbox":
+    if provider.kind == SANDBOX:
         return Answer(ok(check, "built-in sandbox"))
     if variable := provider.missing_key(environ):
         advice = f"set {variable} or {variable}_FILE, or api_key_file in [providers.{name}]"

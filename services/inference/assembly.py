@@ -18,7 +18,7 @@ from services.common.disk import DiskReserve
 from services.common.leases import Lease
 from services.common.secrets import Secrets
 from services.common.settings import Adaptation as AdaptationSettings
-from services.common.settings import Provider, Settings
+from services.common.settings import Provider, Settings, effective_providers
 from services.common.telemetry.spans import Telemetry
 from services.inference import abilities, diagnostics, discovery
 from services.inference.adaptation.cache import Cache
@@ -299,7 +299,7 @@ class Inference:
         )
 
     def _configured(self) -> dict[str, Provider]:
-        return discovery.configured(self._settings, self._environ)
+        return effective_providers(self._settings, self._environ)
 
     def _local(self) -> dict[str, Provider]:
         """Return the local servers whose names are not used by the settings."""

@@ -2,9 +2,15 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from services.common.authentication import is_key
 from services.common.errors import GatewayError
-from services.common.settings import Settings, WebSearch
+from services.common.key_format import is_key
+from services.common.settings import (
+    SANDBOX,
+    Settings,
+    WebSearch,
+    effective_providers,
+    sandbox_remedy,
+)
 from services.inference import discovery
 from services.inference.adaptation.helpers import EMBEDDED
 from services.inference.providers import embedded, sandbox
@@ -117,7 +123,7 @@ def _missing_search_key(search: WebSearch, environ: Mapping[str, str]) -> Iterat
 
 
 def _unknown_models(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    providers = discovery.configured(settings, environ)
+    providers = effective = effective_providers(settings, environ)
     if settings.discovery.enabled:
         providers = {**discovery.local_servers(settings.server), **providers}
     models = Models(
@@ -135,4 +141,6 @@ def _unknown_models(settings: Settings, environ: Mapping[str, str]) -> Iterator[
         try:
             models.resolve(model_name)
         except GatewayError:
-            yield f"{path}: unknown model {model_name!r}"
+            of_sandbox = model_name.startswith(f"{SANDBOX}/") and SANDBOX not in effective
+            remedy = f": {sandbox_remedy(settings, effective)}" if of_sandbox else ""
+            yield f"{path}: unknown model {model_name!r}{remedy}"

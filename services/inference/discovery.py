@@ -1,7 +1,6 @@
-"""Discover providers by keys in the environment, and local model servers.
+"""Discover local model servers, and the models of all servers.
 
-Names used in the settings are not replaced. The models of local servers are queried periodically in
-the background.
+The models of local servers are queried periodically in the background.
 """
 
 import asyncio
@@ -13,10 +12,8 @@ from typing import Any
 import orjson
 from yarl import URL
 
-from services.common.authentication import is_key
 from services.common.errors import GatewayError
-from services.common.presets import PRESETS
-from services.common.settings import Provider, Server, Settings
+from services.common.settings import SANDBOX, Provider, Server
 from services.inference import http
 
 log = logging.getLogger(__name__)
@@ -37,28 +34,6 @@ LOCAL_SERVERS = {
 }
 
 
-def from_environment(environ: Mapping[str, str], server: Server) -> dict[str, Provider]:
-    """Return the providers whose key is in the environment.
-
-    The same variables configure clients of this gateway. Keys of a gateway and the gateway's own
-    URL are therefore ignored, as requests would loop.
-    """
-    providers = {}
-    for name, preset in PRESETS.items():
-        variable, url = preset.set_key_variable(environ), preset.address(environ)
-        key = environ.get(variable, "")
-        if key and url and not (is_key(key) or server.is_at(url)):
-            fields = {"kind": preset.kind, "base_url": url, "api_key_env": variable}
-            providers[name] = Provider.model_validate(fields)
-    return providers
-
-
-def configured(settings: Settings, environ: Mapping[str, str]) -> dict[str, Provider]:
-    """Return the providers of the settings, and those from the environment."""
-    discovered = from_environment(environ, settings.server) if settings.discovery.enabled else {}
-    return {**discovered, **settings.providers}
-
-
 def local_servers(server: Server) -> dict[str, Provider]:
     """Return the possible local servers, without the gateway's own address."""
     return {
@@ -77,7 +52,7 @@ async def learn(client: http.Client, providers: Mapping[str, Provider]) -> dict[
 
 
 async def _models_of(client: http.Client, provider: Provider) -> list[str] | None:
-    if provider.missing_key():
+    if provider.kind == SANDBOX or provider.missing_key():
         return None
     try:
         async with asyncio.timeout(_PROBE_TIMEOUT_S):

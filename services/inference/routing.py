@@ -25,7 +25,6 @@ from services.inference import catalogue
 from services.inference.catalogue import MEDIA, Abilities, Inputs, ModelInfo
 from services.inference.providers.base import Deployments, Target
 
-SANDBOX = "sandbox"
 EMBEDDED = "embedded"
 # Kinds of providers whose reasoning models always think.
 _THINKING_UNASKED = frozenset({"openai", "gemini"})
@@ -44,8 +43,8 @@ class Models:
 
     Args:
         configured: configured models by name.
-        providers: the providers by name, including the sandbox.
-        sandbox: the sandbox's models, by their names behind `sandbox/`.
+        providers: the providers by name.
+        sandbox: the models of a sandbox, by their names behind that of the provider.
         learnt: model names reported by providers, by provider.
         abilities: media that models of local servers read, as reported by the servers.
         embedded: the gateway's own models, by their names behind `embedded/`.
@@ -61,9 +60,9 @@ class Models:
         embedded: Mapping[str, ModelInfo] = MappingProxyType({}),
     ) -> None:
         # By provider kind; these providers have no other models.
-        self._own = {SANDBOX: sandbox, EMBEDDED: embedded}
+        self._own = {settings.SANDBOX: sandbox, EMBEDDED: embedded}
         self._abilities = abilities
-        own = {kind: kind for kind in (SANDBOX, *([EMBEDDED] if embedded else []))}
+        own = {EMBEDDED: EMBEDDED} if embedded else {}
         self._kinds = own | {name: one.kind for name, one in providers.items()}
         self._servers = {
             name: catalogue.server_facts(one.kind, one.base_url) for name, one in providers.items()
@@ -193,7 +192,8 @@ class Models:
 
     def _wildcard_of(self, name: str) -> settings.Model | None:
         provider, slash, _ = name.partition("/")
-        is_of_provider = slash and provider in self._kinds
+        # Names of the sandbox are nobody else's while it is absent.
+        is_of_provider = slash and (provider in self._kinds or provider == settings.SANDBOX)
         for model in self._wildcards:
             beginning = model.name.removesuffix(settings.WILDCARD)
             if is_of_provider and len(beginning) <= len(provider):
@@ -229,7 +229,7 @@ class Models:
             for upstream, facts in self._own.get(kind, {}).items():
                 yield self._target(f"{provider}/{upstream}", provider, upstream), facts.listed
         for provider, names in learnt.items():
-            if self._kinds.get(provider, SANDBOX) not in self._own:
+            if provider in self._kinds and self._kinds[provider] not in self._own:
                 for upstream in names:
                     yield self._target(f"{provider}/{upstream}", provider, upstream), True
 

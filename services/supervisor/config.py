@@ -19,6 +19,7 @@ class SupervisorConfig:
             worker, in `data_dir`.
         scheme: of the address for HTTP, `http` or `https`.
         stall_s: seconds after which a worker whose event loop does not run is killed; 0: never.
+        has_sandbox: whether the sandbox's models can be called at the start.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class SupervisorConfig:
         grpc: str,
         scheme: str = "http",
         stall_s: float = 0,
+        has_sandbox: bool = False,
     ) -> None:
         self.host = host
         self.port = port
@@ -45,12 +47,13 @@ class SupervisorConfig:
         self.grpc = grpc
         self.scheme = scheme
         self.stall_s = stall_s
+        self.has_sandbox = has_sandbox
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> "SupervisorConfig":
         """Parse the arguments of a command line that `command` returned."""
         host, port, metrics_host, metrics_port, *others = arguments
-        data_dir, drain_s, workers, grpc, scheme, stall_s = others
+        data_dir, drain_s, workers, grpc, scheme, stall_s, has_sandbox = others
         return cls(
             host=host,
             port=int(port),
@@ -62,6 +65,7 @@ class SupervisorConfig:
             grpc=grpc,
             scheme=scheme,
             stall_s=float(stall_s),
+            has_sandbox=has_sandbox == str(True),
         )
 
     def command(self) -> list[str]:

@@ -85,6 +85,7 @@ def run_gateway(config: SupervisorConfig, *, make_programs: MakePrograms | None 
                 os.path.join(config.data_dir, KEY_FILE),
                 grpc,
                 code,
+                has_sandbox=config.has_sandbox,
             )
             print(text, flush=True)
 

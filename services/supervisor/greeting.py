@@ -20,9 +20,18 @@ def sign_in_link(url: str, code: str) -> str:
 
 
 def greeting(
-    url: str, metrics_url: str, key: str, key_file: str, grpc: str = "", code: str = ""
+    url: str,
+    metrics_url: str,
+    key: str,
+    key_file: str,
+    grpc: str = "",
+    code: str = "",
+    *,
+    has_sandbox: bool,
 ) -> str:
     """Return a text with the addresses of a gateway and an example request.
+
+    The request is a chat with the sandbox; without it, it lists the models.
 
     Args:
         url: address for HTTP.
@@ -31,10 +40,14 @@ def greeting(
         key_file: path of the file with the key.
         grpc: address for gRPC callers, or "".
         code: one-time code for signing in to the console with that key, or "".
+        has_sandbox: whether the sandbox's models can be called.
     """
+    credential = f'-H "Authorization: Bearer {key or "$GATEWAY_KEY"}"'
     curl = (
         f"curl {url}/beta/v1/chat/completions -H 'Content-Type: application/json' "
-        f"-H \"Authorization: Bearer {key or '$GATEWAY_KEY'}\" -d '{_BODY}'"
+        f"{credential} -d '{_BODY}'"
+        if has_sandbox
+        else f"curl {url}/beta/v1/models {credential}"
     )
     lines = [f"The gateway listens on {url}", f"Metrics are on {metrics_url}/metrics"]
     if grpc:

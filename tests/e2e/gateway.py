@@ -19,6 +19,9 @@ _SETTINGS = """\
 [discovery]
 enabled = false
 
+[sandbox]
+enabled = true
+
 [providers.openai]
 kind = "openai"
 base_url = "{openai}"
@@ -170,15 +173,19 @@ def _of_envoy(port: int) -> Sequence[str]:
 def _environ(
     folder: Path, upstream_port: int, port: int, settings: str = "", grpc: str = ""
 ) -> Mapping[str, str]:
-    file = folder / "gateway.toml"
     upstream = f"http://127.0.0.1:{upstream_port}"
     given = _SETTINGS.format(
         openai=f"{upstream}/v1", anthropic=upstream, gemini=f"{upstream}/v1beta"
     )
-    file.write_text(given + settings)
+    (folder / "gateway.toml").write_text(given + settings)
+    return environ_of(folder, port, grpc)
+
+
+def environ_of(folder: Path, port: int = 0, grpc: str = "") -> Mapping[str, str]:
+    """Return the environment of a gateway whose settings and data are in `folder`."""
     return {
         **dict.fromkeys(_UNSET, ""),
-        "GATEWAY_CONFIG": str(file),
+        "GATEWAY_CONFIG": str(folder / "gateway.toml"),
         "GATEWAY_DATA_DIR": str(folder / "var"),
         "GATEWAY_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(port),

@@ -12,10 +12,16 @@ from typer.testing import CliRunner
 from services import cli
 from services.accounts.plans import DEFAULT, PLANS
 from services.commands import shared
-from services.common.authentication import is_key
+from services.common.key_format import is_key
+from services.common.presets import PRESETS
 from services.common.settings_example import EXAMPLE
 from services.common.sign_in_codes import redeem
 from services.supervisor.resources import locked
+
+# Variables of whoever runs the tests, which would add providers.
+KEY_VARIABLES = [
+    name for one in PRESETS.values() for name in (one.key_variable, one.other_key_variable) if name
+]
 
 
 class Command:
@@ -32,6 +38,7 @@ class Command:
             "GATEWAY_PORT": None,
             "GATEWAY_METRICS_PORT": None,
             "GATEWAY_DATABASE_URL": None,
+            **dict.fromkeys(KEY_VARIABLES),
         }
 
     def __call__(self, line: str, status: int = 0) -> tuple[str, str]:
@@ -134,14 +141,15 @@ def test_right_settings_are_summed_up(gateway: Command) -> None:
     )
     output, _ = gateway("config check")
     assert "127.0.0.1:8080, SQLite" in output
-    assert "configured providers: local, configured models: fast" in output
+    assert "configured providers: local, configured models: fast, sandbox: absent." in output
     assert "hush" not in output
 
 
 def test_deployments_are_counted_and_checked(gateway: Command) -> None:
     gateway.config.write_text(
         '[providers.east]\nkind = "openai"\nbase_url = "http://127.0.0.1:1"\n'
-        '[[models]]\nname = "fast"\ndeployments = [{provider = "east"}, {provider = "sandbox"}]\n'
+        '[[models]]\nname = "fast"\ndeployments = [{provider = "east"}, {provider = "west"}]\n'
+        '[providers.west]\nkind = "openai"\nbase_url = "http://127.0.0.1:2"\n'
     )
     output, _ = gateway("config check")
     assert "configured models: fast (2 deployments)" in output
@@ -163,7 +171,6 @@ def test_a_key_that_is_not_in_the_environment_is_named(gateway: Command) -> None
 
 
 def test_credentials_in_a_header_need_no_key(gateway: Command) -> None:
-    gateway.environ["OPENAI_API_KEY"] = None
     gateway.config.write_text('[providers.openai]\nheaders = {authorization = "Bearer sk-1"}\n')
     gateway("config check")
 
@@ -179,6 +186,42 @@ def test_fallbacks_and_roles_without_a_model_are_named(gateway: Command) -> None
         "gateway: models.a.fallbacks[1]: unknown model 'b'",
         "roles.summarise: unknown model 'c'",
     ]
+
+
+def test_names_of_an_absent_sandbox_come_with_the_remedy(gateway: Command) -> None:
+    real = '[providers.east]\nkind = "openai"\nbase_url = "http://127.0.0.1:1"\n'
+    named = (
+        '[[models]]\nname = "a"\nprovider = "east"\nfallbacks = ["sandbox/echo"]\n'
+        '[roles]\nsummarise = "sandbox/echo"\n'
+    )
+    gateway.config.write_text(real + named)
+    _, errors = gateway("config check", status=2)
+    remedy = (
+        "unknown model 'sandbox/echo': the sandbox is absent because of a real provider (east); "
+        "set `enabled = true` in [sandbox], or use a model of another provider"
+    )
+    assert errors.splitlines() == [
+        f"gateway: models.a.fallbacks[0]: {remedy}",
+        f"roles.summarise: {remedy}",
+    ]
+    gateway.config.write_text(f"{real}{named}[sandbox]\nenabled = true\n")
+    assert "sandbox: present." in gateway("config check")[0]
+
+    gateway.config.write_text(f'{real}[[models]]\nname = "a"\nprovider = "sandbox"\n')
+    for command in ("config check", "up"):
+        told = gateway.refused(command, status=2)
+        assert "models[0].provider: the sandbox is absent because of a real provider" in told
+
+
+def test_the_sandbox_is_listed_while_it_is_present(gateway: Command) -> None:
+    assert "sandbox     joined" in gateway("providers")[0]
+    gateway.environ["GROQ_API_KEY"] = "gsk-secret"
+    assert "sandbox" not in gateway("providers")[0]
+    gateway.config.write_text("[sandbox]\nenabled = true\n")
+    assert "sandbox     joined" in gateway("providers")[0]
+    gateway.environ["GROQ_API_KEY"] = None
+    gateway.config.write_text("[sandbox]\nenabled = false\n")
+    assert "sandbox" not in gateway("providers")[0]
 
 
 def test_a_gateway_s_key_as_a_provider_s_is_a_warning(gateway: Command) -> None:
@@ -255,8 +298,7 @@ def test_no_database_is_made_in_a_folder_without_a_gateway(
 
 
 def test_providers_are_listed_with_what_is_missing(gateway: Command) -> None:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_ENDPOINT", "MISTRAL_API_KEY"):
-        gateway.environ[name] = None
+    gateway.environ["AZURE_OPENAI_ENDPOINT"] = None
     gateway.environ["GROQ_API_KEY"] = "gsk-secret"
     gateway.config.write_text("[providers.mistral]\n[providers.azure]\nbase_url = 'http://a'\n")
     assert "azure.kind" in gateway.refused("providers", status=2)

@@ -184,9 +184,9 @@ class ResponseRequest(ExtensionFields, ResponseParameters):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
-                {"model": "sandbox/echo", "input": "Hello"},
+                {"model": "gpt-4o-mini", "input": "Hello"},
                 {
-                    "model": "sandbox/echo",
+                    "model": "gpt-4o-mini",
                     "instructions": "Answer in one sentence.",
                     "input": [
                         {

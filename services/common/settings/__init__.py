@@ -5,6 +5,12 @@
 """
 
 from services.common.settings.base import Name, SettingsError
+from services.common.settings.effective_providers import (
+    SANDBOX,
+    effective_providers,
+    from_environment,
+    sandbox_remedy,
+)
 from services.common.settings.loading import (
     CONFIG_VARIABLE,
     DEFAULT_FILE,
@@ -39,6 +45,7 @@ from services.common.settings.sections import (
     PlanLimits,
     ResponseCache,
     Roles,
+    Sandbox,
     Server,
     Storage,
     StorageLimits,
@@ -52,6 +59,7 @@ __all__ = [
     "DEFAULT_FILE",
     "ENVIRONMENT",
     "MAX_FILE_LIFETIME_S",
+    "SANDBOX",
     "WILDCARD",
     "Adaptation",
     "Admin",
@@ -75,6 +83,7 @@ __all__ = [
     "Provider",
     "ResponseCache",
     "Roles",
+    "Sandbox",
     "Server",
     "Settings",
     "SettingsError",
@@ -84,6 +93,9 @@ __all__ = [
     "Tools",
     "Usage",
     "WebSearch",
+    "effective_providers",
+    "from_environment",
     "load",
     "parse",
+    "sandbox_remedy",
 ]

@@ -2,15 +2,16 @@
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from services.common.settings.base import Name, Section, SettingsError
+from services.common.settings.effective_providers import SANDBOX, missing_sandbox
 from services.common.settings.messages import words
-from services.common.settings.providers import Model, Provider, with_preset
+from services.common.settings.providers import Deployment, Model, Provider, with_preset
 from services.common.settings.proxy import Envoy
 from services.common.settings.secret_files import with_secrets
 from services.common.settings.sections import (
@@ -23,6 +24,7 @@ from services.common.settings.sections import (
     Memory,
     ResponseCache,
     Roles,
+    Sandbox,
     Server,
     Storage,
     Telemetry,
@@ -55,6 +57,7 @@ class Settings(Section):
     models: list[Model] = Field(default_factory=list)
     roles: Roles = Roles()
     discovery: Discovery = Discovery()
+    sandbox: Sandbox = Sandbox()
     limits: Limits = Limits()
     grpc: Grpc = Grpc()
     admin: Admin = Admin()
@@ -80,13 +83,11 @@ class Settings(Section):
         for index, model in enumerate(self.models):
             if model.name in seen:
                 raise ValueError(f"models[{index}].name: duplicate name {model.name!r}")
-            for number, one in enumerate(model.served_by):
-                if one.provider not in self.providers and one.provider != "sandbox":
-                    place = f"deployments[{number}]." if model.deployments else ""
-                    raise ValueError(
-                        f"models[{index}].{place}provider: no section [providers.{one.provider}]"
-                    )
             seen.add(model.name)
+        for path, place in self.deployments():
+            # Whether the sandbox is present depends on the environment too: `load` checks it.
+            if place.provider not in self.providers and place.provider != SANDBOX:
+                raise ValueError(f"{path}: no section [providers.{place.provider}]")
         return self
 
     @model_validator(mode="after")
@@ -98,6 +99,13 @@ class Settings(Section):
                 raise ValueError(f"{path}: {url} is the gateway's own address")
         return self
 
+    def deployments(self) -> Iterator[tuple[str, Deployment]]:
+        """Yield each deployment of each model, with the path of its key `provider`."""
+        for index, model in enumerate(self.models):
+            for number, deployment in enumerate(model.served_by):
+                place = f"deployments[{number}]." if model.deployments else ""
+                yield f"models[{index}].{place}provider", deployment
+
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
     """Load the settings of this process.
@@ -106,8 +114,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     secrets are read too.
 
     Raises:
-        SettingsError: the file is missing, not TOML, or has an unknown key or an invalid value; or
-            a file with a secret cannot be used.
+        SettingsError: the file is missing, not TOML, or has an unknown key or an invalid value; a
+            file with a secret cannot be used; or a model is the sandbox's, which is absent.
     """
     named = environ.get(CONFIG_VARIABLE)
     path = Path(named) if named else DEFAULT_FILE
@@ -122,7 +130,10 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     for variable, (section, key) in ENVIRONMENT.items():
         if value := environ.get(variable):
             content.setdefault(section, {})[key] = value
-    return parse(with_secrets(content, environ, str(path)), str(path))
+    settings = parse(with_secrets(content, environ, str(path)), str(path))
+    if problems := missing_sandbox(settings, environ):
+        raise SettingsError("\n".join(f"{path}: {problem}" for problem in problems))
+    return settings
 
 
 def parse(content: Mapping[str, Any], source: str) -> Settings:

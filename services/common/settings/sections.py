@@ -118,6 +118,12 @@ class Discovery(Section):
     enabled: bool = True
 
 
+class Sandbox(Section):
+    """Whether the built-in sandbox is present; None: while no real provider is configured."""
+
+    enabled: bool | None = None
+
+
 class PlanLimits(Section):
     """A limit for each plan."""
 

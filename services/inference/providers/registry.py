@@ -18,8 +18,6 @@ from services.inference.providers.upstream import Upstream
 if TYPE_CHECKING:
     from services.inference.providers.openai_responses import ResponsesProvider
 
-SANDBOX = "sandbox"
-
 _OWN_DOMAINS = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".svc")
 
 
@@ -41,11 +39,11 @@ def build(
     live: Gauge,
     embedder: embedded.TextEmbedder | None = None,
 ) -> dict[str, Provider]:
-    """Return the providers by name, including the sandbox.
+    """Return the providers by name.
 
-    With `embedder`, the gateway's own embedding model is included too.
+    With `embedder`, the gateway's own embedding model is included.
     """
-    providers: dict[str, Provider] = {SANDBOX: sandbox.SandboxProvider(SANDBOX)}
+    providers: dict[str, Provider] = {}
     if embedder is not None:
         providers[embedded.EMBEDDED] = embedded.EmbeddedProvider(embedded.EMBEDDED, embedder)
     for name, settings in configured.items():

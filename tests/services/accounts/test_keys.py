@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.accounts.keys import hash_key, make_key, shown_part
-from services.common.authentication import is_key
+from services.common.key_format import is_key
 
 
 @given(st.binary(min_size=32, max_size=32))

@@ -4,8 +4,9 @@ import pytest
 
 from gateway.accounts.v1.accounts_pb2 import PLAN_ENTERPRISE
 from gateway.errors.v1 import errors_pb2
-from services.common.authentication import CachingAuthenticator, Caller, bearer_key, is_key
+from services.common.authentication import CachingAuthenticator, Caller, bearer_key
 from services.common.errors import GatewayError, invalid_api_key, unavailable
+from services.common.key_format import is_key
 from tests.manual_clock import ManualClock
 from tests.waiting import until
 

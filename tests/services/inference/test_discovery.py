@@ -41,31 +41,6 @@ def server(answer: object, status: int = 200) -> web.Application:
     return app
 
 
-def test_a_key_in_the_environment_brings_its_provider():
-    found = discovery.from_environment({"OPENAI_API_KEY": "sk-1", "HOME": "/"}, Server())
-    assert set(found) == {"openai"}
-    assert found["openai"].base_url == "https://api.openai.com/v1"
-    assert found["openai"].key({"OPENAI_API_KEY": "sk-1"}) == "sk-1"
-
-
-def test_an_address_in_the_environment_goes_with_its_key():
-    environ = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://proxy"}
-    found = discovery.from_environment(environ, Server())
-    assert found["anthropic"].base_url == "http://proxy"
-
-
-@pytest.mark.parametrize(
-    "environ",
-    [
-        {"ANTHROPIC_API_KEY": "sk-1", "ANTHROPIC_BASE_URL": "http://localhost:8080/coding"},
-        {"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://127.0.0.1:8080/beta/v1"},
-        {"OPENAI_API_KEY": f"gw-{'a' * 43}"},
-    ],
-)
-def test_variables_that_lead_clients_here_name_no_provider(environ):
-    assert discovery.from_environment(environ, Server()) == {}
-
-
 def test_the_gateways_own_port_is_no_server_to_find():
     assert "llama-server" not in discovery.local_servers(Server())
     assert "llama-server" in discovery.local_servers(Server(port=9999))
@@ -105,13 +80,6 @@ async def test_anthropics_models_are_listed_by_its_own_rules():
         one = Provider(kind="anthropic", base_url=url, api_key="k-a")
         assert await discovery.learn(client, {"one": one}) == {"one": ["claude-x"]}
     assert asked == [("limit=1000", "k-a")]
-
-
-def test_google_joins_by_its_own_api_with_either_variable():
-    both = {"GEMINI_API_KEY": "k-1", "GOOGLE_API_KEY": "k-2"}
-    for environ, key in ((both, "k-1"), ({"GOOGLE_API_KEY": "k-2"}, "k-2")):
-        found = discovery.from_environment(environ, Server())["gemini"]
-        assert (found.kind, found.key(environ)) == ("gemini", key)
 
 
 async def test_googles_models_are_listed_a_page_at_a_time():
@@ -198,42 +166,6 @@ async def test_a_providers_models_stay_known_while_it_does_not_answer():
             assert is_listed()
         finally:
             await inference.stop()
-
-
-@pytest.mark.parametrize(
-    ("environ", "name", "url"),
-    [
-        ({"GROQ_API_KEY": "k"}, "groq", "https://api.groq.com/openai/v1"),
-        (
-            {"GEMINI_API_KEY": "k"},
-            "gemini",
-            "https://generativelanguage.googleapis.com/v1beta",
-        ),
-        (
-            {"GOOGLE_API_KEY": "k"},
-            "gemini",
-            "https://generativelanguage.googleapis.com/v1beta",
-        ),
-        (
-            {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_ENDPOINT": "https://me.openai.azure.com/"},
-            "azure",
-            "https://me.openai.azure.com/openai/v1",
-        ),
-        (
-            {"AWS_BEARER_TOKEN_BEDROCK": "k", "AWS_REGION": "eu-west-1"},
-            "bedrock",
-            "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1",
-        ),
-    ],
-)
-def test_a_key_is_all_that_a_known_provider_needs(environ, name, url):
-    found = discovery.from_environment(environ, Server())
-    assert {name: found[name].base_url} == {name: url}
-    assert list(found) == [name]
-
-
-def test_a_known_provider_whose_place_is_missing_does_not_join():
-    assert discovery.from_environment({"AZURE_OPENAI_API_KEY": "k"}, Server()) == {}
 
 
 async def test_where_no_server_is_nothing_joins():

@@ -19,6 +19,7 @@ VIDEO = conversation.MEDIA_KIND_VIDEO
 OPENAI = Provider(kind="openai", base_url="https://api.openai.com/v1")
 ANTHROPIC = Provider(kind="anthropic", base_url="https://api.anthropic.com")
 LOCAL = Provider(kind="openai", base_url="http://127.0.0.1:11434/v1")
+PLAYED = Provider(kind="sandbox")
 SANDBOX = {
     "echo": ModelInfo("Sandbox echo", frozenset({IMAGE}), 1_000, 100, True, True, True),
     "fail-401": ModelInfo("Sandbox, failing", listed=False),
@@ -30,7 +31,7 @@ def models(
     providers: Mapping[str, Provider] | None = None,
     learnt: Mapping[str, Sequence[str]] | None = None,
 ) -> Models:
-    given = {"openai": OPENAI, "anthropic": ANTHROPIC, "ollama": LOCAL}
+    given = {"openai": OPENAI, "anthropic": ANTHROPIC, "ollama": LOCAL, "sandbox": PLAYED}
     return Models(configured, given if providers is None else providers, SANDBOX, learnt or {})
 
 
@@ -96,7 +97,7 @@ def test_any_model_is_found_as_provider_slash_model() -> None:
 
 
 def test_the_sandbox_has_its_own_models_alone() -> None:
-    target = models(providers={}).resolve("sandbox/echo")
+    target = models(providers={"sandbox": PLAYED}).resolve("sandbox/echo")
     assert target == Target(
         name="sandbox/echo",
         provider="sandbox",
@@ -110,10 +111,19 @@ def test_the_sandbox_has_its_own_models_alone() -> None:
 
 
 def test_another_sandbox_has_the_same_models_under_its_own_name() -> None:
-    there = models(providers={"play": Provider(kind="sandbox")})
+    there = models(providers={"play": PLAYED})
     assert there.resolve("play/echo").provider == "play"
-    assert there.resolve("sandbox/echo").provider == "sandbox"
     not_found(there, "play/other")
+    not_found(there, "sandbox/echo")
+
+
+def test_names_of_an_absent_sandbox_are_nobodys() -> None:
+    everything = Model(name="*", provider="ollama")
+    there = models([everything], {"ollama": LOCAL}, learnt={"sandbox": ["echo"]})
+    not_found(there, "sandbox/echo")
+    assert not there.offers("sandbox", "echo")
+    assert there.list() == []
+    assert there.resolve("elsewhere/echo").provider == "ollama"
 
 
 def test_a_provider_named_sandbox_follows_its_settings() -> None:

@@ -42,7 +42,7 @@ def test_the_supervisor_imports_no_heavy_module() -> None:
     # The data folder cannot be used, so the call ends with all imported that a start needs.
     code = (
         "import services.supervisor.__main__, sys; sys.argv[1:] = "
-        "['', '1', '', '1', '/dev/null/x', '0', '1', '', 'http', '0']; "
+        "['', '1', '', '1', '/dev/null/x', '0', '1', '', 'http', '0', 'True']; "
         f"services.supervisor.__main__.main(); {LOADED}"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -15,8 +15,9 @@ from services.accounts.admin.admin_keys import (
 )
 from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.keys import make_key
-from services.common.authentication import ADMINISTRATOR, is_admin_key, is_key
+from services.common.authentication import ADMINISTRATOR, is_admin_key
 from services.common.errors import GatewayError
+from services.common.key_format import is_key
 from services.common.settings import Admin, SettingsError
 
 KEY, OTHER = make_admin_key(bytes(32)), make_admin_key(b"\xff" * 32)

@@ -1,0 +1,15 @@
+"""The form of the gateway's API keys."""
+
+_PREFIX = "gw-"
+_LENGTH = len(_PREFIX) + 43
+
+
+def is_key(text: str) -> bool:
+    """Return whether `text` has the form of an API key."""
+    # Called for every call; a regular expression takes several times as long.
+    return (
+        len(text) == _LENGTH
+        and text.startswith(_PREFIX)
+        and text.isascii()
+        and (text[len(_PREFIX) :].replace("-", "0").replace("_", "0")).isalnum()
+    )
