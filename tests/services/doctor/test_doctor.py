@@ -95,6 +95,12 @@ async def test_a_provider_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "base_url" in checks["provider a"].advice
 
 
+async def test_the_sandbox_is_checked_while_it_is_present(tmp_path: Path) -> None:
+    section = {"kind": "openai", "base_url": "http://127.0.0.1:1", "api_key_env": "A_KEY"}
+    assert "provider sandbox" in await found(settings(tmp_path))
+    assert "provider sandbox" not in await found(settings(tmp_path, providers={"a": section}))
+
+
 async def test_a_missing_key_is_one_finding(tmp_path: Path) -> None:
     section = {"kind": "openai", "base_url": "http://127.0.0.1:1", "api_key_env": "A_KEY"}
     checks = await found(settings(tmp_path, providers={"a": section}))

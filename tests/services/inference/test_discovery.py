@@ -191,6 +191,8 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
             await inference.learn()
             names = [model.name for model in inference.engine.routes.models.list()]
             assert "ollama/llama" in names
+            # A server that comes and goes leaves callers the sandbox that they began with.
+            assert "sandbox/echo" in names
         finally:
             await inference.stop()
 
