@@ -42,13 +42,12 @@ class Choice:
         number: the choice's index.
         finish_reason: the last finish reason of the server; "" before one.
         finish_fields: the unknown fields beside it.
-        ended: whether the choice is complete.
         blocks: the writer of its events.
     """
 
     __slots__ = (
         *("_bounds", "_call", "_calls", "_citations", "_fields", "_translates"),
-        *("_unknown", "blocks", "ended", "finish_fields", "finish_reason", "number"),
+        *("_unknown", "blocks", "finish_fields", "finish_reason", "number"),
     )
 
     def __init__(
@@ -61,7 +60,6 @@ class Choice:
         translates: bool,
     ) -> None:
         self.number = number
-        self.ended = False
         self.finish_reason = ""
         self.finish_fields: Json = {}
         self.blocks = Blocks(number, new_id, bounds)
@@ -118,7 +116,6 @@ class Choice:
 
     def end(self, out: list[Event]) -> bool:
         """Close all blocks; return whether every call had a name."""
-        self.ended = True
         self.blocks.cite(self._citations, out)
         if self._translates and not self.blocks.kinds - {"thinking"}:
             # An answer with only unknown parts would be empty.

@@ -60,7 +60,7 @@ class StreamReader:
         self._n = max(1, call.request.n)
         self._running = self._n  # choices without a finish reason
         self._usage: Usage | None = None  # as last received
-        self._late_usage: Event | None = None  # received with a finish reason, and not reported
+        self._late_usage: Event | None = None  # received with or after the last finish reason
         self._translates = not call.is_native(conversation_pb2.DIALECT_OPENAI)
         self._reported: Json = {}  # the answer's unknown fields, as last reported
         self._early: Json = {}  # unknown fields received before the first choice
@@ -144,6 +144,8 @@ class StreamReader:
         Raises:
             UpstreamError: the end is premature.
         """
+        if self.ended:
+            return
         if not self.is_complete:
             raise failures.cut_off(self._errors.name)
         self._finish_all(out)
@@ -167,8 +169,6 @@ class StreamReader:
         for given in choices or ():
             number = given.get("index") or 0
             choice = self._choices.get(number) or self._begin(number)
-            if choice.ended:
-                continue
             fields = choice.read(given, key, out)
             if reason := given.get("finish_reason"):
                 if is_failure(reason):
@@ -177,19 +177,16 @@ class StreamReader:
                 choice.finish_reason = reason
                 choice.finish_fields |= fields
         if usage:
-            self._report_usage(usage, is_last=not choices, out=out)
+            self._report_usage(usage, out)
 
-    def _report_usage(self, given: Json, *, is_last: bool, out: list[Event]) -> None:
-        """Report usage, in the last chunk or beside content; counts never fall."""
+    def _report_usage(self, given: Json, out: list[Event]) -> None:
+        """Report usage, with the finish if all choices have a reason; counts never fall."""
         event = read_usage(given, self._usage)
         self._usage = event.usage
-        if not self.is_complete:
-            out.append(event)
-        elif is_last:
-            self._finish_choices(out)
-            out.append(event)
-        else:
+        if self.is_complete:
             self._late_usage = event
+        else:
+            out.append(event)
 
     def _changed(self, chunk: Json) -> Json:
         """Return the answer's unknown fields that are new or changed."""
@@ -238,16 +235,11 @@ class StreamReader:
             self._report(self._early, out)
 
     def _finish_all(self, out: list[Event]) -> None:
-        """Finish all choices, and report the usage received with their finish reasons."""
-        self._finish_choices(out)
+        """Finish all choices, and report the usage received since their finish reasons."""
+        for choice in self._choices.values():
+            self._finish(choice, out)
         if self._late_usage is not None:
             out.append(self._late_usage)
-            self._late_usage = None
-
-    def _finish_choices(self, out: list[Event]) -> None:
-        for choice in self._choices.values():
-            if not choice.ended:
-                self._finish(choice, out)
 
     def _finish(self, choice: Choice, out: list[Event]) -> None:
         event = Event(choice=choice.number)

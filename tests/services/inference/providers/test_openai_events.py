@@ -164,11 +164,11 @@ def test_content_after_the_finish_reason_counts() -> None:
     assert answer(events).choices[0].blocks[0].text == "ab"
 
 
-def test_nothing_after_the_last_usage_counts() -> None:
+def test_content_after_the_last_usage_counts() -> None:
     usage = chunk(usage={"prompt_tokens": 2, "completion_tokens": 1})
     events = read(says(content="a"), says("stop"), usage, says(content="b"), b"[DONE]")
     assert [kind for kind, _ in told(events)][-2:] == ["finish", "usage"]
-    assert answer(events).choices[0].blocks[0].text == "a"
+    assert answer(events).choices[0].blocks[0].text == "ab"
 
 
 def test_a_later_finish_reason_replaces_an_earlier_one() -> None:
