@@ -4,6 +4,10 @@ The column `ends_at_ms` of a leased row has the expiry time. The holder renews t
 works. The lease of a dead process expires, or is released at once if another process can detect the
 death (see `process_registry`). The clocks of machines differ, so a lease only avoids duplicate
 work: a transaction under a lease must check that the row is still held.
+
+When a machine's clock is set, leases that were written by its other time count as held until their
+holders have had time to renew them. Those that still end too far in the future are then free: the
+clock was set back, and their holder has died.
 """
 
 import asyncio
@@ -12,14 +16,16 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import ColumnElement, Row, Table, delete, select, update
+from sqlalchemy import ColumnElement, Row, Table, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.common.clock import Clock
+from services.common.clock import Clock, ExpiryClock
 from services.common.errors import GatewayError
 
 # Time until a renewal as a fraction of the lease's duration: several renewals may fail.
 _RENEWED_AFTER = 0.2
+# How much later than a lease of this machine one of another machine may end.
+_MAX_SKEW_MS = 60_000
 
 log = logging.getLogger(__name__)
 
@@ -63,20 +69,28 @@ class LeasedRows:
     def __init__(self, table: Table, clock: Clock, length_s: float) -> None:
         self._table = table
         self._clock = clock
+        self._expiry = ExpiryClock(clock, length_s)
         self.length_s = length_s
-
-    def now_ms(self) -> int:
-        """Return the time in Unix milliseconds."""
-        return self._clock.now_ms()
 
     def ends_at_ms(self) -> int:
         """Return the expiry of a lease that begins now, in Unix milliseconds."""
-        return self.now_ms() + int(self.length_s * 1000)
+        return self._clock.now_ms() + int(self.length_s * 1000)
 
     def has_expired(self) -> ColumnElement[bool]:
         """Return the SQL condition that a row's lease has expired."""
-        expired: ColumnElement[bool] = self._table.c.ends_at_ms <= self.now_ms()
-        return expired
+        earliest_ms, latest_ms = self._expired_outside()
+        ends_at_ms = self._table.c.ends_at_ms
+        return or_(ends_at_ms <= earliest_ms, ends_at_ms > latest_ms)
+
+    def is_expired(self, ends_at_ms: int) -> bool:
+        """Return whether a lease with this expiry has expired."""
+        earliest_ms, latest_ms = self._expired_outside()
+        return not earliest_ms < ends_at_ms <= latest_ms
+
+    def _expired_outside(self) -> tuple[int, int]:
+        """Return the times between which the leases end that are held."""
+        earliest_ms, latest_ms = self._expiry.bounds_ms()
+        return earliest_ms, latest_ms + int(self.length_s * 1000) + _MAX_SKEW_MS
 
     async def hold(
         self,

@@ -8,7 +8,7 @@ within half of that period fails.
 
 import logging
 
-from services.common.clock import Clock
+from services.common.clock import Clock, ExpiryClock
 from services.common.leases import Lease
 from services.common.settings import Limits
 from services.common.sweeping import Sweeper
@@ -38,6 +38,7 @@ class FileSweeper(Sweeper):
         self._blobs = blobs
         self._limits = limits
         self._clock = clock
+        self._expiry = ExpiryClock(clock, limits.orphan_grace_s)
         self._metrics = metrics
         self._orphans_due_at = clock.monotonic()
 
@@ -61,7 +62,8 @@ class FileSweeper(Sweeper):
                 return
 
     async def _sweep_orphans(self) -> None:
-        oldest_s = self._clock.now() - self._limits.orphan_grace_s
+        # A clock that was set makes no blob of an upload in progress look old.
+        oldest_s = self._expiry.bounds_ms()[0] / 1000 - self._limits.orphan_grace_s
         async for batch in self._blobs.entries():
             # An incomplete blob has a number after the id, and never has a row.
             old = {entry.key for entry in batch if entry.modified_s < oldest_s}

@@ -283,7 +283,7 @@ class ResponseRepository:
             GatewayError: not_found.
         """
         row = await self._read(owner_id, response_id, with_events=with_events)
-        if row.state in RUNNING and row.ends_at_ms <= self._clock.now_ms():
+        if row.state in RUNNING and self._rows.is_expired(row.ends_at_ms):
             await self.interrupt_expired()
             row = await self._read(owner_id, response_id, with_events=with_events)
         return await unpack_response(row, with_events=with_events)

@@ -63,13 +63,13 @@ KEYS = ("", "x", "#string", "\ud800", "\0", "a" * 300, "type", "__proto__")
 
 def corpus(request: Request) -> Iterator[Attempt]:
     """Return a request with each single change."""
-    for what, body in _changes(request.body):
+    for what, body in changes(request.body):
         yield Attempt("POST", request.path, request.api_format, write(body), what)
     for what, sent in _broken(json.dumps(request.body).encode()):
         yield Attempt("POST", request.path, request.api_format, sent, what)
 
 
-def _changes(body: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+def changes(body: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     for path in places(body):
         old = at(body, path)
         if path:

@@ -110,13 +110,14 @@ class FallbackRunner:
                     started.record.served()
                     return
                 except UpstreamError as error:
-                    if delivered is not None and delivered.finished:
+                    has_finished = delivered is not None and delivered.finished
+                    if has_finished and error.status is None:
                         started.record.served()
                         return  # only the usage is missing
                     started.attempt.add_head(error)
                     started.record.failed(error)
-                    if delivered is None or error.limit:
-                        # An answer that exceeds a limit is not recovered.
+                    if delivered is None or error.limit or has_finished:
+                        # An answer that exceeds a limit, or its own end, is not recovered.
                         raise self._context.with_attempts(error) from None
                     started = await self._recover(started, error, delivered)
                 except GatewayError as error:

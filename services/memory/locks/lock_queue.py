@@ -48,6 +48,7 @@ class QueueKey:
 class _QueuePosition(NamedTuple):
     ahead: int
     first_end_ms: int
+    last_end_ms: int
     is_queued: bool
 
 
@@ -91,8 +92,8 @@ class LockQueue:
             position = await _position(connection, queue, ticket)
         if not position.is_queued:
             return None
-        now_ms = self._rows.now_ms()
-        if position.ahead < queue.holders or position.first_end_ms > now_ms:
+        ends = (position.first_end_ms, position.last_end_ms)
+        if position.ahead < queue.holders or not any(map(self._rows.is_expired, ends)):
             return position.ahead
         expired = and_(_is_ahead(queue, ticket), self._rows.has_expired())
         async with writing(self._engine, is_lasting=False) as connection:
@@ -198,7 +199,8 @@ async def _position(connection: AsyncConnection, queue: QueueKey, ticket: int) -
     query = select(
         func.count().filter(ahead),
         func.coalesce(func.min(claims.c.ends_at_ms).filter(ahead), 0),
+        func.coalesce(func.max(claims.c.ends_at_ms).filter(ahead), 0),
         func.count().filter(~ahead),
     ).where(_is_in(queue), claims.c.ticket <= ticket)
-    count, first_end_ms, own = (await connection.execute(query)).one()
-    return _QueuePosition(count, first_end_ms, bool(own))
+    count, first_end_ms, last_end_ms, own = (await connection.execute(query)).one()
+    return _QueuePosition(count, first_end_ms, last_end_ms, bool(own))

@@ -251,6 +251,9 @@ class StreamReader:
         if not isinstance(kind, str):
             raise MalformedError("delta.type")
         if self._kind == "opaque" or kind not in _DELTAS:
+            # Clients join the texts of known deltas whatever the block is.
+            if kind in _DELTAS and not isinstance(delta.get(_DELTAS[kind][1]), str):
+                raise MalformedError("delta")
             events.append(Event(block=self._number, opaque=self._kept(delta)))
             return
         owner, field = _DELTAS[kind]

@@ -137,7 +137,7 @@ def block_of(fields: Json) -> Block:
             input=_dumped(arguments, "input").decode() if arguments else "",
         )
         return Block(tool_use=call, extra=_rest(fields, "id", "name", "input"))
-    if not isinstance(kind, str):
+    if not isinstance(kind, str) or not kind:
         raise MalformedError("content_block.type")
     return Block(opaque=opaque(fields))
 

@@ -171,6 +171,8 @@ class StreamReader:
             choice = self._choices.get(number) or self._begin(number)
             fields = choice.read(given, key, out)
             if reason := given.get("finish_reason"):
+                if not isinstance(reason, str):
+                    raise TypeError("finish_reason")
                 if is_failure(reason):
                     raise failures.failed_answer(self._errors.name, reason)
                 self._running -= not choice.finish_reason

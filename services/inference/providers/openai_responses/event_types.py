@@ -30,6 +30,10 @@ DELTAS: Mapping[str, TextKind] = {
 # Exceptions that values of wrong types cause in the parsing code, at any depth.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _FAILED = "response.failed"
+# The indices of an event, with which clients find what it belongs to.
+_INDICES = ("output_index", "content_index", "summary_index", "annotation_index")
+_MAX_INDEX = 1 << 31
+_MAX_NUMBER = 1 << 53
 
 
 def extract_delta(event: Any) -> str | None:
@@ -41,6 +45,29 @@ def extract_delta(event: Any) -> str | None:
                     return None
             return text
     return None
+
+
+def check_event(kind: str, event: Json) -> None:
+    """Check the parts of an event by which clients tell what it is and where it belongs.
+
+    Args:
+        kind: the event's type, which is also written into a line of its own.
+        event: the parsed data.
+
+    Raises:
+        ValueError: one of them is malformed.
+    """
+    if not kind.isprintable() or not kind or event.get("type", kind) != kind:
+        raise ValueError("no type")
+    if not _is_number(event.get("sequence_number", 0), _MAX_NUMBER):
+        raise ValueError("no number")
+    for name in _INDICES:
+        if name in event and not _is_number(event[name], _MAX_INDEX):
+            raise ValueError("no index")
+
+
+def _is_number(value: object, below: int) -> bool:
+    return type(value) is int and 0 <= value < below
 
 
 def failure_of(kind: str, event: Json, data: bytes, errors: ErrorFactory) -> UpstreamError | None:

@@ -20,6 +20,7 @@ from services.inference.providers.openai_responses.event_types import (
     MALFORMED,
     SILENT,
     TextKind,
+    check_event,
     failure_of,
 )
 from services.inference.providers.openai_responses.events import events_from_whole
@@ -156,6 +157,7 @@ class NativeReader(EventReader):
             event = self._bounds.parse(data)
             if event is None:
                 raise self._broken("streamed an event that is not a JSON object", data)
+            check_event(kind, event)
             if kind in DELTAS:
                 said = text_of(event, "delta")
             has_content = _has_content(kind, event, said)
@@ -191,6 +193,7 @@ class NativeReader(EventReader):
                 failure := failure_of(kind, event, data, self._errors)
             ):
                 raise failure
+            check_event(kind, event)
             said = text_of(event, "delta") if kind in DELTAS else ""
             has_content = is_known and _has_content(kind, event, said)
             self._note(has_content=has_content)
@@ -207,6 +210,8 @@ class NativeReader(EventReader):
                     self._finish({"status": status, **event["response"]}, out)
             elif kind == _ITEM_DONE:
                 self._bounds.part()  # the stream's writer keeps the item
+            if "type" not in event:
+                native = orjson.dumps({"type": kind, **orjson.loads(native)})
             if has_content or len(out) == known:
                 out.append(_event_of(DELTAS.get(kind, ""), said, has_content=has_content))
             out[known].native = native
@@ -344,7 +349,7 @@ def _has_content(kind: str, event: Json, said: str) -> bool:
         return said != ""
     if kind in (_ITEM_ADDED, _ITEM_DONE):
         of_item = event["item"]["type"]
-        if not isinstance(of_item, str):
+        if not isinstance(of_item, str) or not of_item:
             raise TypeError("no type")
         return kind == _ITEM_DONE or of_item not in _SPOKEN
     return kind not in _ANNOUNCEMENTS

@@ -173,6 +173,19 @@ def events_of(whole: Json, middle: Iterable[Json] | None = None) -> list[Json]:
     ]
 
 
+CITATION = {"type": "url_citation", "start_index": 0, "end_index": 2, "title": "t", "url": "u"}
+# A response with everything that is read, and its events.
+SAMPLE = response(
+    reasoning("a", encrypted_content="gAAAA", content=[{"type": "reasoning_text", "text": "b"}]),
+    message(text("Hello", annotations=[CITATION]), refusal("No"), phase="final_answer"),
+    function_call('{"a":1}'),
+    custom_call("1+1"),
+    search(),
+    incomplete_details={"reason": "max_output_tokens"},
+)
+EVENTS = events_of(SAMPLE)
+
+
 def data(*events: Json | bytes) -> bytes:
     """Return the text of a stream of such events."""
     parts: list[bytes] = []

@@ -12,38 +12,21 @@ from services.inference.providers.openai_responses.events import events_from_who
 from services.inference.providers.openai_responses.response_objects import passthrough
 from tests.services.inference.providers.changes import GONE, changed, spread, values
 from tests.services.inference.providers.openai_responses.responses_answers import (
+    EVENTS,
     NO_STATE,
+    SAMPLE,
     Provider,
     answer,
-    custom_call,
     data,
-    events_of,
-    function_call,
-    message,
     native_reader_of,
     natives,
     reader_of,
-    reasoning,
-    refusal,
-    response,
-    search,
-    text,
 )
 from tests.services.inference.providers.openai_responses.responses_calls import Json, call_of
 from tests.thoroughness import examples, sampled
 
 pytestmark = pytest.mark.thorough
 
-CITATION = {"type": "url_citation", "start_index": 0, "end_index": 2, "title": "t", "url": "u"}
-SAMPLE = response(
-    reasoning("a", encrypted_content="gAAAA", content=[{"type": "reasoning_text", "text": "b"}]),
-    message(text("Hello", annotations=[CITATION]), refusal("No"), phase="final_answer"),
-    function_call('{"a":1}'),
-    custom_call("1+1"),
-    search(),
-    incomplete_details={"reason": "max_output_tokens"},
-)
-EVENTS = events_of(SAMPLE)
 OWN = {"id", "background", "conversation", "previous_response_id", "store"}
 DEEP: Any = []
 for _ in range(200):
