@@ -143,6 +143,7 @@ class SessionRepository:
             .where(
                 tuple_(sessions.c.id, sessions.c.user_id).in_(sorted(refs)),
                 sessions.c.expires_at_ms > now_ms,
+                sessions.c.latest,
             )
             .order_by(sessions.c.id)
             .with_for_update()
@@ -152,8 +153,15 @@ class SessionRepository:
             .where(sessions.c.id.in_(ours))
             .values(expires_at_ms=now_ms + self._length_ms)
         )
-        rows = await connection.execute(_session_query({ref.session_id for ref in refs}))
+        query = _session_query({ref.session_id for ref in refs})
+        rows = (await connection.execute(query)).all()
         by_id = {row.session_id: row for row in rows}
+        expired = [row.session_id for row in rows if row.latest and row.expires_at_ms <= now_ms]
+        if expired:
+            # For good, even if the clock is set back.
+            await connection.execute(
+                update(sessions).where(sessions.c.id.in_(sorted(expired))).values(latest=False)
+            )
         return {ref: _live_or_error(by_id.get(ref.session_id), ref.user_id, now_ms) for ref in refs}
 
     async def forget_ended(self, older_than_s: float) -> int:
@@ -236,6 +244,7 @@ def _session_query(session_ids: Iterable[str]) -> Any:
         sessions.c.id.label("session_id"),
         sessions.c.user_id,
         sessions.c.expires_at_ms,
+        sessions.c.latest,
         articles.c.id.label("article_id"),
         articles.c.deleted_at_ms,
         articles.c.charged_bytes,
@@ -249,7 +258,7 @@ def _live_or_error(row: Row[Any] | None, user_id: str, now_ms: int) -> LiveSessi
         return no_session()
     if row.deleted_at_ms is not None:
         return document_deleted()
-    if row.expires_at_ms <= now_ms:
+    if row.expires_at_ms <= now_ms or not row.latest:
         return session_expired()
     if not access_rights_of(row, user_id).may_read:
         # The user lost access after the session was opened.

@@ -4,7 +4,6 @@
 that are missing, repeated or out of order, and streams that end too early or go on after their end.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 

@@ -244,7 +244,7 @@ def response_stream(stream: bytes, *, is_native: bool = False) -> Said:
             assert is_native or done == is_open.keys(), "an item without its end"
             said = response_whole(event["response"])
             assert next(events, None) is None, f"something after {kind}"
-            return said
+            return said._replace(text=text) if is_native else said
     assert is_failed, "neither an end nor an error"
     return Said(False, text)
 

@@ -15,7 +15,7 @@ from services.accounts.limits.arithmetic import UNLIMITED, Granted, grant
 from services.accounts.limits.rules import SubjectKind
 from services.accounts.limits.tables import allowances as table
 from services.accounts.limits.tables import limits
-from services.common.clock import Clock
+from services.common.clock import Clock, ExpiryClock
 from services.common.database import execute_many, insert_into, writing
 
 # Holder of usage that no worker holds any more: the sum of workers that closed the allowance.
@@ -23,6 +23,8 @@ SHARED = ""
 # Time after the end of a row until it is deleted; the clocks of all machines must be past the end.
 _KEPT_MS = 120_000
 _PURGE_EVERY_S = 60.0
+# Time within which all workers renew their leases after a clock was set.
+_SETTLE_S = 30.0
 
 _KEY = (table.c.subject_kind, table.c.subject_id, table.c.measure, table.c.window_start_ms)
 _SUBJECT = (limits.c.subject_kind, limits.c.subject_id)
@@ -120,6 +122,7 @@ class LeaseRepository:
     def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
+        self._expiry = ExpiryClock(clock, _SETTLE_S)
         self._purged_at = clock.monotonic()
         self._upserts: _Upserts | None = None
 
@@ -153,7 +156,7 @@ class LeaseRepository:
         values = {
             "claims": [claim.key for claim in claims],
             "claimant": holder,
-            "now_ms": self._clock.now_ms(),
+            "now_ms": self._expiry.bounds_ms()[0],
         }
         rows = await connection.execute(_HELD_BY_OTHERS, values)
         return {
@@ -167,7 +170,7 @@ class LeaseRepository:
             return
         self._purged_at = now
         async with writing(self._engine, is_lasting=False) as connection:
-            old = table.c.ends_at_ms < self._clock.now_ms() - _KEPT_MS
+            old = table.c.ends_at_ms < self._expiry.bounds_ms()[0] - _KEPT_MS
             await connection.execute(delete(table).where(old))
 
 

@@ -114,19 +114,24 @@ class Allowance:
 
     def admits(self, amount: int, now_ms: int) -> bool:
         """Return whether `amount` may be used at the time `now_ms`."""
-        if now_ms >= self._ends_ms:
+        if not self.window.start_ms <= now_ms < self._ends_ms:
             self.advance(now_ms)
         return self._held - self.used >= amount
 
     def advance(self, now_ms: int) -> None:
-        """Begin the window of the time `now_ms` if the last one is over; drop expired leases."""
-        if now_ms < self._ends_ms:
+        """Begin the window of the time `now_ms` if it is not the current one; drop expired leases.
+
+        If the clock was set back, what was used in the later window counts in the earlier one too.
+        """
+        if self.window.start_ms <= now_ms < self._ends_ms:
             return
         if self.is_slots:
             # Other workers may hold the free slots by now; running requests continue.
             self._held = self.used
         else:
+            used = self.used if now_ms < self.window.start_ms else 0
             self._begin(window_of(self.measure, now_ms))
+            self.used = used
 
     def take(self, amount: int, now_ms: int) -> None:
         """Use an amount that `admits` has found to be available."""
@@ -155,7 +160,9 @@ class Allowance:
     def is_exhausted(self, amount: int, now_ms: int) -> bool:
         """Return whether the last grant is current and left less than `amount`."""
         granted_at_ms = self._granted_at_ms
-        is_fresh = granted_at_ms is not None and now_ms < granted_at_ms + self._fresh_ms
+        is_fresh = (
+            granted_at_ms is not None and granted_at_ms <= now_ms < granted_at_ms + self._fresh_ms
+        )
         return is_fresh and amount > max(0, self.available) + self._remaining
 
     def invalidate(self) -> None:
@@ -235,7 +242,9 @@ class Allowance:
         is_low = self.wanted > available or 2 * available < target
         prefetch_amount = max(0, target - available) if is_low else 0
         if self.is_slots and self._held:
-            is_due = now_ms > self._ends_ms - self._slot_lease_ms * 2 // 3
+            # More than a whole lease is left where the clock was set back.
+            left_ms = self._ends_ms - now_ms
+            is_due = not self._slot_lease_ms * 2 // 3 <= left_ms <= self._slot_lease_ms
         else:
             is_due = False
         is_changed = amount or prefetch_amount or keeps != available or self.available < 0

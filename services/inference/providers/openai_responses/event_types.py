@@ -59,7 +59,8 @@ def check_event(kind: str, event: Json) -> None:
     """
     if not kind.isprintable() or not kind or event.get("type", kind) != kind:
         raise ValueError("no type")
-    if not _is_number(event.get("sequence_number", 0), _MAX_NUMBER):
+    # Without a number it is numbered by the gateway.
+    if not _is_number(event.get("sequence_number") or 0, _MAX_NUMBER):
         raise ValueError("no number")
     for name in _INDICES:
         if name in event and not _is_number(event[name], _MAX_INDEX):

@@ -33,6 +33,7 @@ from services.inference.providers.openai_responses.output import (
 from services.inference.providers.openai_responses.output_items import HANDLERS
 from services.inference.providers.openai_responses.reader import EventReader
 from services.inference.providers.openai_responses.response_objects import (
+    check_object,
     read_object,
     without_state,
 )
@@ -206,6 +207,7 @@ class NativeReader(EventReader):
                 response = without_state(event["response"])
                 native = orjson.dumps({"type": kind, **others, "response": response})
                 if kind in ENDS:
+                    check_object(event["response"])
                     status = kind.partition(".")[2]
                     self._finish({"status": status, **event["response"]}, out)
             elif kind == _ITEM_DONE:
@@ -242,8 +244,10 @@ class NativeReader(EventReader):
         if kind in ENDS:
             if counted is not None:
                 out.append(counted)
+            parsed = orjson.loads(json)
+            check_object(parsed)
             told = {"status": response.status, "incomplete_details": response.incomplete_details}
-            items = [(item.type, orjson.loads(bytes(item.content))) for item in response.output]
+            items = [(item["type"], item.get("content")) for item in parsed["output"]]
             out.append(_end_of(told, items))
             self.ended = True
         elif len(out) == known:

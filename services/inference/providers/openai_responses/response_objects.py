@@ -10,13 +10,13 @@ import re
 from typing import Any, Literal, TypeVar
 
 import orjson
-from msgspec import DecodeError, Raw, Struct
+from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
-from services.common.raw_json import NULL
 from services.inference.providers.openai_responses.event_types import MALFORMED, OVER
+from services.inference.providers.openai_responses.output import KINDS
 from services.inference.providers.openai_responses.usage import UsageReport, read_usage
 from services.inference.providers.request_fields import Json
 
@@ -31,7 +31,6 @@ class OutputItem(Struct, gc=False):
     """The parsed fields of an output item."""
 
     type: str
-    content: Raw = NULL
 
 
 class _ResponseObject(Struct, kw_only=True, gc=False):
@@ -109,18 +108,47 @@ def passthrough(answer: bytes) -> PassthroughAnswer | None:
         return None
     usage: TokenCounts | Usage
     try:
+        # The decoder skips values that other parsers refuse, such as numbers beyond floats.
+        parsed = orjson.loads(answer)
+        check_object(parsed)
         if usual is None:
             usage = Usage()
-            read_usage(orjson.loads(answer)["usage"], usage)
+            read_usage(parsed["usage"], usage)
         elif usual.usage is None:
             return None
         else:
             usage = usual.usage.counts()
         if not response.is_stateless(answer):
-            answer = orjson.dumps(without_state(orjson.loads(answer)))
+            answer = orjson.dumps(without_state(parsed))
     except MALFORMED:
         return None
     return PassthroughAnswer(answer, usage)
+
+
+def check_object(response: Json) -> None:
+    """Check the parts of the object of a complete response that clients read.
+
+    Raises:
+        ValueError, LookupError, TypeError, AttributeError: one of them is malformed.
+    """
+    if response["object"] != "response" or response.get("status", OVER[0]) not in OVER:
+        raise ValueError("no complete response")
+    if not isinstance(response["model"], str) or not isinstance(response["output"], list):
+        raise ValueError("no response")
+    for item in response["output"]:
+        _check_text(item["type"])
+        for part in item.get("content") or () if item["type"] == "message" else ():
+            _check_text(part["type"])
+            if part["type"] in KINDS:
+                _check_text(part["text" if part["type"] == "output_text" else "refusal"])
+        if item["type"] == "function_call":
+            for name in ("call_id", "name", "arguments"):
+                _check_text(item[name])
+
+
+def _check_text(value: object) -> None:
+    if not isinstance(value, str):
+        raise ValueError("no text")
 
 
 def without_state(response: Json) -> Json:
