@@ -110,14 +110,14 @@ class Observer:
         family = processes.family(self._target.process.pid)
         worker = processes.of_modules(family, [WORKER])[WORKER]
         await self._prober.start(self._target.port, self._target.key, worker)
-        before = self._rss_mb()
+        before = rss_mb(self._target)
         highest = before
         done = asyncio.Event()
 
         async def sample() -> None:
             nonlocal highest
             while not done.is_set():
-                highest = max(highest, self._rss_mb())
+                highest = max(highest, rss_mb(self._target))
                 await asyncio.sleep(_RSS_INTERVAL_S)
 
         sampling = asyncio.create_task(sample())
@@ -127,12 +127,14 @@ class Observer:
             done.set()
             await sampling
             figures = await self._prober.stop()
-        measured.rss_growth_mb = max(highest, self._rss_mb()) - before
+        measured.rss_growth_mb = max(highest, rss_mb(self._target)) - before
         for name, value in figures.items():
             setattr(measured, name, value)
 
-    def _rss_mb(self) -> float:
-        return sum(_rss_mb(pid) for pid in processes.family(self._target.process.pid))
+
+def rss_mb(target: Gateway) -> float:
+    """Return the RSS of all processes of a gateway together."""
+    return sum(map(_rss_mb, processes.family(target.process.pid)))
 
 
 def _rss_mb(pid: int) -> float:
