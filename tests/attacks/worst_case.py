@@ -1,37 +1,34 @@
-"""The most memory that a gateway takes, as `docs/limits.md` states it."""
+"""The most memory that a gateway takes: the formula of `docs/limits.md`."""
 
-from services.common.settings import Limits, Settings
+from services.common.settings import Settings
 
 MIB = 1 << 20
-# MiB of a process that serves nothing, with everything loaded.
-WORKER_MIB, CONVERTER_MIB, SUPERVISOR_MIB = 350, 150, 100
-# What a body takes, in all processes together, while it is translated.
+SUPERVISOR_BYTES, WORKER_BYTES = 64 * MIB, 256 * MIB
+CONNECTION_BYTES = 64 << 10
+# What a body takes while it is translated, as a multiple of its size.
 PARSED_FACTOR = 6
-# Heads, connections and TLS.
-CONNECTIONS_MIB = 256
-# What waits for a reader, and for the answers of a provider.
-STALLED_READER_MIB = 2
 
 
-def process_bytes(settings: Settings) -> int:
-    """Return the bound of one worker with its parser and conversion processes, in bytes."""
+def worker_bytes(settings: Settings, connections: int, answers: int = 0) -> int:
+    """Return the bound of one worker with its parsers and conversions, in bytes.
+
+    Args:
+        settings: of the gateway.
+        connections: at most so many are open.
+        answers: at most so many whole answers arrive from providers at the same time.
+    """
     limits = settings.limits
     return (
-        WORKER_MIB * MIB
-        + CONNECTIONS_MIB * MIB
+        WORKER_BYTES
+        + connections * CONNECTION_BYTES
         + limits.max_buffered_bytes
-        + _parsed(limits)
-        + limits.max_stalled_readers * STALLED_READER_MIB * MIB
-        + 2 * limits.max_answer_bytes
+        + limits.max_parallel_parses * PARSED_FACTOR * limits.max_body_bytes
         + settings.articles.cache_bytes
-        + limits.max_parallel_conversions * (limits.conversion_memory_bytes + CONVERTER_MIB * MIB)
+        + limits.max_parallel_conversions * limits.conversion_memory_bytes
+        + answers * limits.max_answer_bytes
     )
 
 
-def _parsed(limits: Limits) -> int:
-    return limits.max_parallel_parses * PARSED_FACTOR * limits.max_body_bytes
-
-
-def gateway_bytes(settings: Settings, workers: int) -> int:
-    """Return the bound of a whole gateway, in bytes."""
-    return SUPERVISOR_MIB * MIB + workers * process_bytes(settings)
+def gateway_bytes(settings: Settings, workers: int, connections: int, answers: int = 0) -> int:
+    """Return the bound of a whole gateway, in bytes; arguments as of `worker_bytes`."""
+    return SUPERVISOR_BYTES + workers * worker_bytes(settings, connections, answers)
