@@ -31,6 +31,7 @@ TIMEOUT_S = 120.0
 LEAVES_AFTER_S = 3.0
 MIB = 1 << 20
 _HELLO = [{"role": "user", "content": "Hello"}]
+_PROVIDERS = {"gemini": "gemini"}
 _OF_ANTHROPIC = {"blocks", "grown-usage", "deltas", "list-for-type"}
 
 
@@ -52,7 +53,7 @@ class Hostile:
         self, path: str, body: Any = None, *, within_s: float = TIMEOUT_S, **headers: str
     ) -> tuple[int, bytes]:
         """Send JSON, or bytes as they are; return the status and the beginning of the answer."""
-        sent = {"json": body} if not isinstance(body, bytes) else {"data": body}
+        sent = {"json": body} if not isinstance(body, bytes) else {"data": io.BytesIO(body)}
         url = URL(f"http://127.0.0.1:{self.port}{path}", encoded=True)
         content = {"content-type": "application/json"} if isinstance(body, bytes) else {}
         async with (
@@ -229,7 +230,8 @@ async def races(caller: Hostile) -> None:
 async def broken_providers(caller: Hostile) -> None:
     """Ask for answers that a provider breaks, or never ends."""
     name = caller.chance.choice(sorted(SCRIPTS))
-    provider = "anthropic" if name in _OF_ANTHROPIC else "openai"
+    kind = name.partition("-")[0]
+    provider = "anthropic" if name in _OF_ANTHROPIC else _PROVIDERS.get(kind, "openai")
     body = {"model": f"{provider}/{name}", "messages": _HELLO, "max_tokens": 9}
     for path in (CHAT, MESSAGES):
         await caller.post(path, {**body, "stream": caller.chance.random() < 0.8})

@@ -7,6 +7,7 @@ name of the model that it asks for.
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -20,6 +21,7 @@ Script = Callable[[], AsyncIterator[bytes]]
 _SSE = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 _JSON = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n"
 _BLOCK = 1 << 16
+_IN_PATH = re.compile(rb"/models/([^:/ ]+):")
 
 
 def chunk(delta: Any, **fields: Any) -> bytes:
@@ -91,6 +93,30 @@ def _grown_usage(number: int) -> bytes:
     return event("message_delta", delta={}, usage={f"kind_{number}": "x" * 200})
 
 
+def _gemini(*parts: Any) -> bytes:
+    content = {"candidates": [{"content": {"parts": list(parts)}, "index": 0}]}
+    return b"data: %s\n\n" % json.dumps(content).encode()
+
+
+def _response_event(kind: str, number: int, **fields: Any) -> bytes:
+    return event(f"response.{kind}", sequence_number=number, **fields)
+
+
+_CREATED = _response_event(
+    "created",
+    0,
+    response={"id": "resp_1", "object": "response", "status": "in_progress", "model": "m"},
+)
+
+
+def _item(number: int) -> bytes:
+    item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": "{}"}
+    place = {"output_index": number, "item": item}
+    return _response_event("output_item.added", 2 * number + 1, **place) + _response_event(
+        "output_item.done", 2 * number + 2, **place
+    )
+
+
 SCRIPTS: dict[str, Script] = {
     # Of chat completions.
     "far-choice": once(
@@ -136,7 +162,24 @@ SCRIPTS: dict[str, Script] = {
         + event("content_block_start", index=0, content_block={"type": "text", "text": "a"}),
         event("content_block_delta", index=0, delta={"type": "x", "a": [{}, {}]}),
     ),
-    # Of both.
+    # Of Gemini's API.
+    "gemini-text": forever(_SSE, _gemini({"text": "ab"})),
+    "gemini-parts": numbered(
+        _SSE, lambda number: _gemini({"functionCall": {"name": f"f{number}", "args": {}}})
+    ),
+    "gemini-line": forever(_SSE + b'data: {"candidates":[{"content":{"parts":[{"text":"', b"x"),
+    # Of responses.
+    "response-text": numbered(
+        _SSE + _CREATED,
+        lambda number: _response_event(
+            "output_text.delta", number + 1, output_index=0, content_index=0, delta="ab"
+        ),
+    ),
+    "response-items": numbered(_SSE + _CREATED, _item),
+    "response-others": numbered(
+        _SSE + _CREATED, lambda number: _response_event(f"other_{number}", number + 1, a=[{}])
+    ),
+    # Of all.
     "whole": forever(_JSON + b'{"a":"', b"x"),
     "values": once(_JSON, b'{"choices":[', *[b"[]," * 100_000] * 10, b"[]]}"),
     # What could be passed on as it is, but for a field with too many values.
@@ -169,11 +212,13 @@ SCRIPTS: dict[str, Script] = {
 
 
 async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(ConnectionError, asyncio.IncompleteReadError):
+    # Lists of models are asked for in the background, without a body.
+    with suppress(ConnectionError, asyncio.IncompleteReadError, json.JSONDecodeError):
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
         body = json.loads(await reader.readexactly(length))
-        async for piece in SCRIPTS[body["model"]]():
+        named = _IN_PATH.search(head)  # as of Gemini's API
+        async for piece in SCRIPTS[named[1].decode() if named else body["model"]]():
             writer.write(piece)
             await writer.drain()
     writer.close()

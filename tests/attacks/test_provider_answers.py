@@ -29,6 +29,16 @@ BOUNDED = {
     "half-call": "limits.max_answer_parts",
 }
 OF_MESSAGES = {"blocks": "limits.max_answer_parts", "deltas": "limits.max_answer_parts"}
+OF_GEMINI = {
+    "gemini-text": "limits.max_answer_bytes",
+    "gemini-parts": "limits.max_answer_parts",
+    "gemini-line": "limits.max_sse_line_bytes",
+}
+OF_RESPONSES = {
+    "response-text": "limits.max_answer_bytes",
+    "response-items": "limits.max_answer_parts",
+    "response-others": "limits.max_answer_parts",
+}
 OF_WHOLES = {
     "whole": "limits.max_answer_bytes",
     "values": "limits.max_answer_values",
@@ -41,9 +51,13 @@ BROKEN = (
 
 
 @pytest.fixture(scope="module")
-def settings() -> str:
-    """Return a bound that is reached sooner than the default one."""
-    return f"\n[limits]\nmax_answer_bytes = {4 << 20}\nmax_sse_line_bytes = {2 << 20}\n"
+def settings(upstream_port: int) -> str:
+    """Return bounds that are reached sooner than the default ones, and a provider of responses."""
+    return (
+        f'\n[providers.native]\nkind = "openai"\napi_key = "upstream-key"\nresponses = true\n'
+        f'base_url = "http://127.0.0.1:{upstream_port}/v1"\n'
+        f"[limits]\nmax_answer_bytes = {4 << 20}\nmax_sse_line_bytes = {2 << 20}\n"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +134,38 @@ async def test_a_message_without_end_is_cut(
         status, end = await attacker.message(script)
     assert status == 502 or b"event: error" in end, (status, end[-500:])
     assert await attacker.reached(OF_MESSAGES[script]) == before + 1
+    measured.assert_harmless()
+
+
+@pytest.mark.parametrize("script", OF_GEMINI)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_answer_of_gemini_without_end_is_cut(
+    attacker: Attacker, observer: Observer, script: str, stream: bool
+) -> None:
+    limit = OF_GEMINI[script] if stream else "limits.max_answer_bytes"
+    before = await attacker.reached(limit)
+    messages = [{"role": "user", "content": "hi"}]
+    body = {"model": f"gemini/{script}", "messages": messages, "stream": stream}
+    async with observer.watch() as measured:
+        status, end = await attacker.post(
+            "/beta/v1/chat/completions", {**body, "fallback": "disabled"}
+        )
+    assert status == 502 or b'"error"' in end.splitlines()[-2], (status, end[-500:])
+    assert await attacker.reached(limit) == before + 1
+    measured.assert_harmless()
+
+
+@pytest.mark.parametrize("script", OF_RESPONSES)
+async def test_a_response_without_end_is_cut(
+    attacker: Attacker, observer: Observer, script: str
+) -> None:
+    before = await attacker.reached(OF_RESPONSES[script])
+    body = {"model": f"native/{script}", "input": "hi", "stream": True, "store": False}
+    async with observer.watch() as measured:
+        status, end = await attacker.post("/beta/v1/responses", {**body, "fallback": "disabled"})
+    # The event of the failure holds the items so far: all that is read here may be of it.
+    assert status == 502 or b"event: response.completed" not in end, (status, end[-500:])
+    assert await attacker.reached(OF_RESPONSES[script]) == before + 1
     measured.assert_harmless()
 
 

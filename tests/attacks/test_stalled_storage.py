@@ -158,6 +158,7 @@ async def test_a_database_that_stalls_costs_what_needs_it(
     assert processes.running_module(processes.family(target.process.pid), WORKER) == worker
 
 
+@pytest.mark.soak  # its requests end after a minute, which nothing can shorten
 async def test_a_bucket_that_stalls_costs_what_needs_it(
     target: Gateway, caller: Caller, bucket: tuple[StallingProxy, Bucket]
 ) -> None:
@@ -179,7 +180,7 @@ async def test_a_bucket_that_stalls_costs_what_needs_it(
         status, body = await content
     finally:
         proxy.resume()
-    assert (refused.status, refused.code) == (503, "unavailable")
+    assert (refused.status, refused.code) == (503, "storage_unavailable")
     assert (status, body["type"]) == (503, "error"), body
 
     async def works() -> bool:
