@@ -120,8 +120,8 @@ snapshots = Table(
     Column("log_bytes", BigInteger, nullable=False),
 )
 
-# A session is `latest` until a call finds it expired. Expired sessions are kept for a while, so that
-# callers get the error of an expired session.
+# A session is `latest` until a call finds it expired. Expired sessions are kept for a while, so
+# that callers get the error of an expired session.
 sessions = Table(
     "article_sessions",
     metadata,

@@ -258,7 +258,7 @@ def response_whole(body: Json) -> Said:
         return Said(False, "")
     assert body["status"] in ("completed", "incomplete"), body
     assert body.get("error") is None, body
-    _check_usage(body.get("usage"), "input_tokens", "output_tokens", "total_tokens")
+    _check_usage(body.get("usage"), "input_tokens", "output_tokens")
     text = ""
     for item in body["output"]:
         assert isinstance(item["type"], str), item

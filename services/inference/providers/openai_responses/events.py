@@ -21,6 +21,7 @@ from services.inference.providers.openai_responses.event_types import (
 from services.inference.providers.openai_responses.output import finish_of, opaque
 from services.inference.providers.openai_responses.output_items import HANDLERS, OutputItems
 from services.inference.providers.openai_responses.reader import EventReader
+from services.inference.providers.openai_responses.response_objects import check_items
 from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
@@ -81,6 +82,7 @@ class StreamReader(EventReader):
                 raise self._broken("returned an answer without output")
             if response.get("status", OVER[0]) not in OVER:
                 raise self._broken("returned an unfinished response")
+            check_items(response["output"])
             out.append(self._start(response))
             self._finish(response, out)
         except MALFORMED as error:

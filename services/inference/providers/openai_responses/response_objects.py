@@ -7,6 +7,7 @@ that the gateway stores.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any, Literal, TypeVar
 
 import orjson
@@ -135,7 +136,16 @@ def check_object(response: Json) -> None:
         raise ValueError("no complete response")
     if not isinstance(response["model"], str) or not isinstance(response["output"], list):
         raise ValueError("no response")
-    for item in response["output"]:
+    check_items(response["output"])
+
+
+def check_items(output: Sequence[Json]) -> None:
+    """Check the types of the items of a response, and the texts in them.
+
+    Raises:
+        ValueError, LookupError, TypeError, AttributeError: one of them is malformed.
+    """
+    for item in output:
         _check_text(item["type"])
         for part in item.get("content") or () if item["type"] == "message" else ():
             _check_text(part["type"])
