@@ -24,8 +24,8 @@ from services.common.errors import GatewayError
 
 # Time until a renewal as a fraction of the lease's duration: several renewals may fail.
 _RENEWED_AFTER = 0.2
-# How much later than a lease of this machine one of another machine may end.
-_MAX_SKEW_MS = 60_000
+# How much later than a lease of this process one of another may end: clocks and settings differ.
+_MAX_SKEW_MS = 300_000
 
 log = logging.getLogger(__name__)
 
