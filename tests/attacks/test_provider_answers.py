@@ -36,7 +36,7 @@ OF_GEMINI = {
 }
 OF_RESPONSES = {
     "response-text": "limits.max_answer_bytes",
-    "response-items": "limits.max_answer_parts",
+    "response-items": "limits.max_answer_bytes",
     "response-others": "limits.max_answer_parts",
 }
 OF_WHOLES = {
