@@ -23,7 +23,7 @@ from sqlalchemy import select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
-from services.common.clock import Clock
+from services.common.clock import Clock, ExpiryClock
 from services.common.database import reading, reading_once, writing
 from services.common.owners import charge, stored_bytes
 from services.common.page_tokens import read_number, read_time_and_id, write_token
@@ -44,6 +44,8 @@ PREFIX = "memory_"
 
 # When several calls insert one memory at once, one succeeds and the others retry and find it.
 _ATTEMPTS = 3
+# After a clock was set, seconds in which no memory is deleted for having been reserved long ago.
+_SETTLE_S = 3_600.0
 
 
 class MemoryRepository:
@@ -62,6 +64,7 @@ class MemoryRepository:
     ) -> None:
         self._engine = engine
         self._clock = clock or Clock()
+        self._expiry = ExpiryClock(self._clock, _SETTLE_S)
         self._new_id = new_id
 
     async def find(self, owner_id: str, memory_id: str) -> MemoryRecord | None:
@@ -142,7 +145,7 @@ class MemoryRepository:
                 from reserving a memory to claiming its lock.
             limit: maximum number of deletions.
         """
-        now_ms = self._clock.now_ms()
+        now_ms, _ = self._expiry.bounds_ms()
         until_ms = now_ms - int(older_than_s * 1000)
         async with writing(self._engine) as connection:
             found = await quota.lock_abandoned(connection, until_ms, now_ms, limit)
