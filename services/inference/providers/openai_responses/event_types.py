@@ -62,6 +62,8 @@ def check_event(kind: str, event: Json) -> None:
     # Without a number it is numbered by the gateway.
     if not _is_number(event.get("sequence_number") or 0, _MAX_NUMBER):
         raise ValueError("no number")
+    if kind in DELTAS and not isinstance(event.get("delta"), str):
+        raise ValueError("no text")
     for name in _INDICES:
         if name in event and not _is_number(event[name], _MAX_INDEX):
             raise ValueError("no index")

@@ -132,8 +132,10 @@ def check_object(response: Json) -> None:
     Raises:
         ValueError, LookupError, TypeError, AttributeError: one of them is malformed.
     """
-    if response["object"] != "response" or response.get("status", OVER[0]) not in OVER:
+    if response["object"] != "response" or response["status"] not in OVER:
         raise ValueError("no complete response")
+    if response.get("error") is not None:
+        raise ValueError("an error beside an answer")
     if not isinstance(response["model"], str) or not isinstance(response["output"], list):
         raise ValueError("no response")
     check_items(response["output"])
@@ -147,7 +149,10 @@ def check_items(output: Sequence[Json]) -> None:
     """
     for item in output:
         _check_text(item["type"])
-        for part in item.get("content") or () if item["type"] == "message" else ():
+        content = item["content"] if item["type"] == "message" else []
+        if not isinstance(content, list):
+            raise ValueError("no content")
+        for part in content:
             _check_text(part["type"])
             if part["type"] in KINDS:
                 _check_text(part["text" if part["type"] == "output_text" else "refusal"])
