@@ -167,6 +167,19 @@ def _check_text(value: object) -> None:
 
 
 def without_state(response: Json) -> Json:
-    """Return a response object as it is passed on: with an empty id, without stored state."""
+    """Return a response object as it is passed on: with an empty id, without stored state.
+
+    Usage without counts is null, since clients add counts up.
+    """
     rest = {name: value for name, value in response.items() if name not in _REPLACED}
+    usage = rest.get("usage")
+    if usage is not None and not _has_counts(usage):
+        rest["usage"] = None
     return {"id": "", **rest, **_NO_STATE}
+
+
+def _has_counts(usage: object) -> bool:
+    return isinstance(usage, dict) and all(
+        type(usage.get(name)) is int and usage[name] >= 0
+        for name in ("input_tokens", "output_tokens")
+    )
