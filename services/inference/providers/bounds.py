@@ -30,9 +30,13 @@ class Bounds:
     Args:
         provider: the provider's name in the settings, for errors.
         limits: the bounds.
+
+    Attributes:
+        is_mended: whether the last text that `parse` has read is not the JSON of its value.
     """
 
     def __init__(self, provider: str, limits: Limits) -> None:
+        self.is_mended = False
         self._provider = provider
         self._limits = limits
         self._parts = limits.max_answer_parts
@@ -60,14 +64,18 @@ class Bounds:
     def parse(self, data: bytes) -> Any:
         """Parse the JSON of an answer or of one event; see the function `parse`.
 
-        Characters are joined if two events contain their halves.
+        Characters are joined if two events contain their halves. `is_mended` then states whether
+        the value differs from the text.
         """
         self.check(data)
+        self.is_mended = False
         try:
             value = orjson.loads(data)
         except orjson.JSONDecodeError:
+            self.is_mended = True
             return self._characters.parse(data)
         if self._characters.is_waiting:
+            self.is_mended = True
             self._characters.complete(value)
         return value
 

@@ -155,9 +155,11 @@ class NativeReader(EventReader):
         """
         said = ""
         try:
-            event = self._bounds.parse(data)
-            if event is None:
-                raise self._broken("streamed an event that is not a JSON object", data)
+            event = self._parsed(data)
+            if self._bounds.is_mended:
+                self._end_run(out)
+                self._take_event(kind, event, data, out)
+                return
             check_event(kind, event)
             if kind in DELTAS:
                 said = text_of(event, "delta")
@@ -187,7 +189,13 @@ class NativeReader(EventReader):
             head = _WITH_OBJECT.match(data)
             if head is not None and self._take_object(head, data, out):
                 return
-            event = self._parsed(data)
+            self._take_event(name, self._parsed(data), data, out)
+        except MALFORMED as error:
+            raise self._broken("streamed a malformed event", data) from error
+
+    def _take_event(self, name: str, event: Json, data: bytes, out: list[Event]) -> None:
+        """Parse an event that is not combined with others, from its type and its parsed data."""
+        try:
             kind = str(event.get("type", name))
             is_known = kind in HANDLERS
             if not (is_known and self._started) and (
@@ -201,7 +209,7 @@ class NativeReader(EventReader):
             known = len(out)
             if not self._started:
                 out.append(self._start(event.get("response") or {}))
-            native = data
+            native = orjson.dumps(event) if self._bounds.is_mended else data
             if kind in _WITH_RESPONSE:
                 others = {name: value for name, value in event.items() if name != "response"}
                 response = without_state(event["response"])

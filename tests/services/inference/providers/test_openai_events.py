@@ -215,12 +215,6 @@ def test_a_whole_message_in_a_stream_is_read() -> None:
     assert answer(events).choices[0].blocks[0].text == "a"
 
 
-@pytest.mark.parametrize("field", ["content", "reasoning", "reasoning_content", "refusal"])
-def test_an_answer_that_goes_on_after_its_finish_is_broken(field: str) -> None:
-    error = failure_of(says("stop", content="a"), says(**{field: "b"}), b"[DONE]")
-    assert "went on after the end" in error.message
-
-
 @pytest.mark.parametrize("finish", [True, 1, 0.5, ["stop"], {"a": 1}])
 def test_a_finish_reason_that_is_no_text_is_broken(finish: object) -> None:
     chunk_of_it = delta(content="a") | {"finish_reason": finish}
