@@ -38,6 +38,7 @@ async def examine(settings: Settings, environ: Mapping[str, str] = os.environ) -
         machine.cores(),
         *machine.ports(settings),
         *machine.certificates(settings),
+        machine.conversions(),
         *machine.extras(),
     ]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from services.common.disk import free_bytes
 from services.common.settings import Settings, Storage
 from services.doctor.findings import Finding, failure, ok, warning
+from services.inference.conversion.confinement import Protections, protections
 from services.supervisor.process import StartError
 from services.supervisor.resources import held_port, lock_holder
 
@@ -112,6 +113,23 @@ def cores(quota_file: Path = Path("/sys/fs/cgroup/cpu.max")) -> Finding:
             f"start with `gateway up --workers {max(1, round(allowed))}`",
         )
     return ok("cores", f"{count}; `gateway up` starts {workers} workers")
+
+
+def conversions(offered: Protections | None = None) -> Finding:
+    """Check that the kernel can confine the processes that convert media."""
+    offered = protections() if offered is None else offered
+    if missing := offered.missing():
+        return warning(
+            "conversions",
+            f"a document that takes over its conversion process can {missing}",
+            "use Linux 5.13 or later on x86-64 or ARM64, with seccomp and Landlock (`landlock` in "
+            "the kernel parameter `lsm`), and a container runtime that permits both",
+        )
+    return ok(
+        "conversions",
+        f"confined by seccomp and Landlock (version {offered.landlock}): no network, no files but "
+        "libraries and fonts",
+    )
 
 
 def ports(settings: Settings) -> Iterator[Finding]:

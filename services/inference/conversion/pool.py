@@ -21,6 +21,7 @@ from services.common.metrics import Counter
 from services.common.settings import Limits
 from services.inference.conversion.answers import death, failure, refused, with_blobs
 from services.inference.conversion.bounds import Bounds
+from services.inference.conversion.confinement import protections
 from services.inference.conversion.parts import (
     Film,
     ImageFacts,
@@ -69,6 +70,8 @@ class ConversionPool:
         self._busy: set[Worker] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
+        if missing := protections().missing():
+            log.warning("the kernel cannot confine conversions", extra={"they_can": missing})
         self._counter = Counter(
             "gateway_conversions",
             "Media converted in worker processes, by outcome: converted, refused, failed.",

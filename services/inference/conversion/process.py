@@ -2,8 +2,8 @@
 
 It reads one conversion after the other from standard input and writes each reply to standard
 output, in frames (`services.common.frames`). Media are untrusted: the process has a memory limit,
-writes no files while converting, and gets only the environment variables that `pool` passes. It
-exits when standard input closes, and so with the gateway.
+is confined (`confinement`), and gets only the environment variables that `worker` passes. It exits
+when standard input closes, and so with the gateway.
 """
 
 import contextlib
@@ -22,8 +22,9 @@ import orjson
 
 from services.common.frames import read_frame, write_frame
 from services.inference.conversion.bounds import MAX_RESULT, MAX_TEXT, Bounds
+from services.inference.conversion.confinement import confine
 from services.inference.conversion.errors import ConversionError
-from services.inference.conversion.loading import load, no_files
+from services.inference.conversion.loading import load
 from services.inference.conversion.parts import Source
 
 # Module and function of each conversion, by the name of the `Converter` method.
@@ -53,8 +54,7 @@ def answer(head: dict[str, Any], held: list[bytes]) -> tuple[Any, list[bytes]]:
     try:
         source = Source(held.pop(), head["mime_type"], head["file_name"])
         function = _find(head["name"])
-        with no_files():
-            result = function(source, **head["options"])
+        result = function(source, **head["options"])
         reply = orjson.dumps({"result": result}, default=hold)
         if len(reply) > MAX_TEXT:
             raise ConversionError(f"the result has more than {MAX_TEXT >> 20} MiB of text")
@@ -84,7 +84,10 @@ def _restrict(bounds: Bounds) -> None:
     with contextlib.suppress(ValueError, OSError):  # not supported on every system
         resource.setrlimit(resource.RLIMIT_AS, (bounds.memory, bounds.memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # where files are not confined
+    sys.dont_write_bytecode = True
     os.nice(5)  # lower priority than the gateway's event loop
+    confine()
 
 
 def _leave_with_parent() -> None:

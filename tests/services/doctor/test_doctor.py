@@ -23,6 +23,7 @@ from services.doctor import machine
 from services.doctor.doctor import examine
 from services.doctor.findings import Finding
 from services.doctor.providers import clock
+from services.inference.conversion.confinement import Protections
 from services.supervisor.resources import locked
 from tests.databases import PostgreSQL
 from tests.e2e.processes import free_port
@@ -232,6 +233,16 @@ def test_a_container_s_share_of_the_cores_counts(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
     (tmp_path / "cpu.max").write_text(quota)
     assert machine.cores(tmp_path / "cpu.max").status == status
+
+
+@pytest.mark.parametrize(
+    ("offered", "status"),
+    [(Protections(7, seccomp=True), "ok"), (Protections(0, seccomp=True), "warning")],
+)
+def test_what_confines_conversions_is_told(offered: Protections, status: str) -> None:
+    told = machine.conversions(offered)
+    assert told.status == status
+    assert ("Landlock" in told.advice) == (status == "warning")
 
 
 def test_extras_that_are_missing_are_named() -> None:

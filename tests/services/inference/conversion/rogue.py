@@ -1,7 +1,11 @@
 """A worker process with conversions that misbehave; run as the worker itself is."""
 
 import os
+import resource
 import signal
+import socket
+import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -43,6 +47,61 @@ def lack(library: str) -> str:
 def write(path: str) -> str:
     Path(path).write_bytes(b"left behind")
     return ""
+
+
+def read(path: str) -> str:
+    return Path(path).read_text()
+
+
+def list_folder(path: str) -> str:
+    return " ".join(os.listdir(path))
+
+
+def remove(path: str) -> str:
+    os.remove(path)
+    return "removed"
+
+
+def change_mode(path: str) -> str:
+    os.chmod(path, 0o777)
+    return "changed"
+
+
+def connect(family: str) -> str:
+    socket.socket(getattr(socket, family))
+    return "opened"
+
+
+def fork(_: str) -> str:
+    if not os.fork():
+        os._exit(0)
+    return "forked"
+
+
+def spawn(_: str) -> str:
+    return str(subprocess.run(["/bin/true"]).returncode)
+
+
+def start_thread(_: str) -> str:
+    done: list[str] = []
+    thread = threading.Thread(target=done.append, args=("threaded",))
+    thread.start()
+    thread.join()
+    return done[0]
+
+
+def signal_parent(_: str) -> str:
+    os.kill(os.getppid(), 0)
+    return "signalled"
+
+
+def signal_group(_: str) -> str:
+    os.kill(0, 0)
+    return "signalled"
+
+
+def limit_parent(_: str) -> str:
+    return str(resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE))
 
 
 def babble(_: str) -> str:
