@@ -108,6 +108,7 @@ _SIGN_IN = {
 
 
 _MODULE = re.compile(r"facade\.dialects\.(\w+)\.\w+\.")
+_NOT_IN_NAMES = re.compile(r"[^\w.-]")
 
 
 class _Schemas(GenerateJsonSchema):
@@ -115,7 +116,7 @@ class _Schemas(GenerateJsonSchema):
 
     def normalize_name(self, name: str) -> str:
         """Return a name of a schema, without the module that its type is in."""
-        return re.sub(r"[^\w.-]", "_", _MODULE.sub(r"\1.", name))
+        return _NOT_IN_NAMES.sub("_", _MODULE.sub(r"\1.", name))
 
 
 @cache

@@ -35,6 +35,7 @@ _CONVERSATION = "conversation"
 _MANY_BYTES = 1 << 18
 _MESSAGE = re.compile(r"messages\[(\d+)\](.*)", re.DOTALL)
 _STEP_MESSAGE = re.compile(r"(fallback_config\.steps\[\d+\]\.parameters)\.messages\[.*", re.DOTALL)
+_PLACE = re.compile(r"ids\[(\d+)\]")
 
 
 class ContinuedPaths(CallerPaths):
@@ -177,7 +178,7 @@ async def resolve_references(
         response = await service.FindItems(wanted, metadata=metadata)
     except grpc.aio.AioRpcError as error:
         failure = from_rpc_error(error)
-        place = re.fullmatch(r"ids\[(\d+)\]", failure.param)
+        place = _PLACE.fullmatch(failure.param)
         reference = references[int(place[1]) if place else 0]
         raise stored_responses.item_error(failure, reference.item_id, reference.path) from None
     resolved = list(items)

@@ -158,6 +158,7 @@ fetch_timeout_s = 10          # time for one fetch, including redirects
 max_parallel_conversions = 2  # processes that convert documents, images and recordings
 max_waiting_conversions = 100 # conversions that may wait for such a process
 conversion_timeout_s = 300    # time for one conversion
+conversion_seconds_per_user = 1800  # time for the conversions of a user in an hour
 conversion_memory_bytes = 2147483648  # address space of such a process
 
 [limits.storage]              # maximum bytes of an owner's files, by plan

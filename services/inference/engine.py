@@ -21,7 +21,7 @@ from services.common.telemetry.spans import Telemetry
 from services.common.timer_wheel import TimerWheel
 from services.inference import thinking
 from services.inference.adaptation.helpers import DESCRIBE
-from services.inference.adaptation.session import Adaptation, Session
+from services.inference.adaptation.session import Adaptation, Admit, Session
 from services.inference.attempt_factory import RequestAttempts
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.loads import Loads
@@ -185,17 +185,24 @@ class Engine:
             return self._remembered(request, checked)
         return self._stream(await self._prepared(request, checked))
 
-    async def count_tokens(self, request: GenerateRequest) -> CountTokensResponse:
-        """Return the input tokens of a request, estimated if its provider cannot count them."""
+    async def count_tokens(
+        self, request: GenerateRequest, admit: Admit | None = None
+    ) -> CountTokensResponse:
+        """Return the input tokens of a request, estimated if its provider cannot count them.
+
+        Args:
+            request: the request.
+            admit: awaited before media are converted; may raise GatewayError.
+        """
         request, _ = self._split(request)
         checked = await self._checked(request, whole=False)
         if not checked.is_remembered:
-            prepared = await self._prepared(request, checked, counts=True)
+            prepared = await self._prepared(request, checked, counts=True, admit=admit)
             return await count_tokens(prepared, self.failure_log)
         async with run_turn(
             request, self._memories, self._memory.inject_tokens, reads_only=True
         ) as turn:
-            prepared = await self._prepared(request, checked, turn, counts=True)
+            prepared = await self._prepared(request, checked, turn, counts=True, admit=admit)
             counted = await count_tokens(prepared, self.failure_log)
             await turn.turn.close()
         return counted
@@ -319,6 +326,7 @@ class Engine:
         turn: RequestTurn | None = None,
         *,
         counts: bool = False,
+        admit: Admit | None = None,
         task: str = "",
     ) -> PreparedRequest:
         """Load the files of a request and set up its attempts, tools and meter.
@@ -328,6 +336,7 @@ class Engine:
             checked: the checked request.
             turn: its turn, if the request uses memory.
             counts: whether only input tokens are counted.
+            admit: see `count_tokens`.
             task: see `generate`.
         """
         meter = NO_METER if counts else self.metering.begin(request, task=task)
@@ -363,6 +372,7 @@ class Engine:
                 partial(self.generate, task=DESCRIBE),
                 self._limits.max_body_bytes,
                 counts=counts,
+                admit=admit,
             )
         rounds = None
         if checked.offers_tools or checked.has_tool_calls:

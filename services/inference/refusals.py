@@ -124,7 +124,7 @@ _BLOCK_PATHS = re.compile(
     r"|\bmessages\.\d+\.(?:content|tool_calls)\.\d+' : property '(\w+)'"
     # "loc": ["body", "messages", 1, "assistant", "tool_calls", 0, "function", "x"]
     r"""|['"]messages['"],\s*\d+,\s*(?:['"]\w+['"],\s*)?['"](?:content|tool_calls)['"]"""
-    r"""(?:,\s*(?:\d+|['"]\w+['"]))*,\s*['"](\w+)['"]\s*[\])]"""
+    r"""(?:,\s*(?:\d+|['"]\w+['"])){0,20},\s*['"](\w+)['"]\s*[\])]"""
 )
 # "loc": ["body", "messages", 1, "user", "content", 0, "text", "x"], or the same in Python's syntax.
 # The field is the last name; the caller's input is beside it.
@@ -155,7 +155,7 @@ _SHAPES = (
     (
         CALLS_WITHOUT_THOUGHTS,
         re.compile(
-            r"reasoning_content\W.*must be passed back|Missing `reasoning_content`"
+            r"reasoning_content\W.{0,200}must be passed back|Missing `reasoning_content`"
             r"|reasoning_content is missing"
         ),
     ),

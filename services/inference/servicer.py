@@ -107,9 +107,12 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Count the input tokens of a request."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
-        if limits := caller.get().limits:
-            check_models(limits, request)
-        return await self._engine.count_tokens(request)
+        limits = caller.get().limits
+        if not limits:
+            return await self._engine.count_tokens(request)
+        check_models(limits, request)
+        with self._limiter.begin_count(limits) as count:
+            return await self._engine.count_tokens(request, count.admit)
 
     async def Embed(
         self,

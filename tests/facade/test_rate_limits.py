@@ -14,6 +14,7 @@ import pytest_asyncio
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.common.settings import Storage
 from services.inference.assembly import Inference
+from services.inference.conversion.pool import ConversionPool
 from services.inference.usage.lines import UsedModel
 from tests.limited_callers import (
     CHAT,
@@ -26,6 +27,12 @@ from tests.limited_callers import (
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+COUNTS = "/beta/v1/messages/count_tokens"
+PICTURE = {
+    "media_type": "image/png",
+    "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAA"
+    "BJRU5ErkJggg==",
+}
 CHATS, MESSAGES = "/beta/v1/chat/completions", "/beta/v1/messages"
 RESPONSES, EMBEDDINGS = "/beta/v1/responses", "/beta/v1/embeddings"
 RESPONSE = {"model": "sandbox/echo", "input": "Hello"}
@@ -87,6 +94,46 @@ async def test_anthropics_headers_tell_the_limits(limited: LimitedGateways, stre
         assert "anthropic-ratelimit-tokens-limit" not in headers
         seen.append((status, headers["anthropic-ratelimit-requests-remaining"]))
     assert seen == [(200, "0"), (429, "0")]
+
+
+async def test_counting_is_free_unless_it_converts_media(limited: LimitedGateways) -> None:
+    caller = await limited.caller(SubjectKind.KEY, UsageLimits(requests_per_minute=1))
+    plain = {"model": "sandbox/text", "messages": HELLO}
+    content = [{"type": "image", "source": {**PICTURE, "type": "base64"}}]
+    with_picture = {**plain, "messages": [{"role": "user", "content": content}]}
+    statuses = []
+    for body in (plain, with_picture, plain, with_picture, plain):
+        status, error, headers = await _ask(limited, COUNTS, body, caller)
+        statuses.append(status)
+        if status == 429:
+            assert "1 requests per minute, is reached" in error["message"]
+            assert headers["Retry-After"] == "20"
+    assert statuses == [200, 200, 200, 429, 200]
+    # A model that reads pictures needs no conversion.
+    seeing = {**with_picture, "model": "sandbox/vision"}
+    assert (await _ask(limited, COUNTS, seeing, caller))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "limits", [UsageLimits(tokens_per_minute=0), UsageLimits(concurrent_requests=0)]
+)
+async def test_who_may_send_nothing_gets_nothing_converted(
+    limited: LimitedGateways, limits: UsageLimits
+) -> None:
+    caller = await limited.caller(SubjectKind.USER, limits)
+    source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQK"}
+    content = [{"type": "document", "source": source}]
+    body = {"model": "sandbox/text", "messages": [{"role": "user", "content": content}]}
+    with patch.object(ConversionPool, "run", side_effect=AssertionError("converted")):
+        assert (await _ask(limited, COUNTS, body, caller))[0] == 429
+
+
+async def test_a_count_holds_its_slot_while_it_converts(limited: LimitedGateways) -> None:
+    caller = await limited.caller(SubjectKind.USER, UsageLimits(concurrent_requests=1))
+    content = [{"type": "image", "source": {**PICTURE, "type": "base64"}}]
+    body = {"model": "sandbox/text", "messages": [{"role": "user", "content": content}]}
+    for _ in range(2):  # the slot is returned
+        assert (await _ask(limited, COUNTS, body, caller))[0] == 200
 
 
 async def test_embeddings_are_limited_too(limited: LimitedGateways) -> None:

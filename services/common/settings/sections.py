@@ -191,6 +191,7 @@ class Limits(Section):
     max_parallel_conversions: Annotated[int, Field(ge=1)] = 2
     max_waiting_conversions: Annotated[int, Field(ge=0)] = 100
     conversion_timeout_s: Annotated[float, Field(gt=0)] = 300
+    conversion_seconds_per_user: Annotated[float, Field(gt=0)] = 1800
     conversion_memory_bytes: Annotated[int, Field(ge=512 << 20)] = 2 << 30
     storage: StorageLimits = StorageLimits()
 

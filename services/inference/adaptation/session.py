@@ -1,7 +1,7 @@
 """The conversions of one request, shared by the steps of its plan."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -39,6 +39,8 @@ _AT_ONCE = 4  # maximum fetches per request
 _IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
 _PREFIX = "messages[].blocks[].extra."
 
+Admit = Callable[[], Awaitable[None]]
+
 
 @dataclass(frozen=True, slots=True)
 class Adaptation:
@@ -66,6 +68,7 @@ class Adaptation:
         max_bytes: int,
         *,
         counts: bool = False,
+        admit: Admit | None = None,
     ) -> "Session":
         """Return the conversion session of one request.
 
@@ -75,8 +78,9 @@ class Adaptation:
             generate: runs a request to a helper model.
             max_bytes: total size of all fetched media.
             counts: whether tokens are only counted; see `Conversions`.
+            admit: awaited before media are converted; may raise GatewayError.
         """
-        return Session(self, multimodal, routes, generate, max_bytes, counts=counts)
+        return Session(self, multimodal, routes, generate, max_bytes, counts=counts, admit=admit)
 
 
 @dataclass(slots=True)
@@ -124,7 +128,9 @@ class Session:
         max_bytes: int,
         *,
         counts: bool,
+        admit: Admit | None,
     ) -> None:
+        self._admit = admit
         self._metrics = adaptation.metrics
         self._fetches = adaptation.fetches
         self._multimodal = multimodal
@@ -153,10 +159,13 @@ class Session:
 
         Raises:
             AdaptationError: a medium cannot be converted.
+            GatewayError: as `admit`.
         """
         jobs = self._jobs(media, capabilities)
         if not jobs:
             return None
+        if self._admit is not None:
+            await self._admit()
         adapted = Adapted()
         done = await all_of([self._done(job, capabilities) for job in jobs])
         for job, (conversion, blocks) in zip(jobs, done, strict=True):

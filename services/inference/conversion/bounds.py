@@ -6,6 +6,14 @@ from dataclasses import dataclass
 MAX_PIXELS = 25_000_000
 # Unpacked size of an archive (DOCX, PPTX, XLSX), in bytes.
 MAX_UNPACKED = 200 << 20
+# XML tags of an office document, as readers take microseconds for each: of its pages, sheets and
+# slides by format, and of all else (styles, relations, settings) together.
+MAX_TAGS = {"DOCX": 1_000_000, "PPTX": 1_000_000, "XLSX": 3_000_000}
+MAX_OTHER_TAGS = 200_000
+# Rows and cells of a workbook that are read, and the columns of a sheet.
+MAX_ROWS = 200_000
+MAX_CELLS = 500_000
+MAX_COLUMNS = 1_000
 # Size of a conversion's text, in bytes: more than any model reads.
 MAX_TEXT = 8 << 20
 # Size of a conversion's pictures and sound, in bytes.

@@ -2,9 +2,11 @@
 
 import io
 import zipfile
+import zlib
+from collections.abc import Sequence, Set
 from enum import Enum
 
-from services.inference.conversion.bounds import MAX_UNPACKED
+from services.inference.conversion.bounds import MAX_OTHER_TAGS, MAX_TAGS, MAX_UNPACKED
 from services.inference.conversion.errors import ConversionError
 
 _READ = "supported documents are PDF, DOCX, PPTX, XLSX and text"
@@ -18,6 +20,13 @@ _HEADER_WITHIN = 1024
 _END_WITHIN = _ZIP_END_SIZE + 0xFFFF
 _MAX_MEMBERS = 20_000
 _ENCRYPTED = 0x1
+_XML = (".xml", ".rels", ".vml")
+# Beginnings of the names of parts that grow with the document.
+_CONTENT = (
+    *("word/document", "word/footnotes", "word/endnotes", "word/comments"),
+    *("ppt/slides/", "ppt/notesSlides/", "xl/worksheets/", "xl/sharedStrings"),
+)
+_CHUNK = 1 << 20
 
 # Signatures of other formats, which are not supported as documents.
 _OTHERS = (
@@ -87,16 +96,25 @@ def _in_archive(content: bytes) -> Format:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
+            _check_members(members)
+            kind = _kind_of({one.filename for one in members})
+            _check_tags(archive, members, kind)
     # NotImplementedError: the archive uses a later version of the format.
-    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError):
         raise ConversionError("the document is damaged: its archive cannot be opened") from None
+    return kind
+
+
+def _check_members(members: Sequence[zipfile.ZipInfo]) -> None:
     if len(members) > _MAX_MEMBERS or sum(one.file_size for one in members) > MAX_UNPACKED:
         raise ConversionError(
             f"the document unpacks to more than {MAX_UNPACKED >> 20} MiB or {_MAX_MEMBERS} files"
         )
     if any(one.flag_bits & _ENCRYPTED for one in members):
         raise ConversionError("the document is encrypted; send it without a password")
-    names = {one.filename for one in members}
+
+
+def _kind_of(names: Set[str]) -> Format:
     for name, found in (
         ("word/document.xml", Format.DOCX),
         ("ppt/presentation.xml", Format.PPTX),
@@ -105,3 +123,21 @@ def _in_archive(content: bytes) -> Format:
         if name in names:
             return found
     raise ConversionError(f"the file is a ZIP archive, not a document; {_READ}")
+
+
+def _check_tags(archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo], kind: Format) -> None:
+    """Check that the XML of a document can be read within seconds."""
+    left = {True: MAX_TAGS[kind.value], False: MAX_OTHER_TAGS}
+    for member in members:
+        if not member.filename.lower().endswith(_XML):
+            continue
+        is_content = member.filename.startswith(_CONTENT)
+        with archive.open(member) as part:
+            while chunk := part.read(_CHUNK):
+                left[is_content] -= chunk.count(b"<")
+                if left[is_content] < 0:
+                    most = MAX_TAGS[kind.value] if is_content else MAX_OTHER_TAGS
+                    raise ConversionError(
+                        f"the document is too large: {member.filename[:100]} and the like have "
+                        f"more than {most:,} XML tags; send a part of it"
+                    )

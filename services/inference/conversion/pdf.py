@@ -18,7 +18,7 @@ from services.inference.conversion.parts import Ocr, PageText, Picture
 from services.inference.conversion.reading_order import Line, columns_alternate, in_order
 
 # pdfium's mark of a hyphenated line end; it omits the hyphen.
-_BROKEN_WORD = re.compile("(?P<before>\\S*)\ufffe")
+_BROKEN_WORD = re.compile("(?<![^\\s\ufffe])(?P<before>[^\\s\ufffe]*)\ufffe")
 # Direction marks added by pdfium, ligatures and private-use characters.
 _MARKS = dict.fromkeys(map(ord, "\u202a\u202b\u202c\u202d\u202e\u0000\u00ad"))
 _LIGATURES = {

@@ -32,6 +32,7 @@ from services.inference.conversion.parts import (
     TextVectors,
     WebPage,
 )
+from services.inference.conversion.seconds import ConversionSeconds
 from services.inference.conversion.turns import Turns
 from services.inference.conversion.worker import Worker, WorkerDiedError
 
@@ -64,6 +65,7 @@ class ConversionPool:
         threads = max(1, min(_MAX_THREADS, (os.cpu_count() or 1) // most))
         self._bounds = Bounds(limits.conversion_timeout_s, limits.conversion_memory_bytes, threads)
         self._turns = Turns(most, limits.max_waiting_conversions)
+        self._seconds = ConversionSeconds(limits.conversion_seconds_per_user)
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="convert")
         self._loop = asyncio.get_running_loop()
         self._idle: list[Worker] = []
@@ -90,10 +92,17 @@ class ConversionPool:
         """Run a conversion of `process`; see `Converter` for its errors."""
         outcome = "failed"
         try:
+            self._seconds.check(owner, self._loop.time())
             async with self._turns.turn(owner):
                 if self._is_closed:
                     raise unavailable("the gateway is stopping")
-                result = await self._convert(name, source, adapter, options)
+                began_s = self._loop.time()
+                self._seconds.check(owner, began_s)  # used up by others while this one waited
+                try:
+                    result = await self._convert(name, source, adapter, options)
+                finally:
+                    now_s = self._loop.time()
+                    self._seconds.add(owner, now_s - began_s, now_s)
             outcome = "converted"
             return result
         except GatewayError as error:

@@ -1,4 +1,9 @@
-"""Fair scheduling of conversions between owners: round robin, first in first out per owner."""
+"""Fair scheduling of conversions between owners: round robin, first in first out per owner.
+
+No owner holds the last slot, so that a conversion of another owner always starts at once or waits
+for one that is not the same owner's; with a single slot, owners take turns. No owner takes more
+than half of the places in which conversions wait.
+"""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -16,7 +21,10 @@ class Turns:
     def __init__(self, most: int, max_waiting: int) -> None:
         """Create a semaphore with `most` slots; at most `max_waiting` tasks may wait."""
         self._free = most
+        self._max_held = max(1, most - 1)
+        self._held: dict[str, int] = {}
         self._max_waiting = max_waiting
+        self._max_own_waiting = max(1, max_waiting // 2)
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self._count = 0
 
@@ -31,13 +39,15 @@ class Turns:
         try:
             yield
         finally:
-            self._pass_on()
+            self._release(owner)
 
     async def _take(self, owner: str) -> None:
-        if self._free:
-            self._free -= 1
+        # A slot is free only while every waiting owner holds as many as it may.
+        if self._free and self._may_hold_more(owner):
+            self._hold(owner)
             return
-        if self._count >= self._max_waiting:
+        own = len(self._waiting.get(owner, ()))
+        if self._count >= self._max_waiting or own >= self._max_own_waiting:
             raise unavailable(
                 "too many conversions are waiting; try again", retry_after_s=5, limit=_LIMIT
             )
@@ -50,7 +60,7 @@ class Turns:
             if mine.cancelled():
                 self._forget(owner, mine)
             else:
-                self._pass_on()  # the slot was assigned at the same moment
+                self._release(owner)  # the slot was assigned at the same moment
             raise
 
     def _forget(self, owner: str, mine: "asyncio.Future[None]") -> None:
@@ -61,15 +71,26 @@ class Turns:
             if not queue:
                 del self._waiting[owner]
 
-    def _pass_on(self) -> None:
-        """Pass a slot to the next owner, or free it."""
-        while self._waiting:
-            owner, queue = self._waiting.popitem(last=False)
+    def _may_hold_more(self, owner: str) -> bool:
+        return self._held.get(owner, 0) < self._max_held
+
+    def _hold(self, owner: str) -> None:
+        self._free -= 1
+        self._held[owner] = self._held.get(owner, 0) + 1
+
+    def _release(self, owner: str) -> None:
+        """Free the slot of an owner, and pass it on to the next one that may hold it."""
+        self._free += 1
+        self._held[owner] -= 1
+        if not self._held[owner]:
+            del self._held[owner]
+        while (following := next(filter(self._may_hold_more, self._waiting), None)) is not None:
+            queue = self._waiting.pop(following)
             first = queue.popleft()
             self._count -= 1
             if queue:
-                self._waiting[owner] = queue  # to the end of the queue
+                self._waiting[following] = queue  # to the end of the queue
             if not first.cancelled():
+                self._hold(following)
                 first.set_result(None)
                 return
-        self._free += 1

@@ -21,7 +21,7 @@ from services.inference.conversion.errors import ConversionError
 
 # Missing glyphs are an error under this PDF standard, and would be empty boxes otherwise.
 _STANDARD: Final = "a-2b"
-_NO_GLYPH = re.compile(r'the text `"(.*?)"` could not be displayed')
+_NO_GLYPH = re.compile(r'the text `"((?:[^"\\]|\\.)*)"` could not be displayed')
 _ESCAPE = re.compile(r"\\u\{([0-9a-f]+)\}")
 _HEAD = """#set page(paper: "a4", margin: 2cm, numbering: "1")
 #set text(size: 11pt)

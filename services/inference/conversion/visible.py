@@ -17,19 +17,25 @@ _NO_TEXT = frozenset(
 _UNSEEN_CLASSES = frozenset({"screen-reader-text", "sr-only", "visually-hidden"})
 # `opacity` and `transform` do not count as hidden: many pages are served with them, and their
 # scripts fade in the text.
-_DECLARATION = re.compile(r"([\w-]+)\s*:\s*([^;]*)")
+_PROPERTY_BACKWARDS = re.compile(r"[\w-]*")
+_NOTHING = r"(?:0+(?:\.0+)?|\.0+)"  # a number
 _HIDING = {
-    "display": re.compile(r"none"),
-    "visibility": re.compile(r"hidden|collapse"),
-    "content-visibility": re.compile(r"hidden"),
-    "font-size": re.compile(r"(0*\.?0+|[01](\.\d+)?px)[a-z%]*"),
-    "clip": re.compile(r"rect\(\s*[01](px)?[\s,]+[01](px)?[\s,]+[01](px)?[\s,]+[01](px)?\s*\)"),
-    "clip-path": re.compile(r"inset\((50|100)%\)|circle\(0\S*\)"),
-    "color": re.compile(r"transparent|rgba\(.*,\s*0*\.?0+%?\s*\)|#[0-9a-f]{3}0|#[0-9a-f]{6}00"),
+    "display": re.compile(r"none").fullmatch,
+    "visibility": re.compile(r"hidden|collapse").fullmatch,
+    "content-visibility": re.compile(r"hidden").fullmatch,
+    "font-size": re.compile(rf"({_NOTHING}|[01](\.\d+)?px)[a-z%]*").fullmatch,
+    "clip": re.compile(
+        r"rect\(\s*[01](px)?[\s,]+[01](px)?[\s,]+[01](px)?[\s,]+[01](px)?\s*\)"
+    ).fullmatch,
+    "clip-path": re.compile(r"inset\((50|100)%\)|circle\(0\S*\)").fullmatch,
+    "color": re.compile(
+        rf"transparent|rgba\([^,]*,[^,]*,[^,]*,\s*{_NOTHING}%?\s*\)|#[0-9a-f]{{3}}0|#[0-9a-f]{{6}}00"
+    ).fullmatch,
 }
 # Offset that places an element outside of the page.
 _AWAY = re.compile(r"-(\d{4,}|[5-9]\d\d)(\.\d+)?(px|r?em|v[wh])?")
 _ZERO = re.compile(r"0+[a-z%]*")
+_SPACES = re.compile(r"\s+")
 _PLACES = ("left", "right", "top", "bottom", "text-indent", "margin-left", "margin-top")
 _WHITE = frozenset({"white", "#fff", "#ffffff", "rgb(255,255,255)", "rgba(255,255,255,1)"})
 _BLACK = frozenset({"black", "#000", "#000000", "rgb(0,0,0)", "rgba(0,0,0,1)"})
@@ -70,15 +76,19 @@ def _is_hidden(element: HtmlElement) -> bool:
 
 def _declarations(style: str) -> dict[str, str]:
     """Parse the declarations of a `style` attribute; the last one of a name wins."""
-    return {
-        name.lower(): value.lower().replace("!important", "").strip()
-        for name, value in _DECLARATION.findall(style)
-    }
+    declared: dict[str, str] = {}
+    for declaration in style.lower().split(";"):
+        before, colon, value = declaration.partition(":")
+        # From its end, as a comment may be before the name.
+        match = _PROPERTY_BACKWARDS.match(before.rstrip()[::-1])
+        if colon and match and match[0]:
+            declared[match[0][::-1]] = value.replace("!important", "").strip()
+    return declared
 
 
 def _hides(element: HtmlElement, declared: dict[str, str]) -> bool:
     for name, hiding in _HIDING.items():
-        if name in declared and hiding.fullmatch(declared[name]):
+        if name in declared and hiding(declared[name]):
             return True
     if any(_AWAY.fullmatch(declared.get(name, "")) for name in _PLACES):
         return True
@@ -103,7 +113,7 @@ def _background(element: HtmlElement) -> str:
 
 
 def _colour(value: str) -> str:
-    value = re.sub(r"\s+", "", value.lower())
+    value = _SPACES.sub("", value.lower())
     for names, name in ((_WHITE, "white"), (_BLACK, "black")):
         if value in names:
             return name

@@ -22,7 +22,7 @@ _MAX_TITLE = 300
 # Browsers look for a charset in the first 1024 bytes.
 _META_WITHIN = 4_096
 _META = re.compile(
-    rb"<meta[^>]{0,512}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE
+    rb"<meta[^<>]{0,512}?charset\s*=\s*(?:[\"']\s*)?([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE
 )
 _PARAMETER = re.compile(r";\s*charset\s*=\s*\"?([A-Za-z0-9_:.+-]{1,40})", re.IGNORECASE)
 # Bytes from which the charset is guessed.

@@ -93,6 +93,46 @@ class LimitedAnswer:
         return meter.used(self._used, self._permit.tokens, end)
 
 
+class LimitedCount:
+    """A count of tokens: a context manager, within which it may be admitted as a request.
+
+    Counting is free unless media have to be converted for it.
+
+    Args:
+        admission: admits requests.
+        limits: the limits of the caller.
+    """
+
+    __slots__ = ("_admission", "_limits", "_permit")
+
+    def __init__(self, admission: Admission, limits: CallerLimits) -> None:
+        self._admission = admission
+        self._limits = limits
+        self._permit: Permit | None = None
+
+    async def admit(self) -> None:
+        """Admit the count as a request, once.
+
+        Raises:
+            GatewayError: as `Admission.admit`.
+        """
+        if self._permit is None:
+            # One token, so that a caller without any left is refused; it is returned.
+            self._permit = await self._admission.admit(self._limits, 1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._permit is not None:
+            self._permit.end(0, 0)
+
+
 class Limiter:
     """Admits requests within the limits of their callers.
 
@@ -128,6 +168,11 @@ class Limiter:
             else:
                 tokens = await _tokens_of(given)
         return LimitedAnswer(await self._admission.admit(known, tokens), self._price)
+
+    def begin_count(self, limits: Sequence[SubjectLimits]) -> LimitedCount:
+        """Return the admission of a count of tokens."""
+        known = self._known.get(id(limits)) or self._read_limits(limits)
+        return LimitedCount(self._admission, known)
 
     def _read_limits(self, limits: Sequence[SubjectLimits]) -> CallerLimits:
         """Parse and cache the limits of a caller."""

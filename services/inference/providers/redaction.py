@@ -28,7 +28,7 @@ _KEY_LIKE = re.compile(
     r"\b(?:sk|pk|rk|gsk|xai|key|api)[-_][\w*.-]{6,}|\bAIza[\w-]{20,}|\bBearer\s+\S+", re.IGNORECASE
 )
 _NO_LETTER = re.compile(r"[^0-9a-z]+")
-_ESCAPE = re.compile(r"\\+(?:u\{?|U0{0,4}|x)([0-9A-Fa-f]{2,4})\}?")
+_ESCAPE = re.compile(r"(?<!\\)\\+(?:u\{?|U0{0,4}|x)([0-9A-Fa-f]{2,4})\}?")
 _BASE64 = re.compile(r"[0-9A-Za-z+/_-]{8,}")
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2}[^0-9A-Za-z]{0,2}){6,}")
 _HEX_SIGNS = re.compile(r"[^0-9A-Fa-f]+")

@@ -52,7 +52,7 @@ short, in the user's own words and language. quote is the part of the user's tex
 word for word."""
 
 _WORD = re.compile(r"\w+")
-_FENCE = re.compile(r"\A```(?:json)?\s*\n(.*)\n```\Z", re.DOTALL)
+_FENCE = re.compile(r"\A```(?:json)?[^\S\n]*\n(.*)\n```\Z", re.DOTALL)
 
 _Text = Annotated[str, Field(min_length=1, max_length=2_000)]
 

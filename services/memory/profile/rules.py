@@ -21,7 +21,8 @@ _TIMES = frozenset((*MONTHS, *WEEKDAYS, "today", "tomorrow"))
 _LANGUAGE = re.compile(rf"\b(?:{'|'.join(LANGUAGES)})\b", re.IGNORECASE)
 _LIST = re.compile(r",? (?:and|or) |, ")
 _LAST = re.compile(
-    r"[\s,]+(?:better|best|more|most|very much|a lot|so much|too|also|now|these days|anyway|again"
+    r"(?<![\s,])[\s,]+"
+    r"(?:better|best|more|most|very much|a lot|so much|too|also|now|these days|anyway|again"
     r"|though|already|any ?more|as well|right now|at the moment|currently|today|please|btw|still"
     r"|by the way|in general|generally|usually|instead|you know)$",
     re.IGNORECASE,

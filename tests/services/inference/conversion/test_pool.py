@@ -97,7 +97,7 @@ async def test_a_killed_worker_costs_its_own_request_alone(make, counters):
     pool = make(max_parallel_conversions=2)
     before = children()
     victim = asyncio.create_task(do(pool, "hang"))
-    other = asyncio.create_task(do(pool, "echo", "unharmed"))
+    other = asyncio.create_task(do(pool, "echo", "unharmed", owner="another"))
     assert (await other).text == "unharmed"
     await until(lambda: len(pool.workers()) == 2)
     busy = pool.workers()[-1]
@@ -199,6 +199,27 @@ async def test_too_many_waiting_requests_get_an_error(make):
     first.cancel()
     second.cancel()
     await asyncio.gather(first, second, return_exceptions=True)
+
+
+async def test_who_used_its_seconds_waits_for_more(make):
+    pool = make(conversion_seconds_per_user=0.0001)
+    assert (await do(pool, "echo", "first")).text == "first"
+    error = await refused(pool, "echo")
+    assert error.reason == errors_pb2.REASON_RATE_LIMITED
+    assert error.limit == "limits.conversion_seconds_per_user"
+    assert error.retry_after_s > 3_600
+    assert (await do(pool, "echo", "mine", owner="another")).text == "mine"
+
+
+async def test_one_owner_leaves_a_process_to_others(make):
+    pool = make(max_parallel_conversions=2)
+    held = [asyncio.create_task(do(pool, "hang")) for _ in range(4)]
+    await until(lambda: pool._busy)
+    assert (await do(pool, "echo", "mine", owner="another")).text == "mine"
+    assert len(pool._busy) == 1
+    for task in held:
+        task.cancel()
+    await asyncio.gather(*held, return_exceptions=True)
 
 
 async def test_closing_ends_what_runs_and_what_waits(make):

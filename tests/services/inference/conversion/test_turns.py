@@ -2,6 +2,9 @@
 
 import asyncio
 
+import pytest
+
+from services.common.errors import GatewayError
 from services.inference.conversion.turns import Turns
 from tests.waiting import until
 
@@ -77,10 +80,51 @@ async def test_one_that_gives_up_as_its_turn_comes_passes_it_on():
 
 async def test_a_place_for_each_that_may_run():
     scene = Scene(2)
-    for name in ("a1", "a2", "a3"):
+    for name in ("a1", "b1", "c1"):
         await scene.come(name)
-    assert scene.order == ["a1", "a2"]
-    await scene.leave("a2")
-    await scene.holding("a3")
+    assert scene.order == ["a1", "b1"]
+    await scene.leave("b1")
+    await scene.holding("c1")
     await scene.leave("a1")
-    await scene.leave("a3")
+    await scene.leave("c1")
+
+
+async def test_an_owner_leaves_the_last_place_to_others():
+    scene = Scene(3)
+    for name in ("a1", "a2", "a3", "b1"):
+        await scene.come(name)
+    assert scene.order == ["a1", "a2", "b1"]
+    await scene.leave("b1")
+    await asyncio.sleep(0)
+    assert scene.order == ["a1", "a2", "b1"]  # a3 may not have the place that is free
+    await scene.come("c1")
+    assert scene.order[-1] == "c1"
+    await scene.leave("a1")
+    await scene.holding("a3")
+    for name in ("a2", "a3", "c1"):
+        await scene.leave(name)
+
+
+async def test_a_free_place_passes_owners_that_hold_enough():
+    scene = Scene(2)
+    for name in ("a1", "b1", "a2", "c1"):
+        await scene.come(name)
+    await scene.leave("b1")
+    await scene.holding("c1")  # not a2, which came first
+    await scene.leave("a1")
+    await scene.holding("a2")
+    for name in ("a2", "c1"):
+        await scene.leave(name)
+
+
+async def test_an_owner_waits_in_half_of_the_queue():
+    scene = Scene(1, waiting=4)
+    for name in ("a1", "a2", "a3", "a4"):
+        await scene.come(name)
+    with pytest.raises(GatewayError, match="too many conversions"):
+        await scene.tasks["a4"]
+    await scene.come("b1")
+    for name in ("a1", "a2", "b1", "a3"):
+        await scene.holding(name)
+        await scene.leave(name)
+    assert scene.order == ["a1", "a2", "b1", "a3"]
