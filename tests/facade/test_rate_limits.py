@@ -98,7 +98,8 @@ async def test_anthropics_headers_tell_the_limits(limited: LimitedGateways, stre
 
 async def test_counting_is_free_unless_it_converts_media(limited: LimitedGateways) -> None:
     caller = await limited.caller(SubjectKind.KEY, UsageLimits(requests_per_minute=1))
-    plain = {"model": "sandbox/text", "messages": HELLO}
+    helper = {"image": {"model": "sandbox/vision"}}
+    plain = {"model": "sandbox/text", "messages": HELLO, "multimodal": helper}
     content = [{"type": "image", "source": {**PICTURE, "type": "base64"}}]
     with_picture = {**plain, "messages": [{"role": "user", "content": content}]}
     statuses = []
@@ -131,7 +132,9 @@ async def test_who_may_send_nothing_gets_nothing_converted(
 async def test_a_count_holds_its_slot_while_it_converts(limited: LimitedGateways) -> None:
     caller = await limited.caller(SubjectKind.USER, UsageLimits(concurrent_requests=1))
     content = [{"type": "image", "source": {**PICTURE, "type": "base64"}}]
-    body = {"model": "sandbox/text", "messages": [{"role": "user", "content": content}]}
+    helper = {"image": {"model": "sandbox/vision"}}
+    messages = [{"role": "user", "content": content}]
+    body = {"model": "sandbox/text", "messages": messages, "multimodal": helper}
     for _ in range(2):  # the slot is returned
         assert (await _ask(limited, COUNTS, body, caller))[0] == 200
 

@@ -14,6 +14,11 @@ MAX_OTHER_TAGS = 200_000
 MAX_ROWS = 200_000
 MAX_CELLS = 500_000
 MAX_COLUMNS = 1_000
+# Tags of a web page, comparisons of the attributes of a tag with one another, of all tags together,
+# and the columns that a table cell spans.
+MAX_PAGE_TAGS = 200_000
+MAX_COMPARISONS = 200_000_000
+MAX_SPAN = 100
 # Size of a conversion's text, in bytes: more than any model reads.
 MAX_TEXT = 8 << 20
 # Size of a conversion's pictures and sound, in bytes.

@@ -40,27 +40,30 @@ _PLACES = ("left", "right", "top", "bottom", "text-indent", "margin-left", "marg
 _WHITE = frozenset({"white", "#fff", "#ffffff", "rgb(255,255,255)", "rgba(255,255,255,1)"})
 _BLACK = frozenset({"black", "#000", "#000000", "rgb(0,0,0)", "rgba(0,0,0,1)"})
 
+# The inherited background colours of elements, once looked up.
+Backgrounds = dict[HtmlElement, str]
+
 
 def drop_unseen(page: HtmlElement) -> None:
     """Remove invisible elements from a page.
 
     Only inline styles and attributes are considered; style sheets are not read.
     """
-    for element in list(_unseen(page)):
+    for element in list(_unseen(page, {})):
         if element.getparent() is not None:
             element.drop_tree()
 
 
-def _unseen(page: HtmlElement) -> Iterator[HtmlElement]:
+def _unseen(page: HtmlElement, backgrounds: Backgrounds) -> Iterator[HtmlElement]:
     for element in page.iter():
         # The `tag` of comments and processing instructions is a function.
         if not isinstance(element.tag, str) or element.tag in _NO_TEXT:
             yield element
-        elif element.tag not in ("html", "body") and _is_hidden(element):
+        elif element.tag not in ("html", "body") and _is_hidden(element, backgrounds):
             yield element
 
 
-def _is_hidden(element: HtmlElement) -> bool:
+def _is_hidden(element: HtmlElement, backgrounds: Backgrounds) -> bool:
     given = element.attrib
     if not given:
         return False
@@ -71,7 +74,7 @@ def _is_hidden(element: HtmlElement) -> bool:
     if not _UNSEEN_CLASSES.isdisjoint(given.get("class", "").lower().split()):
         return True
     style = given.get("style")
-    return style is not None and _hides(element, _declarations(style))
+    return style is not None and _hides(element, _declarations(style), backgrounds)
 
 
 def _declarations(style: str) -> dict[str, str]:
@@ -86,7 +89,7 @@ def _declarations(style: str) -> dict[str, str]:
     return declared
 
 
-def _hides(element: HtmlElement, declared: dict[str, str]) -> bool:
+def _hides(element: HtmlElement, declared: dict[str, str], backgrounds: Backgrounds) -> bool:
     for name, hiding in _HIDING.items():
         if name in declared and hiding(declared[name]):
             return True
@@ -97,19 +100,27 @@ def _hides(element: HtmlElement, declared: dict[str, str]) -> bool:
     ):
         return True
     colour = _colour(declared.get("color", ""))
-    return bool(colour) and colour == _background(element)
+    return bool(colour) and colour == _background(element, backgrounds)
 
 
-def _background(element: HtmlElement) -> str:
+def _background(element: HtmlElement, backgrounds: Backgrounds) -> str:
     """Return the inherited background colour of an element, or "" if none is declared."""
     behind: HtmlElement | None = element
+    passed = []
+    colour = ""
     while behind is not None:
+        if behind in backgrounds:
+            colour = backgrounds[behind]
+            break
+        passed.append(behind)
         declared = _declarations(behind.get("style", ""))
         named = declared.get("background-color") or declared.get("background")
         if named := named or behind.get("bgcolor", ""):
-            return _colour(named)
+            colour = _colour(named)
+            break
         behind = behind.getparent()
-    return ""
+    backgrounds.update(dict.fromkeys(passed, colour))
+    return colour
 
 
 def _colour(value: str) -> str:

@@ -10,6 +10,7 @@ from lxml.html import HtmlElement, HTMLParser, document_fromstring
 
 from services.common.texts import cut
 from services.inference.charsets import decode
+from services.inference.conversion.bounds import MAX_COMPARISONS, MAX_PAGE_TAGS, MAX_SPAN
 from services.inference.conversion.charsets import guess
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Source, WebPage
@@ -42,6 +43,7 @@ def read_page(source: Source, url: str) -> WebPage:
     text = _text(source)
     if not text.strip():
         return WebPage("", "")
+    _check(text)
     parser = HTMLParser(encoding="utf-8")
     try:
         page = document_fromstring(text.encode(errors="replace"), parser=parser)
@@ -52,6 +54,15 @@ def read_page(source: Source, url: str) -> WebPage:
         return WebPage(title, _main_text(page, url))
     except (etree.LxmlError, ValueError, RecursionError) as error:
         raise ConversionError("the page is not valid HTML") from error
+
+
+def _check(text: str) -> None:
+    """Check that a page can be parsed within seconds: parsers compare each attribute with all."""
+    if text.count("<") > MAX_PAGE_TAGS:
+        raise ConversionError(f"the page has more than {MAX_PAGE_TAGS:,} tags")
+    tags = (tag.partition(">")[0] for tag in text.split("<"))
+    if sum(len(tag.split()) ** 2 for tag in tags) > MAX_COMPARISONS:
+        raise ConversionError("the page has tags with too many attributes")
 
 
 def _text(source: Source) -> str:
@@ -94,6 +105,13 @@ def _fit(page: HtmlElement, base: str) -> None:
             link.set("href", whole)
         else:
             link.drop_tag()
+    for cell in page.iter("td", "th"):
+        for name in ("colspan", "rowspan"):
+            span = cell.get(name)
+            if span is not None and not (
+                span.isdecimal() and len(span) < 4 and int(span) <= MAX_SPAN
+            ):
+                del cell.attrib[name]
     for block in list(page.iter("pre")):
         # Only code keeps its line breaks, and only if it contains no markup.
         code = block.makeelement("code")

@@ -208,3 +208,64 @@ async def test_an_xml_bomb_is_refused(converter):
 @pytest.mark.parametrize("name", ["word/document.xml", "ppt/presentation.xml", "xl/workbook.xml"])
 async def test_a_damaged_document_is_refused(converter, name):
     assert "damaged" in await refusal(converter, office.zipped({name: "<not closed"}))
+
+
+def sheet(rows: str, *, sheets: int = 1) -> bytes:
+    """Return an XLSX whose sheets have the XML of rows."""
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    related = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    numbers = range(1, sheets + 1)
+    listed = "".join(f'<sheet name="S{n}" sheetId="{n}" r:id="r{n}"/>' for n in numbers)
+    relations = [(f"r{n}", "worksheet", f"worksheets/sheet{n}.xml") for n in numbers]
+    parts = {f"xl/worksheets/sheet{n}.xml": rows for n in numbers}
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    types = "".join(
+        f'<Override PartName="/{name}" ContentType="{kind}.{what}+xml"/>'
+        for name, what in [("xl/workbook.xml", "sheet.main"), *((n, "worksheet") for n in parts)]
+    )
+    return office.zipped(
+        {
+            "[Content_Types].xml": "<Types xmlns='http://schemas.openxmlformats.org/package/2006/"
+            f"content-types'>{types}</Types>",
+            "_rels/.rels": office.relations(("r1", "officeDocument", "xl/workbook.xml")),
+            "xl/_rels/workbook.xml.rels": office.relations(*relations),
+            "xl/workbook.xml": f'<workbook xmlns="{space}" xmlns:r="{related}">'
+            f"<sheets>{listed}</sheets></workbook>",
+            **{
+                name: f'<worksheet xmlns="{space}"><dimension ref="A1:XFD1048576"/>'
+                f"<sheetData>{xml}</sheetData></worksheet>"
+                for name, xml in parts.items()
+            },
+        }
+    )
+
+
+def cell(place: str, value: int = 1) -> str:
+    """Return a cell."""
+    return f'<c r="{place}"><v>{value}</v></c>'
+
+
+async def test_cells_in_the_corners_of_a_sheet_cost_nothing(converter):
+    corners = "".join(
+        f'<row r="{row}">{cell(f"{column}{row}")}</row>'
+        for row, column in ((1, "XFD"), (1_048_576, "XFD"), (2_000_000_000, "XFD"))
+    )
+    texts = await pages(converter, sheet(corners, sheets=40))
+    assert texts == [f"## S{number}\n\n| 1 |\n| --- |\n| 1 |\n| 1 |" for number in range(1, 41)]
+
+
+async def test_a_sheet_says_where_it_goes_on(converter):
+    wide = f'<row r="1">{cell("B1", 7)}{cell("XFD1", 8)}</row><row r="2">{cell("B2", 9)}</row>'
+    (text,) = await pages(converter, sheet(wide))
+    assert text.startswith("## S1\n\n| 7 |  |") and "8" not in text and "| 9 |" in text
+    assert text.endswith("\n\n… the sheet goes on")
+    long = f'<row r="1">{cell("A1", 7)}</row>' + "<row/>" * 200_000
+    first, second = await pages(converter, sheet(long, sheets=2))
+    assert first == "## S1\n\n| 7 |\n| --- |\n\n… the sheet goes on"
+    assert second == "## S2\n\n… the sheet goes on"
+
+
+@pytest.mark.parametrize("name", ["word/document.xml", "word/styles.xml"])
+async def test_more_xml_than_can_be_read_soon_is_refused(converter, name):
+    parts = {"word/document.xml": "<w/>", name: "<a/>" * 1_000_001}
+    assert f"{name} and the like have more than" in await refusal(converter, office.zipped(parts))

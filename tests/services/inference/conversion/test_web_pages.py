@@ -196,3 +196,49 @@ def test_a_page_that_breaks_rules_does_no_harm(html: str) -> None:
     except ConversionError:
         return
     page.text.encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<p " + " ".join(f"a{number}" for number in range(20_000)) + ">x",
+        "<p>x" * 200_001,
+    ],
+    ids=["attributes", "tags"],
+)
+def test_a_page_that_would_take_minutes_is_refused(body: str) -> None:
+    with pytest.raises(ConversionError, match="attributes|tags"):
+        read(body)
+
+
+def test_wide_cells_take_one_column() -> None:
+    cell = "<td colspan=1000 rowspan=1000>wide</td>"
+    text = read(f"{ARTICLE}<table><tr>{cell * 3}</tr><tr><td colspan=2>a</td></tr></table>").text
+    assert text.count("wide") == 3
+    assert text.count("|") < 50
+
+
+def test_a_colour_inside_many_elements_is_compared_once() -> None:
+    inner = "<p style='color:#fff'>hidden words</p><p style='color:#000'>shown words</p>"
+    text = read("<div style='background:white'>" + "<div>" * 100 + inner * 20).text
+    assert "hidden" not in text
+    assert text.count("shown") == 20
+
+
+@pytest.mark.parametrize(
+    ("style", "is_hidden"),
+    [
+        ("color: rgba(0, 0, 0, 0)", True),
+        ("color:rgba(0,0,0,.0%)", True),
+        ("color:rgba(0,0,0,0.0)", True),
+        ("color:rgba(0,0,0,0.5)", False),
+        ("font-size:0.0em", True),
+        ("font-size:.0px", True),
+        ("/* a */ display : none ; color: red", True),
+        ("color:rgba(" + "," * 31_000, False),
+        ("a" * 100_000, False),
+    ],
+)
+def test_a_style_is_read_as_browsers_read_it(style: str, is_hidden: bool) -> None:
+    text = read(f"{ARTICLE}<p style='{style}'>These words may be hidden.</p>").text
+    assert ("may be hidden" in text) != is_hidden
