@@ -14,6 +14,11 @@ MAX_OTHER_TAGS = 200_000
 MAX_ROWS = 200_000
 MAX_CELLS = 500_000
 MAX_COLUMNS = 1_000
+# Objects that the pages of a PDF draw: for their text, and where they are rendered, which takes
+# longer; and the objects of a page that are looked at for pictures.
+MAX_OBJECTS = 1_000_000
+MAX_RENDERED_OBJECTS = 200_000
+MAX_SEARCHED_OBJECTS = 20_000
 # Tags of a web page, comparisons of the attributes of a tag with one another, of all tags together,
 # and the columns that a table cell spans.
 MAX_PAGE_TAGS = 200_000

@@ -16,12 +16,12 @@ from services.inference.conversion.parts import (
 # Version of each conversion, part of cache keys. Increment it whenever a change of the code or of a
 # library changes results.
 VERSIONS: Mapping[str, int] = {
-    "pages_as_text": 1,
+    "pages_as_text": 2,
     "pages_as_pictures": 1,
     "image_facts": 1,
     "transcript": 1,
     "film": 1,
-    "web_page": 1,
+    "web_page": 2,
 }
 
 

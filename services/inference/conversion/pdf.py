@@ -1,17 +1,23 @@
 """Convert PDF pages to text and pictures with pdfium."""
 
 import io
+import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import pypdfium2 as pdfium
 from PIL import Image
 from pypdfium2 import raw
 
-from services.inference.conversion.bounds import MAX_SIDE
+from services.inference.conversion.bounds import (
+    MAX_OBJECTS,
+    MAX_RENDERED_OBJECTS,
+    MAX_SEARCHED_OBJECTS,
+    MAX_SIDE,
+)
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.loading import load
 from services.inference.conversion.parts import Ocr, PageText, Picture
@@ -45,14 +51,17 @@ def pages_as_text(content: bytes, max_pages: int, when: Ocr) -> tuple[PageText, 
     with _opened(content, max_pages) as document:
         return tuple(
             _page_text(number, page, when)
-            for number, page in enumerate(_with_fields(document), start=1)
+            for number, page in enumerate(_counted(_with_fields(document), MAX_OBJECTS), start=1)
         )
 
 
 def pages_as_pictures(content: bytes, max_pages: int) -> tuple[Picture, ...]:
     """Return a picture of each page."""
     with _opened(content, max_pages) as document:
-        return tuple(_picture(number, page) for number, page in enumerate(document, start=1))
+        return tuple(
+            _picture(number, page)
+            for number, page in enumerate(_counted(document, MAX_RENDERED_OBJECTS), start=1)
+        )
 
 
 @contextmanager
@@ -77,6 +86,16 @@ def _opened(content: bytes, max_pages: int) -> Iterator[pdfium.PdfDocument]:
         yield document
     finally:
         document.close()
+
+
+def _counted(pages: Iterable[pdfium.PdfPage], most: int) -> Iterator[pdfium.PdfPage]:
+    """Yield pages while they draw at most so many objects together."""
+    left = most
+    for page in pages:
+        left -= raw.FPDFPage_CountObjects(page)
+        if left < 0:
+            raise ConversionError(f"the PDF draws more than {most:,} objects")
+        yield page
 
 
 def _with_fields(document: pdfium.PdfDocument) -> Iterator[pdfium.PdfPage]:
@@ -109,7 +128,8 @@ def _is_scan(page: pdfium.PdfPage, text: str) -> bool:
         return unknown > _MAX_UNKNOWN * len(letters)
     width, height = page.get_size()
     shown = 0.0
-    for found in page.get_objects(max_depth=_MAX_DEPTH):
+    objects = page.get_objects(max_depth=_MAX_DEPTH)
+    for found in itertools.islice(objects, MAX_SEARCHED_OBJECTS):
         if found.type == raw.FPDF_PAGEOBJ_IMAGE:
             left, bottom, right, top = found.get_bounds()
             shown += (right - left) * (top - bottom)

@@ -1,6 +1,7 @@
 """PDFs and scans through a real worker: every word, in reading order."""
 
 import io
+import zlib
 
 import pytest
 from PIL import Image
@@ -181,3 +182,29 @@ def _form(text: str) -> bytes:
     )
     body = "".join(f"{number} 0 obj\n{one}\nendobj\n" for number, one in enumerate(objects, 1))
     return f"%PDF-1.7\n{body}trailer\n<< /Root 1 0 R /Size 6 >>\n%%EOF\n".encode()
+
+
+async def test_a_pdf_that_draws_without_end_is_refused(converter):
+    many = papers.pdf("#for x in range(1000) { place(dx: x * 0.1pt, rect(width: 1pt)) }")
+    stroke = b"0 0 m 9 9 l S "
+    assert await converter.pages_as_pictures(Source(many, ""), max_pages=9)
+    with pytest.raises(GatewayError, match="more than 200,000 objects"):
+        await converter.pages_as_pictures(Source(drawing(stroke * 200_001), ""), max_pages=9)
+    with pytest.raises(GatewayError, match="more than 1,000,000 objects"):
+        await text(converter, drawing(stroke * 1_000_001))
+
+
+def drawing(content: bytes) -> bytes:
+    """Return a PDF of one page, whose stream draws."""
+    packed = zlib.compress(content)
+    head = b"<</Length %d/Filter/FlateDecode>>" % len(packed)
+    objects = (
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<<>>>>",
+        head + b"stream\n" + packed + b"\nendstream",
+    )
+    body = b"".join(
+        b"%d 0 obj\n%b\nendobj\n" % (number, one) for number, one in enumerate(objects, start=1)
+    )
+    return b"%PDF-1.7\n" + body + b"trailer<</Size 5/Root 1 0 R>>\n%%EOF"
