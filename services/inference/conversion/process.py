@@ -67,6 +67,8 @@ def answer(head: dict[str, Any], held: list[bytes]) -> tuple[Any, list[bytes]]:
         return {"refused": str(error), "limit": error.limit}, []
     except ModuleNotFoundError as error:
         return {"missing": error.name}, []
+    except RecursionError:
+        return {"refused": "the file is nested too deeply", "limit": ""}, []
     except MemoryError:
         return {"out_of_memory": True}, []
     except Exception:

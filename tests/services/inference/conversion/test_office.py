@@ -269,3 +269,9 @@ async def test_a_sheet_says_where_it_goes_on(converter):
 async def test_more_xml_than_can_be_read_soon_is_refused(converter, name):
     parts = {"word/document.xml": "<w/>", name: "<a/>" * 1_000_001}
     assert f"{name} and the like have more than" in await refusal(converter, office.zipped(parts))
+
+
+async def test_tables_within_tables_without_end_are_refused(converter):
+    begin, end = "<w:tbl><w:tr><w:tc>", "</w:tc></w:tr></w:tbl>"
+    content = office.docx(begin * 5_000 + "<w:p/>" + end * 5_000)
+    assert "nested too deeply" in await refusal(converter, content)
