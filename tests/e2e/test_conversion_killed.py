@@ -35,7 +35,10 @@ def started(
     """A gateway whose temporary files have a folder of their own."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    with gateway(tmp_path, upstream_port) as running:
+    # One caller's conversions run beside each other, while a process is left for others.
+    with gateway(
+        tmp_path, upstream_port, settings="\n[limits]\nmax_parallel_conversions = 3\n"
+    ) as running:
         yield running
 
 
