@@ -23,6 +23,7 @@ from facade.http.exchange import Exchange
 from facade.live_events import LiveEvents
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.responses_pb2 import FinishResponse, RunResponseRequest, StartResponse
+from services.common.byte_budget import Charge
 from services.common.channels import Metadata
 from services.common.errors import GatewayError, from_rpc_error, internal
 
@@ -38,6 +39,7 @@ class BackgroundResponse:
         state: the request's storage options and the fields that the response echoes.
         metadata: metadata of the gRPC calls.
         response_id: id of the response.
+        charge: the bytes that the request holds for stored items; taken over by the response.
 
     Attributes:
         events: the events so far, if the response is streamed.
@@ -50,6 +52,7 @@ class BackgroundResponse:
         state: responses.ResponseState,
         metadata: Metadata,
         response_id: str,
+        charge: Charge | None,
     ) -> None:
         assert exchange.caller is not None, "it has been authenticated"
         context = exchange.context
@@ -67,6 +70,7 @@ class BackgroundResponse:
         self._created = int(context.clock.now())
         now = context.clock.now
         self._encoder = responses.ResponseStream(response_id, self._created, state.echo, now)
+        self._charge = charge
         self._call: Any = None
         self._held = ExitStack()
         self._generating: asyncio.Task[bytes] | None = None
@@ -83,9 +87,11 @@ class BackgroundResponse:
         with ExitStack() as held:
             self._tasks.admit(self._user_id)
             held.callback(self._tasks.release, self._user_id)
-            size = _size(self._request)
-            self._context.body_budget.reserve(self._user_id, size, 0)
-            held.callback(self._context.body_budget.release, self._user_id, size)
+            charge = held.enter_context(Charge(self._context.budget, self._user_id))
+            if self._charge is None or not self._charge.size:
+                charge.reserve(_size(self._request))
+            else:
+                charge.take_over(self._charge)
             await self._create()
             self._held = held.pop_all()
         queued = self._encoder.response

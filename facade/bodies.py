@@ -2,7 +2,7 @@
 
 A body that was received with the head is returned directly. Any other is limited in time
 (`limits.body_idle_s`, `limits.min_body_bytes_per_s`) and, if buffered, in the total size of bodies
-(`BodyBudget`). `100 Continue` is sent when the body is first read, after all checks of the head.
+(`ByteBudget`). `100 Continue` is sent when the body is first read, after all checks of the head.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from aiohttp import web
 from facade.http.exchange import Exchange
 from facade.http_errors import HttpError
 from gateway.errors.v1 import errors_pb2
+from services.common.byte_budget import Charge
 from services.common.errors import GatewayError, invalid
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -116,8 +117,7 @@ class ReceivedBody:
         self._exchange = exchange
         self._max_size = max_size
         self._setting = setting
-        self._reserved = 0
-        self._user_id = ""
+        self._charge: Charge | None = None
 
     async def __aenter__(self) -> list[bytes]:
         """Read the body.
@@ -142,9 +142,8 @@ class ReceivedBody:
         self._release()
 
     async def _read(self) -> bytes:
-        assert self._exchange.caller is not None, "it has been authenticated"
-        self._user_id = self._exchange.caller.user_id
-        self._reserve(self._exchange.content_length)
+        charge = self._charge = self._exchange.charge()
+        charge.reserve(self._exchange.content_length)
         reader = PieceReader(self._exchange)
         # Preallocated: joining pieces would need twice the memory.
         body = BytesIO()
@@ -152,21 +151,14 @@ class ReceivedBody:
             size = body.tell() + len(piece)
             if size > self._max_size:
                 raise self._too_large()
-            if size > self._reserved:
-                self._reserve(size - self._reserved)
+            if size > charge.size:
+                charge.reserve(size - charge.size)
             body.write(piece)
         return body.getvalue()
 
-    def _reserve(self, size: int) -> None:
-        if size:
-            budget = self._exchange.context.body_budget
-            budget.reserve(self._user_id, size, self._reserved)
-            self._reserved += size
-
     def _release(self) -> None:
-        if self._reserved:
-            self._exchange.context.body_budget.release(self._user_id, self._reserved)
-            self._reserved = 0
+        if self._charge is not None:
+            self._charge.release()
 
     def _too_large(self) -> GatewayError:
         return _too_large(self._max_size, self._setting)

@@ -9,12 +9,12 @@ from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
 from facade.background_tasks import BackgroundTasks
-from facade.body_budget import BodyBudget
 from facade.cors import Cors
 from facade.direct_calls import DirectCall
 from facade.draining import Drain
 from facade.inference_stub import Generate, StreamGenerate
 from facade.metrics import Metrics
+from facade.parallel_requests import ParallelRequests
 from facade.parser_pool import ParserPool
 from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
@@ -22,6 +22,7 @@ from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
 from gateway.memory.v1 import conversations_pb2_grpc, memory_pb2_grpc, responses_pb2_grpc
 from services.common.authentication import Identify
+from services.common.byte_budget import ByteBudget
 from services.common.clock import Clock
 from services.common.settings import Settings
 from services.common.telemetry.spans import Telemetry
@@ -49,7 +50,9 @@ class Context:
         providers: the stub of the ProviderAdminService on it.
         identify: looks up API keys through AccountsService, with a cache.
         parser: parses bodies of chat completions, messages, responses and embeddings.
-        body_budget: limits the total size of buffered bodies.
+        budget: limits the bytes that are held for requests, together with the services' if they
+            run in this process.
+        parallel: limits the requests of a user in progress.
         access_log: the access log of this process.
         metrics: the metrics of this process.
         registry: the metrics exported by /metrics.
@@ -79,7 +82,8 @@ class Context:
     providers: "providers_pb2_grpc.ProviderAdminServiceAsyncStub"
     identify: Identify
     parser: ParserPool
-    body_budget: BodyBudget
+    budget: ByteBudget
+    parallel: ParallelRequests
     access_log: AccessLog
     metrics: Metrics
     registry: CollectorRegistry

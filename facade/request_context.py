@@ -1,8 +1,9 @@
 """Common handling of all requests: id, errors, metrics, log line and API key.
 
 `request_context` assigns the request id, converts errors to responses in the endpoint's format,
-counts the request and logs it. `authenticate` rejects a request without a valid API key before its
-body is read. Both are used for plain requests and for those that aiohttp parses.
+counts the request and logs it. `authenticate` rejects a request without a valid API key, and one of
+a user with too many requests in progress, before its body is read. Both are used for plain requests
+and for those that aiohttp parses.
 """
 
 import asyncio
@@ -90,8 +91,7 @@ async def request_context(
         seconds = context.clock.monotonic() - began
         context.metrics.live.dec()
         context.metrics.answered(exchange.route, status, seconds)
-        if exchange.first_content_s is not None:
-            _count_stream(exchange, seconds)
+        _end_counts(exchange, seconds)
         if span is not None:
             end_trace(exchange, span, status, seconds)
         context.access_log.answered(
@@ -107,8 +107,12 @@ def _request_id(exchange: Exchange) -> str:
     return new_request_id()
 
 
-def _count_stream(exchange: Exchange, seconds: float) -> None:
-    """Observe the timing of a streamed answer."""
+def _end_counts(exchange: Exchange, seconds: float) -> None:
+    """Stop counting a request of its user, and observe the timing of a streamed answer."""
+    if exchange.counted_user:
+        exchange.context.parallel.leave(exchange.counted_user)
+    if exchange.first_content_s is None:
+        return
     timing = stream_timing(exchange, seconds)
     if timing is not None and exchange.answer_summary is not None:
         exchange.context.metrics.streamed(exchange.answer_summary.provider, *timing)
@@ -120,15 +124,17 @@ async def authenticate(exchange: Exchange) -> None:
     Raises:
         GatewayError: as `credentials.key_of`, `Context.identify` and
             `credentials.check_version`; loop_detected, the request has passed through too many
-            gateways.
+            gateways; rate_limited, too many requests of the user are in progress.
     """
-    checked = exchange.checked
+    checked, context = exchange.checked, exchange.context
     if checked.api_key:
-        caller = await exchange.context.identify(checked.api_key)
+        caller = await context.identify(checked.api_key)
     else:
         caller = await _check(exchange)
     exchange.api_key = checked.api_key
     exchange.caller = caller
+    context.parallel.enter(caller.user_id)
+    exchange.counted_user = caller.user_id
 
 
 async def _check(exchange: Exchange) -> Caller:

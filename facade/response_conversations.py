@@ -21,8 +21,14 @@ from gateway.conversation.v1.conversation_pb2 import ROLE_SYSTEM, Message
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from gateway.memory.v1 import responses_pb2_grpc
-from gateway.memory.v1.conversations_pb2 import ReadItemsRequest
-from gateway.memory.v1.responses_pb2 import FindItemsRequest, GetResponseChainRequest
+from gateway.memory.v1.conversations_pb2 import ReadItemsRequest, ReadItemsResponse
+from gateway.memory.v1.responses_pb2 import (
+    FindItemsRequest,
+    FindItemsResponse,
+    GetResponseChainRequest,
+    GetResponseChainResponse,
+)
+from services.common.byte_budget import Charge, load_charged
 from services.common.channels import Metadata
 from services.common.errors import GatewayError, from_rpc_error, invalid
 from services.common.large_request import LargeRequest
@@ -31,6 +37,9 @@ from services.common.offload import offload_if
 
 _PREVIOUS = "previous_response_id"
 _CONVERSATION = "conversation"
+# Bytes charged for each byte of stored items: what the database returns, the parsed items, the
+# messages made of them, and the body that is sent to a provider.
+_COST = 6
 # Items of more bytes are translated in a thread.
 _MANY_BYTES = 1 << 18
 _MESSAGE = re.compile(r"messages\[(\d+)\](.*)", re.DOTALL)
@@ -82,26 +91,33 @@ class ContinuedPaths(CallerPaths):
 
 
 async def insert_previous_items(
-    exchange: Exchange, parsed: ParsedRequest, state: responses.ResponseState, metadata: Metadata
+    exchange: Exchange,
+    parsed: ParsedRequest,
+    state: responses.ResponseState,
+    metadata: Metadata,
+    charge: Charge,
 ) -> responses.ResponseState:
     """Insert the conversation that a request continues; return its state with resolved items.
+
+    The bytes of stored items are added to `charge`.
 
     Raises:
         GatewayError: invalid, naming `previous_response_id`, if that response is not available;
             not_found, naming the conversation or the input, if the conversation or a referenced
             item is not available; too_large, the conversation has no room for the input; invalid,
-            naming the input, if neither it nor the conversation has items.
+            naming the input, if neither it nor the conversation has items; as `Charge.acquire`.
     """
     service = exchange.context.responses
-    sent = await resolve_references(service, state.input_items, state.references, metadata)
+    sent = await resolve_references(service, state.input_items, state.references, metadata, charge)
     conversation = state.conversation
     if conversation is None:
         field = _PREVIOUS
-        before = await _previous(exchange, state.previous_response_id, metadata)
+        before = await _previous(exchange, state.previous_response_id, metadata, charge)
     else:
         field = _CONVERSATION
-        before, conversation = await _stored(exchange, conversation, sent, metadata)
+        before, conversation = await _stored(exchange, conversation, sent, metadata, charge)
     earlier = await _messages(before, field)
+    del before  # it may be as large
     parsed.request = request = await _complete(parsed.message)
     parsed.lazy = None
     first = 1 if state.instructions else 0
@@ -127,13 +143,17 @@ async def insert_previous_items(
 
 
 async def _previous(
-    exchange: Exchange, previous_id: str | None, metadata: Metadata
+    exchange: Exchange, previous_id: str | None, metadata: Metadata, charge: Charge
 ) -> Sequence[bytes]:
     if previous_id is None:
         return ()
-    wanted = GetResponseChainRequest(id=previous_id)
+
+    async def load(max_bytes: int) -> GetResponseChainResponse:
+        wanted = GetResponseChainRequest(id=previous_id, max_bytes=max_bytes)
+        return await exchange.context.responses.GetResponseChain(wanted, metadata=metadata)
+
     try:
-        response = await exchange.context.responses.GetResponseChain(wanted, metadata=metadata)
+        response = await load_charged(charge, _COST, load)
     except grpc.aio.AioRpcError as error:
         raise stored_responses.continued_error(from_rpc_error(error), previous_id) from None
     return [item.json for item in response.items]
@@ -144,13 +164,21 @@ async def _stored(
     conversation: responses.StoredConversation,
     sent: Sequence[bytes],
     metadata: Metadata,
+    charge: Charge,
 ) -> tuple[Sequence[bytes], responses.StoredConversation]:
     """Return the items of a stored conversation, and the conversation with its last position."""
-    wanted = ReadItemsRequest(
-        conversation_id=conversation.id, new_items=len(sent), new_bytes=sum(map(len, sent))
-    )
+
+    async def load(max_bytes: int) -> ReadItemsResponse:
+        wanted = ReadItemsRequest(
+            conversation_id=conversation.id,
+            new_items=len(sent),
+            new_bytes=sum(map(len, sent)),
+            max_bytes=max_bytes,
+        )
+        return await exchange.context.conversations.ReadItems(wanted, metadata=metadata)
+
     try:
-        read = await exchange.context.conversations.ReadItems(wanted, metadata=metadata)
+        read = await load_charged(charge, _COST, load)
     except grpc.aio.AioRpcError as error:
         failure = conversations.conversation_error(from_rpc_error(error), conversation.id)
         if failure.reason == errors_pb2.REASON_NOT_FOUND:
@@ -165,17 +193,23 @@ async def resolve_references(
     items: Sequence[bytes],
     references: Sequence[responses.Reference],
     metadata: Metadata,
+    charge: Charge,
 ) -> Sequence[bytes]:
     """Return items in which the stored items replace the references.
 
     Raises:
-        GatewayError: not_found, naming the reference; too_large.
+        GatewayError: not_found, naming the reference; too_large; as `Charge.acquire`.
     """
     if not references:
         return items
-    wanted = FindItemsRequest(ids=[reference.item_id for reference in references])
+
+    async def load(max_bytes: int) -> FindItemsResponse:
+        ids = [reference.item_id for reference in references]
+        wanted = FindItemsRequest(ids=ids, max_bytes=max_bytes)
+        return await service.FindItems(wanted, metadata=metadata)
+
     try:
-        response = await service.FindItems(wanted, metadata=metadata)
+        response = await load_charged(charge, _COST, load)
     except grpc.aio.AioRpcError as error:
         failure = from_rpc_error(error)
         place = _PLACE.fullmatch(failure.param)

@@ -13,7 +13,6 @@ from prometheus_client import CollectorRegistry
 from facade.access_log import AccessLog
 from facade.app import create_app, create_operations_app, plain_endpoints
 from facade.background_tasks import BackgroundTasks
-from facade.body_budget import BodyBudget
 from facade.context import Context
 from facade.cors import Cors
 from facade.direct_calls import direct_response_call
@@ -26,6 +25,7 @@ from facade.http.plain import PlainEndpoint
 from facade.inference_stub import direct_generate, direct_stream_generate, inference_stub
 from facade.loop_delay import LoopDelay
 from facade.metrics import Metrics
+from facade.parallel_requests import ParallelRequests
 from facade.parser_pool import ParserPool
 from facade.tls import load_certificate, server_context
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
@@ -34,6 +34,7 @@ from gateway.inference.v1 import providers_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common import logs, metrics
 from services.common.authentication import CachingAuthenticator, Caller, Identify
+from services.common.byte_budget import ByteBudget, open_budget
 from services.common.channels import call_metadata
 from services.common.clock import Clock
 from services.common.errors import from_rpc_error
@@ -93,13 +94,15 @@ class Facade:
         *,
         metrics_port: int = 0,
         identify: Identify | None = None,
+        budget: ByteBudget | None = None,
         telemetry: Telemetry | None = None,
     ) -> Self:
         """Listen on `host:port` and on `server.metrics_host:metrics_port`.
 
         Facades may share both ports; 0 selects a free port. `channel` connects to the services.
-        `identify` returns the owner of a key; by default the services are called. `telemetry`
-        records spans; it is None without a collector.
+        `identify` returns the owner of a key; by default the services are called. `budget` limits
+        the bytes that are held for requests, together with those of services in this process; by
+        default the facade has its own. `telemetry` records spans; it is None without a collector.
 
         Raises:
             OSError: a file of `server.tls_…` cannot be read, or holds no certificate or key.
@@ -127,7 +130,8 @@ class Facade:
             providers=providers_pb2_grpc.ProviderAdminServiceStub(channel),
             identify=identify or _identify(channel, settings, clock),
             parser=ParserPool(limits.max_parallel_parses, limits.max_body_values),
-            body_budget=BodyBudget(limits.max_buffered_bytes, limits.max_buffered_bytes_per_user),
+            budget=budget or open_budget(limits),
+            parallel=ParallelRequests(limits.max_parallel_requests_per_user),
             access_log=access_log,
             metrics=counted,
             registry=metrics.shown(registry),

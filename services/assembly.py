@@ -35,6 +35,7 @@ from services.articles import assembly as articles
 from services.articles.assembly import Articles
 from services.common import settings as settings_module
 from services.common.authentication import CachingAuthenticator, Identify
+from services.common.byte_budget import ByteBudget, open_budget
 from services.common.clock import Clock
 from services.common.database import is_sqlite, migrate, open_engine
 from services.common.disk import DiskReserve
@@ -72,6 +73,7 @@ class Services:
     Attributes:
         channel: in-process channel to the services.
         identify: returns the owner of a key, with a cache.
+        budget: limits the bytes that this process holds for requests.
         port: port of the server; 0 on a Unix socket, or without an address.
     """
 
@@ -81,11 +83,13 @@ class Services:
         channel: grpc.aio.Channel,
         identify: Identify,
         database: AsyncEngine,
+        budget: ByteBudget,
         port: int,
         drain_s: float,
     ) -> None:
         self.channel = channel
         self.identify = identify
+        self.budget = budget
         self.port = port
         self._server = server
         self._database = database
@@ -147,7 +151,8 @@ class Services:
         )
         port = server.listen(address, is_shared=is_shared) if address else 0
         channel = server.channel()
-        services = cls(server, channel, identify, database, port, settings.limits.drain_s)
+        budget = open_budget(settings.limits)
+        services = cls(server, channel, identify, database, budget, port, settings.limits.drain_s)
 
         # The reserve of free space on the local disk, if rows or blobs are stored there.
         local = _open_reserve(settings.storage)
@@ -208,10 +213,11 @@ class Services:
                 channel,
                 for_rows,
                 services._processes,
+                budget,
             )
             server.add_lazy(services._memory.register, memory.SERVICE_NAME)
             services._responses = Responses.start(
-                settings, database, clock, for_rows, services._processes
+                settings, database, clock, for_rows, services._processes, budget
             )
             server.add(
                 responses_pb2_grpc.add_ResponseServiceServicer_to_server,
@@ -241,6 +247,7 @@ class Services:
                     for_blobs,
                 ),
                 telemetry=telemetry,
+                budget=budget,
             )
             services._limiting = Limiting(
                 channel,

@@ -132,6 +132,7 @@ async def running_gateway(
                 settings,
                 clock,
                 identify=started.identify,
+                budget=started.budget,
                 telemetry=telemetry,
             )
         try:

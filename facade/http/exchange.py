@@ -12,6 +12,7 @@ from facade.dialects.paths import CallerPaths
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.authentication import Caller
+from services.common.byte_budget import Charge
 from services.common.passthrough_answer import Route, TokenCounts
 from services.common.telemetry.trace_context import TraceContext
 
@@ -102,6 +103,7 @@ class Exchange:
         request_id: identifier of the request.
         api_key: the API key, once it has been verified.
         caller: the owner of the key.
+        counted_user: the user whose requests in progress include this one, or "".
         cors_headers: headers for pages of other origins.
         has_begun: whether part of the response has been written.
         model: the model that the request names.
@@ -116,6 +118,7 @@ class Exchange:
 
     request_id = ""
     api_key = ""
+    counted_user = ""
     cors_headers: Mapping[str, str] = _NO_HEADERS
     has_begun = False
     began = 0.0
@@ -157,6 +160,11 @@ class Exchange:
         self.expect = expect
         self.has_own_task = has_own_task
         self.checked = checked or CheckedHead()
+
+    def charge(self) -> Charge:
+        """Return a charge of the caller's share of buffered bytes, to be released by the caller."""
+        assert self.caller is not None, "it has been authenticated"
+        return Charge(self.context.budget, self.caller.user_id)
 
     @property
     def is_received(self) -> bool:

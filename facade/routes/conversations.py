@@ -27,6 +27,7 @@ from gateway.memory.v1.conversations_pb2 import (
     UpdateConversationRequest,
 )
 from gateway.memory.v1.responses_pb2 import ResponseItem
+from services.common.byte_budget import Charge
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.offload import offload_if
 
@@ -60,11 +61,13 @@ async def create(request: web.Request) -> web.Response:
         noted, items = await _parsed(request, conversations.parse_create)
     else:
         noted, items = conversations.parse_create(b"{}")
-    wanted = CreateConversationRequest(metadata=noted, items=await _stored(request, items))
-    try:
-        created = await _service(request).CreateConversation(wanted, metadata=metadata(request))
-    except grpc.aio.AioRpcError as error:
-        raise from_rpc_error(error) from None
+    with request[EXCHANGE].charge() as charge:
+        stored = await _stored(request, items, charge)
+        wanted = CreateConversationRequest(metadata=noted, items=stored)
+        try:
+            created = await _service(request).CreateConversation(wanted, metadata=metadata(request))
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from None
     return _json(conversations.render_conversation(created.conversation))
 
 
@@ -103,12 +106,14 @@ async def delete(request: web.Request) -> web.Response:
 async def create_items(request: web.Request) -> web.Response:
     """Append items to a conversation."""
     items = await _parsed(request, conversations.parse_items)
-    wanted = CreateItemsRequest(conversation_id=_name(request), items=await _stored(request, items))
-    try:
-        created = await _service(request).CreateItems(wanted, metadata=metadata(request))
-    except grpc.aio.AioRpcError as error:
-        raise _error(error, request) from None
-    return await _page(created.items, has_more=False)
+    with request[EXCHANGE].charge() as charge:
+        stored = await _stored(request, items, charge)
+        wanted = CreateItemsRequest(conversation_id=_name(request), items=stored)
+        try:
+            created = await _service(request).CreateItems(wanted, metadata=metadata(request))
+        except grpc.aio.AioRpcError as error:
+            raise _error(error, request) from None
+        return await _page(created.items, has_more=False)
 
 
 async def list_items(request: web.Request) -> web.Response:
@@ -168,10 +173,12 @@ def _checked(body: bytes, parse: Callable[[bytes], _T]) -> _T:
     return parse(body)
 
 
-async def _stored(request: web.Request, items: conversations.Items) -> list[ResponseItem]:
+async def _stored(
+    request: web.Request, items: conversations.Items, charge: Charge
+) -> list[ResponseItem]:
     """Return the items to store, in which stored items replace the references."""
     resolved = await resolve_references(
-        request.app[CONTEXT].responses, items.json, items.references, metadata(request)
+        request.app[CONTEXT].responses, items.json, items.references, metadata(request), charge
     )
     is_large = sum(map(len, resolved)) > _LARGE
     return await offload_if(is_large, conversations.stored_items, resolved)

@@ -13,6 +13,7 @@ from facade.http.responses import JsonResponse, Response
 from facade.response_conversations import insert_previous_items
 from facade.response_storage import ResponseStore, StoredStream
 from facade.routes.generation import generate, parse, rpc_metadata, stream
+from services.common.byte_budget import Charge, request_charge
 from services.common.ids import new_response_id
 
 
@@ -21,10 +22,31 @@ async def create(exchange: Exchange) -> Response:
     parsed = await parse(exchange, "responses")
     state = parsed.state
     assert state is not None
-    if state.previous_response_id is not None or state.conversation is not None or state.references:
-        state = await insert_previous_items(exchange, parsed, state, rpc_metadata(exchange))
+    if state.previous_response_id is None and state.conversation is None and not state.references:
+        return await _generate(exchange, parsed, state, None)
+    with exchange.charge() as charge:
+        metadata = rpc_metadata(exchange)
+        state = await insert_previous_items(exchange, parsed, state, metadata, charge)
+        request_charge.set(charge)
+        return await _generate(exchange, parsed, state, charge)
+
+
+async def _generate(
+    exchange: Exchange,
+    parsed: ParsedRequest,
+    state: responses.ResponseState,
+    charge: Charge | None,
+) -> Response:
+    """Respond with a response to a request that is complete.
+
+    Args:
+        exchange: the request.
+        parsed: its body.
+        state: its storage options.
+        charge: the bytes held for stored items that have been inserted.
+    """
     if state.background:
-        return await _generate_in_background(exchange, parsed, state)
+        return await _generate_in_background(exchange, parsed, state, charge)
     response_id = new_response_id()
     if state.store or state.conversation is not None:
         return await _generate_stored(exchange, parsed, state, response_id)
@@ -34,11 +56,14 @@ async def create(exchange: Exchange) -> Response:
 
 
 async def _generate_in_background(
-    exchange: Exchange, parsed: ParsedRequest, state: responses.ResponseState
+    exchange: Exchange,
+    parsed: ParsedRequest,
+    state: responses.ResponseState,
+    charge: Charge | None,
 ) -> Response:
     """Respond with the queued response, or with the events of its generation."""
     metadata = rpc_metadata(exchange)
-    running = BackgroundResponse(exchange, parsed, state, metadata, new_response_id())
+    running = BackgroundResponse(exchange, parsed, state, metadata, new_response_id(), charge)
     queued = await running.begin()
     if parsed.stream:
         return await running.events.write_to(exchange)

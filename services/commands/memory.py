@@ -155,6 +155,7 @@ def _print_json(value: dict[str, Any]) -> None:
 def _for_user(user: str, work: "Callable[[_Remembered], Awaitable[Result]]") -> "Result":
     async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
         from services.accounts.repository import AccountRepository
+        from services.common.byte_budget import open_budget
         from services.common.clock import Clock
         from services.memory.assembly import open_locks, open_queue
         from services.memory.jobs.stores import Stores
@@ -163,9 +164,9 @@ def _for_user(user: str, work: "Callable[[_Remembered], Awaitable[Result]]") -> 
         owner = await AccountRepository(engine).caller_named(user)
         clock = Clock()
         locks = open_locks(engine, clock, settings.memory)
-        management = MemoryManagement(
-            engine, Stores.open(engine, clock, open_queue(engine, clock)), locks, _no_vector
-        )
+        stores = Stores.open(engine, clock, open_queue(engine, clock))
+        budget = open_budget(settings.limits)
+        management = MemoryManagement(engine, stores, locks, _no_vector, budget)
         try:
             return await work(_Remembered(management, owner.user_id))
         finally:

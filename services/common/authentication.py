@@ -73,6 +73,12 @@ caller: ContextVar[Caller] = ContextVar("caller")
 caller_key: ContextVar[str] = ContextVar("caller_key")
 
 
+def caller_id() -> str:
+    """Return the id of the current task's user, or ""."""
+    known = caller.get(None)
+    return "" if known is None else known.user_id
+
+
 def bearer_key(header: str) -> str:
     """Return the API key in an `Authorization` value; the scheme is case-insensitive.
 

@@ -12,7 +12,8 @@ from typing import Self
 
 from prometheus_client import CollectorRegistry
 
-from services.common.authentication import caller
+from services.common.authentication import caller_id
+from services.common.byte_budget import ByteBudget, open_budget
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.leases import Lease
@@ -30,7 +31,6 @@ from services.inference.engine import Engine
 from services.inference.fetching.connecting import Resolver
 from services.inference.fetching.fetched import Fetches
 from services.inference.fetching.fetcher import Fetcher
-from services.inference.files import Files
 from services.inference.http import Client
 from services.inference.memory.turn_client import TurnFactory
 from services.inference.metrics import Metrics
@@ -40,6 +40,7 @@ from services.inference.response_cache import cached_answers
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.store_sweeper import ROUNDS, StoreSweeper
+from services.inference.stored_files import Files
 from services.inference.thinking import Signer
 from services.inference.tools.backends import search_backend
 from services.inference.tools.pages import Pages
@@ -110,8 +111,10 @@ class Inference:
         stores: SharedStores,
         environ: Mapping[str, str],
         telemetry: Telemetry | None,
+        budget: ByteBudget,
     ) -> None:
         self._settings = settings
+        self._budget = budget
         self._telemetry = telemetry
         self._client = client
         self._environ = environ
@@ -133,7 +136,7 @@ class Inference:
         self._metering = Metering(self._recorder if settings.usage.enabled else None)
         self._conversions = open_store(settings.storage, stores.reserve, _CONVERSIONS)
         self._pool = ConversionPool(settings.limits, counters)
-        self._converter = PooledConverter(self._pool, _user)
+        self._converter = PooledConverter(self._pool, caller_id)
         self._resolver = Resolver()
         self._fetcher: Fetches = Fetcher(settings.limits, resolve=self._resolver)
         signer = Signer(secrets.signing_keys, secrets.current_signing_key)
@@ -149,6 +152,7 @@ class Inference:
             self._adaptation(),
             telemetry=telemetry,
             metering=self._metering,
+            budget=budget,
         )
         self._recording = asyncio.create_task(self._recorder.run())
         self._learning = asyncio.create_task(self._keep_learning())
@@ -177,10 +181,12 @@ class Inference:
         stores: SharedStores,
         environ: Mapping[str, str] = os.environ,
         telemetry: Telemetry | None = None,
+        budget: ByteBudget | None = None,
     ) -> Self:
         """Build the service, without waiting for providers.
 
-        `telemetry` records spans; None without a collector.
+        `telemetry` records spans; None without a collector. `budget` limits the bytes that the
+        process holds; by default the service has its own.
         """
         found = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in found:
@@ -203,6 +209,7 @@ class Inference:
             stores,
             environ,
             telemetry,
+            budget or open_budget(limits),
         )
 
     def reload(self, settings: Settings) -> None:
@@ -338,7 +345,12 @@ class Inference:
         """Return the web tools of the current settings."""
         return WebTools(
             search_backend(self._settings.tools.web_search, self._client, self._environ),
-            Pages(self._fetcher, self._converter, self._settings.limits.max_fetched_bytes),
+            Pages(
+                self._fetcher,
+                self._converter,
+                self._settings.limits.max_fetched_bytes,
+                self._budget,
+            ),
             self._metrics,
             telemetry=self._telemetry,
         )
@@ -351,9 +363,3 @@ class Inference:
 
 def _conversion_bounds(kept: AdaptationSettings) -> Bounds:
     return Bounds(kept.kept_s, kept.kept_bytes, kept.kept_bytes_per_user)
-
-
-def _user() -> str:
-    """Return the id of the current task's user, or ""."""
-    known = caller.get(None)
-    return "" if known is None else known.user_id

@@ -22,6 +22,7 @@ from services.inference.providers.base import Call, Provider
 from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
 from services.inference.request_changes import can_prefill, continued, copied
 from services.inference.step_request import StepRequest, prepare_for, with_converted
+from services.inference.stored_files import StoredFiles
 from services.inference.stream.continuation import Continuation
 from services.inference.stream.custom_calls import CustomCallFilter
 from services.inference.stream.filters import StreamFilter
@@ -48,6 +49,7 @@ class RequestAttempts:
         lazy: the lazy request; None if the request is complete.
         session: opens the session that converts media; None if the request has none.
         rounds: makes the request of a round; None if the gateway's own tools are not used.
+        stored: the files whose content is read when it is needed.
     """
 
     def __init__(
@@ -64,8 +66,10 @@ class RequestAttempts:
         lazy: LazyRequest | None = None,
         session: Callable[[], Session] | None = None,
         rounds: Rounds | None = None,
+        stored: StoredFiles | None = None,
     ) -> None:
         self._request = request
+        self._stored = stored
         self._media = media
         self._alone = len(plan.steps) == 1
         self._providers = providers
@@ -250,6 +254,9 @@ class RequestAttempts:
         filters += last
         takes_whole = not (stream or filters) and self._rounds is None
         as_it_is = not filters and self._takes_passthrough(request, provider, stream=stream)
+        stored = self._stored
+        if stored is not None:
+            request = stored.with_tokens(request)
         call = Call(
             request,
             step.target,
@@ -259,6 +266,7 @@ class RequestAttempts:
             options.refused_fields,
             lazy,
             takes_whole=takes_whole,
+            stored=stored,
         )
         # Answers that are passed through contain no thinking.
         signer = None if provider.checks_signatures else self._signer

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.errors.v1 import errors_pb2
+from services.common.byte_budget import Admit
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
 from services.common.settings import Storage
@@ -45,11 +46,15 @@ class ByteStore(ABC):
     """A store of bytes whose entries can be listed and deleted."""
 
     @abstractmethod
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, key: str, admit: Admit | None = None) -> bytes | None:
         """Return the content stored under a key, or None.
 
+        Args:
+            key: the key.
+            admit: called with the size of the content before it is read.
+
         Raises:
-            GatewayError: storage_unavailable.
+            GatewayError: storage_unavailable; as `admit`.
         """
 
     @abstractmethod
@@ -103,10 +108,13 @@ class Folder(ByteStore):
         self._folder = folder
         self._reserve = reserve
 
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, key: str, admit: Admit | None = None) -> bytes | None:
         """Read a file."""
+        path = self._folder / key
         try:
-            return await asyncio.to_thread((self._folder / key).read_bytes)
+            if admit is not None:
+                await admit((await asyncio.to_thread(path.stat)).st_size)
+            return await asyncio.to_thread(path.read_bytes)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -157,12 +165,14 @@ class Bucket(ByteStore):
             retry_config={"max_retries": 1, "retry_timeout": timedelta(seconds=5)},
         )
 
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, key: str, admit: Admit | None = None) -> bytes | None:
         """Read an object."""
         from obstore.exceptions import BaseError
 
         try:
             answer = await self._store.get_async(key)
+            if admit is not None:
+                await admit(answer.meta["size"])
             return bytes(await answer.bytes_async())
         except FileNotFoundError:
             return None

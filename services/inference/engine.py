@@ -14,6 +14,8 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateResponse,
 )
 from services.common import ids
+from services.common.authentication import caller_id
+from services.common.byte_budget import ByteBudget, Charge, open_budget, request_charge
 from services.common.lazy_request import LazyRequest
 from services.common.passthrough_answer import PassthroughAnswer
 from services.common.settings import Limits, Memory
@@ -32,7 +34,7 @@ from services.inference.fallback.failure_log import FailureLog
 from services.inference.fallback.recent_attempts import RecentAttempts
 from services.inference.fallback.run_context import OnEnd, RetryBudget, RunContext
 from services.inference.fallback.runner import FallbackRunner
-from services.inference.files import Files, place_files
+from services.inference.files import place_files
 from services.inference.media import MediaRef, overriding_media
 from services.inference.memory.begin_turn import (
     RequestTurn,
@@ -49,6 +51,7 @@ from services.inference.plans.plan import Plan, Plans
 from services.inference.prepared_request import CheckedRequest, PreparedRequest, check_request
 from services.inference.refusals import Refusals
 from services.inference.routes import Routes
+from services.inference.stored_files import Files, StoredFiles
 from services.inference.stream.accumulator import whole_of
 from services.inference.stream.batches import Batches
 from services.inference.token_count import count_tokens
@@ -75,6 +78,7 @@ class Engine:
         uniform: random source for jitter.
         telemetry: records spans of attempts and tools; None without a collector.
         metering: records the usage of requests.
+        budget: limits the bytes that the process holds; by default by `limits`.
 
     Attributes:
         breakers: the circuit breakers of models.
@@ -98,7 +102,9 @@ class Engine:
         uniform: Uniform = ids.uniform,
         telemetry: Telemetry | None = None,
         metering: Metering | None = None,
+        budget: ByteBudget | None = None,
     ) -> None:
+        self._budget = budget or open_budget(limits)
         self._limits = limits
         self.routes = routes
         self._metrics = metrics
@@ -164,9 +170,12 @@ class Engine:
             return await self._lazy_runner(lazy, whole=True).answer()
         checked = await self._checked(request, whole=True)
         if not checked.is_remembered:
-            return await self._whole(await self._prepared(request, checked, task=task))
+            with self._charge() as charge:
+                return await self._whole(await self._prepared(request, checked, charge, task=task))
         async with run_turn(request, self._memories, self._memory.inject_tokens) as turn:
-            response = await self._whole(await self._prepared(request, checked, turn))
+            with self._charge() as charge:
+                prepared = await self._prepared(request, checked, charge, turn)
+                response = await self._whole(prepared)
             assert not isinstance(response, PassthroughAnswer), "one to be remembered is read here"
             await turn.commit(response)
         return response
@@ -183,7 +192,9 @@ class Engine:
         checked = await self._checked(request, whole=False)
         if checked.is_remembered:
             return self._remembered(request, checked)
-        return self._stream(await self._prepared(request, checked))
+        if checked.media or request.HasField("fallback_config"):
+            return self._charged(request, checked)
+        return self._stream(await self._prepared(request, checked, self._charge()))
 
     async def count_tokens(
         self, request: GenerateRequest, admit: Admit | None = None
@@ -197,19 +208,27 @@ class Engine:
         request, _ = self._split(request)
         checked = await self._checked(request, whole=False)
         if not checked.is_remembered:
-            prepared = await self._prepared(request, checked, counts=True, admit=admit)
-            return await count_tokens(prepared, self.failure_log)
+            with self._charge() as charge:
+                prepared = await self._prepared(request, checked, charge, counts=True, admit=admit)
+                return await count_tokens(prepared, self.failure_log)
         async with run_turn(
             request, self._memories, self._memory.inject_tokens, reads_only=True
         ) as turn:
-            prepared = await self._prepared(request, checked, turn, counts=True, admit=admit)
-            counted = await count_tokens(prepared, self.failure_log)
+            with self._charge() as charge:
+                prepared = await self._prepared(
+                    request, checked, charge, turn, counts=True, admit=admit
+                )
+                counted = await count_tokens(prepared, self.failure_log)
             await turn.turn.close()
         return counted
 
     async def drain(self, within_s: float) -> None:
         """Wait up to `within_s` seconds for answers that are still to be committed to memory."""
         await self._committer.drain(within_s)
+
+    def _charge(self) -> Charge:
+        """Return the bytes held by the current task's request."""
+        return Charge(self._budget, caller_id(), request_charge.get(None))
 
     async def _whole(self, prepared: PreparedRequest) -> GenerateResponse | PassthroughAnswer:
         if prepared.tools is not None:
@@ -292,11 +311,20 @@ class Engine:
 
     async def _remembered(self, request: GenerateRequest, checked: CheckedRequest) -> Batches:
         turn = await begin_turn(request, self._memories, self._memory.inject_tokens)
-        async with turn.closing_on_failure():
-            batches = self._stream(await self._prepared(request, checked, turn))
-        async with aclosing(self._committer.stream(turn, batches)) as committed:
-            async for batch in committed:
-                yield batch
+        with self._charge() as charge:
+            async with turn.closing_on_failure():
+                batches = self._stream(await self._prepared(request, checked, charge, turn))
+            async with aclosing(self._committer.stream(turn, batches)) as committed:
+                async for batch in committed:
+                    yield batch
+
+    async def _charged(self, request: GenerateRequest, checked: CheckedRequest) -> Batches:
+        """Stream the answer to a request that may name content, which is charged meanwhile."""
+        with self._charge() as charge:
+            prepared = await self._prepared(request, checked, charge)
+            async with aclosing(self._stream(prepared)) as batches:
+                async for batch in batches:
+                    yield batch
 
     async def _checked(self, request: GenerateRequest, *, whole: bool) -> CheckedRequest:
         mark(request)
@@ -323,6 +351,7 @@ class Engine:
         self,
         request: GenerateRequest,
         checked: CheckedRequest,
+        charge: Charge,
         turn: RequestTurn | None = None,
         *,
         counts: bool = False,
@@ -334,6 +363,7 @@ class Engine:
         Args:
             request: the request; its files are put in place.
             checked: the checked request.
+            charge: the bytes that the request holds; those of its content are added.
             turn: its turn, if the request uses memory.
             counts: whether only input tokens are counted.
             admit: see `count_tokens`.
@@ -350,14 +380,30 @@ class Engine:
         named = media
         if request.HasField("fallback_config"):
             named = [*media, *overriding_media(request, plan)]
+        stored = StoredFiles(self._files, charge)
         if named or remembered:
-            keep_foreign = any(providers[step.target.provider].pass_stateful for step in plan.steps)
+            asked = [providers[step.target.provider] for step in plan.steps]
+            keep_foreign = any(provider.pass_stateful for provider in asked)
             at_most = self._limits.max_body_bytes
-            await place_files(named, self._files, at_most=at_most, keep_foreign=keep_foreign)
+            # Memory and token counts are estimated from the content.
+            loads_all = counts or turn is not None
+            await place_files(
+                named,
+                self._files,
+                charge,
+                at_most=at_most,
+                keep_foreign=keep_foreign,
+                stored=(
+                    stored
+                    if not loads_all and all(one.sends_stored_files for one in asked)
+                    else None
+                ),
+            )
             targets = [step.target for step in plan.steps]
             await place_remembered_files(
                 remembered,
                 self._files,
+                charge,
                 targets,
                 request.multimodal,
                 at_most=at_most,
@@ -371,6 +417,8 @@ class Engine:
                 self.routes,
                 partial(self.generate, task=DESCRIBE),
                 self._limits.max_body_bytes,
+                charge,
+                stored,
                 counts=counts,
                 admit=admit,
             )
@@ -389,6 +437,7 @@ class Engine:
             has_thinking=checked.has_thinking,
             session=session,
             rounds=rounds,
+            stored=None if stored.is_empty else stored,
         )
         tools = None
         if rounds is not None and checked.offers_tools and checked.web is not None:

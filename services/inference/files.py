@@ -6,9 +6,8 @@ targets that do not read documents.
 """
 
 import asyncio
-import re
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import AsyncGenerator, Awaitable, Iterable
+from typing import TypeVar
 
 import grpc
 
@@ -20,14 +19,22 @@ from gateway.files.v1.files_pb2 import File
 from gateway.inference.v1.inference_pb2 import Multimodal
 from services.common import logs
 from services.common.authentication import caller_key
-from services.common.channels import call_metadata
+from services.common.byte_budget import Charge
+from services.common.channels import Metadata, call_metadata
 from services.common.errors import GatewayError, from_rpc_error
 from services.inference.adaptation.media_types import utf8
 from services.inference.adaptation.rules import adapts
 from services.inference.media import MediaRef
 from services.inference.providers.base import Target
+from services.inference.stored_files import (
+    CONTENT_COST,
+    Files,
+    StoredFiles,
+    is_file_id,
+    read_whole,
+)
 
-_FILE_ID = re.compile(r"file-[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
+T = TypeVar("T")
 _AT_ONCE = 4
 _KINDS: dict[str, MediaKind.ValueType] = {
     "image": conversation_pb2.MEDIA_KIND_IMAGE,
@@ -36,64 +43,63 @@ _KINDS: dict[str, MediaKind.ValueType] = {
 }
 
 
-class Files(Protocol):
-    """Reads files of the current task's caller."""
-
-    async def read(self, file_id: str, at_most: int) -> tuple[File, bytes]:
-        """Return a file and its content.
-
-        Raises:
-            GatewayError: not_found; too_large, if it has more than `at_most` bytes.
-        """
-        ...
-
-
 class FileStore:
-    """Reads files from the FileStoreService, with the caller's own key."""
+    """Reads files from the FileStoreService, with the caller's own key; see `Files`."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = files_pb2_grpc.FileStoreServiceStub(channel)
 
-    async def read(self, file_id: str, at_most: int) -> tuple[File, bytes]:
-        """Return a file and its content; see `Files`."""
-        call = self._stub.ReadFile(
-            files_pb2.ReadFileRequest(id=file_id),
-            metadata=call_metadata(caller_key.get(), logs.request_id.get()),
-        )
-        content = bytearray()
-        file = File()
+    async def find(self, file_id: str) -> File:
+        """Return the description of a file."""
+        try:
+            found = await self._stub.GetFile(
+                files_pb2.GetFileRequest(id=file_id), metadata=_metadata()
+            )
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from None
+        return found.file
+
+    async def pieces(self, file_id: str) -> AsyncGenerator[bytes, None]:
+        """Yield the content of a file."""
+        call = self._stub.ReadFile(files_pb2.ReadFileRequest(id=file_id), metadata=_metadata())
         try:
             async for part in call:
-                if part.HasField("opening"):
-                    file = part.opening.file
-                    if file.size_bytes > at_most:
-                        raise _too_much(at_most)
-                content += part.chunk
+                if part.chunk:
+                    yield part.chunk
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from None
         finally:
             call.cancel()
-        return file, bytes(content)
 
 
 async def place_files(
-    found: Iterable[MediaRef], files: Files, *, at_most: int, keep_foreign: bool
+    found: Iterable[MediaRef],
+    files: Files,
+    charge: Charge,
+    *,
+    at_most: int,
+    keep_foreign: bool,
+    stored: StoredFiles | None = None,
 ) -> None:
-    """Replace the file ids in a request by the files' content.
+    """Replace the file ids in a request by the files' content, or describe the files.
 
     Args:
         found: the request's media.
         files: the file store.
+        charge: the bytes that the request holds; those of loaded files are added.
         at_most: maximum total size in bytes.
         keep_foreign: whether to keep ids that are not the gateway's.
+        stored: receives the files that are loaded when they are needed, which is all but text
+            files; their media keep the ids. All files are loaded if None.
 
     Raises:
-        GatewayError: not_found, too_large or storage_unavailable, with the path of the part.
+        GatewayError: not_found, too_large or storage_unavailable, with the path of the part; as
+            `Charge.acquire`.
     """
     named: dict[str, list[MediaRef]] = {}
     for one in found:
         file_id = one.block.media.file_id
-        if file_id and (not keep_foreign or _FILE_ID.fullmatch(file_id)):
+        if file_id and (not keep_foreign or is_file_id(file_id)):
             named.setdefault(file_id, []).append(one)
     if not named:
         return
@@ -102,16 +108,21 @@ async def place_files(
 
     async def place(file_id: str, places: list[MediaRef]) -> None:
         nonlocal left
+        path = places[0].path
         async with turns:
-            try:
-                file, content = await files.read(file_id, left)
-                left -= len(content) * len(places)
-                if left < 0:
-                    raise _too_much(at_most)
-            except GatewayError as error:
-                raise _at(places[0].path, error) from None
-        for one in places:
-            _put(one.block, file, content)
+            file = await _at(path, files.find(file_id))
+            left -= file.size_bytes * len(places)
+            if left < 0:
+                raise _too_much(at_most, path)
+            for one in places:
+                _describe(one.block, file)
+            if stored is not None and file.size_bytes and not file.mime_type.startswith("text/"):
+                stored.add(file)
+                return
+            await charge.acquire(CONTENT_COST * file.size_bytes * len(places))
+            content = await _at(path, read_whole(files, file))
+            for one in places:
+                one.block.media.data = content
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -159,25 +170,34 @@ def texts_as_blocks(
     return rest, paths
 
 
-def _put(block: Block, file: File, content: bytes) -> None:
+def _describe(block: Block, file: File) -> None:
     media = block.media
     media.kind = _KINDS.get(file.mime_type.partition("/")[0], conversation_pb2.MEDIA_KIND_DOCUMENT)
-    media.data = content
     media.mime_type = file.mime_type
     media.name = media.name or file.filename
 
 
-def _at(path: str, error: GatewayError) -> GatewayError:
-    return GatewayError(
-        error.reason,
-        f"{path}: {error.message}",
-        param=path,
-        retry_after_s=error.retry_after_s,
-    )
+async def _at(path: str, reading: Awaitable[T]) -> T:
+    """Return what is read of a file; an error gets the path of the part."""
+    try:
+        return await reading
+    except GatewayError as error:
+        raise GatewayError(
+            error.reason,
+            f"{path}: {error.message}",
+            param=path,
+            retry_after_s=error.retry_after_s,
+            limit=error.limit,
+        ) from None
 
 
-def _too_much(at_most: int) -> GatewayError:
+def _too_much(at_most: int, path: str) -> GatewayError:
     return GatewayError(
         errors_pb2.REASON_TOO_LARGE,
-        f"the files of one request can have at most {at_most:,} bytes in total",
+        f"{path}: the files of one request can have at most {at_most:,} bytes in total",
+        param=path,
     )
+
+
+def _metadata() -> Metadata:
+    return call_metadata(caller_key.get(), logs.request_id.get())

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.memory.v1 import memory_pb2_grpc
+from services.common.byte_budget import ByteBudget
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.process_registry import ProcessRegistry
@@ -69,11 +70,13 @@ class MemoryService:
         channel: grpc.aio.Channel,
         reserve: DiskReserve,
         processes: ProcessRegistry | None,
+        budget: ByteBudget,
     ) -> Self:
         """Build and start the service over a migrated database.
 
         `channel` leads to the inference service. `processes` are the processes of this machine;
-        None where their deaths cannot be detected.
+        None where their deaths cannot be detected. `budget` limits the bytes that the process
+        holds.
         """
         limits = settings.memory
         metrics = MemoryMetrics(counters)
@@ -94,7 +97,16 @@ class MemoryService:
 
         def register(server: Any) -> None:
             servicer = servicer_factory.open_servicer(
-                limits, database, clock, opened_stores(), locks, jobs, tasks, metrics, reserve
+                limits,
+                database,
+                clock,
+                opened_stores(),
+                locks,
+                jobs,
+                tasks,
+                metrics,
+                reserve,
+                budget,
             )
             memory_pb2_grpc.add_MemoryServiceServicer_to_server(servicer, server)
 

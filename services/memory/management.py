@@ -6,6 +6,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1 import memory_pb2
+from services.common.byte_budget import ByteBudget, Charge
 from services.common.database import writing
 from services.common.errors import GatewayError
 from services.common.texts import MAX_NAME
@@ -14,6 +15,7 @@ from services.memory.jobs.stores import Stores
 from services.memory.jobs.windows import Windows
 from services.memory.locks.locks import MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
+from services.memory.storage.transcript_rows import TURN_COST
 from services.memory.turns.context import turn_to_proto
 
 # Returns the vector of a user's question; None when no model returns one.
@@ -27,8 +29,14 @@ class MemoryManagement:
     """
 
     def __init__(
-        self, engine: AsyncEngine, stores: Stores, locks: MemoryLocks, embed: EmbedQuestion
+        self,
+        engine: AsyncEngine,
+        stores: Stores,
+        locks: MemoryLocks,
+        embed: EmbedQuestion,
+        budget: ByteBudget,
     ) -> None:
+        self._budget = budget
         self._engine = engine
         self._stores = stores
         self._locks = locks
@@ -62,10 +70,13 @@ class MemoryManagement:
     ) -> memory_pb2.ListTurnsResponse:
         """Return turns of a memory, the newest first."""
         record = await self._find(owner_id, memory_id)
-        found, token = await self._stores.repository.turn_page(record, page_size, page_token)
-        return memory_pb2.ListTurnsResponse(
-            turns=[turn_to_proto(turn) for turn in found], next_page_token=token
-        )
+        with Charge(self._budget, owner_id) as charge:
+            found, token = await self._stores.repository.turn_page(
+                record, page_size, page_token, charge.at(TURN_COST)
+            )
+            return memory_pb2.ListTurnsResponse(
+                turns=[turn_to_proto(turn) for turn in found], next_page_token=token
+            )
 
     async def search(
         self, owner_id: str, memory_id: str, query: str, limit: int

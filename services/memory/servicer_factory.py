@@ -2,6 +2,7 @@
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.byte_budget import ByteBudget
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.settings import Memory
@@ -26,8 +27,10 @@ def open_servicer(
     tasks: TaskClient,
     metrics: MemoryMetrics,
     reserve: DiskReserve,
+    budget: ByteBudget,
 ) -> MemoryServicer:
     """Return the servicer; it shares its arguments with the background work of the process."""
     contexts = ContextReader(stores, tasks, settings, metrics)
-    turns = TurnService(stores, locks, contexts, jobs, settings, clock, metrics, reserve)
-    return MemoryServicer(turns, MemoryManagement(database, stores, locks, contexts.embed_question))
+    turns = TurnService(stores, locks, contexts, jobs, settings, clock, metrics, reserve, budget)
+    management = MemoryManagement(database, stores, locks, contexts.embed_question, budget)
+    return MemoryServicer(turns, management)

@@ -5,6 +5,7 @@ from typing import Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.byte_budget import ByteBudget
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.process_registry import ProcessRegistry
@@ -50,6 +51,7 @@ class Responses:
         clock: Clock,
         reserve: DiskReserve,
         processes: ProcessRegistry | None,
+        budget: ByteBudget,
     ) -> Self:
         """Build and start the service over a migrated database.
 
@@ -59,6 +61,7 @@ class Responses:
             clock: the clock.
             reserve: the free disk space that storing requires.
             processes: the processes of this machine, if their deaths can be detected.
+            budget: limits the bytes that the process holds.
         """
         memory = settings.memory
         limits = ResponseLimits(
@@ -79,8 +82,8 @@ class Responses:
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "responses", every_s, clock)
         return cls(
-            ResponseServicer(repository, runs, reader, memory.storage, reserve),
-            ConversationServicer(conversations, memory.storage, reserve),
+            ResponseServicer(repository, runs, reader, memory.storage, reserve, budget),
+            ConversationServicer(conversations, memory.storage, reserve, budget),
             runs,
             ResponseSweeper(repository, conversations, lease, every_s),
         )

@@ -11,6 +11,10 @@ from services.responses.conversations.records import ConversationLimits
 
 MAX_ID = 64
 
+# Bytes of memory charged for each byte of a response that is read: the row, the parsed items, the
+# message that is returned, and its JSON.
+ITEM_COST = 4
+
 # Bytes charged while a response is generated, so that there is room for the body of a failure.
 RUN_BYTES = 4096
 

@@ -8,7 +8,7 @@ expired, or whose process has died, is interrupted, and is not written to any mo
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, case, func, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
@@ -19,6 +19,7 @@ from gateway.memory.v1.responses_pb2 import (
     StoredResponse,
 )
 from services.common import ids
+from services.common.byte_budget import UNCHARGED, Admit
 from services.common.clock import Clock
 from services.common.database import reading_once, writing
 from services.common.errors import GatewayError
@@ -275,14 +276,29 @@ class ResponseRepository:
         await self._interrupt(is_held_by_process(responses.c.holder, _HOLDER, process))
 
     async def find(
-        self, owner_id: str, response_id: str, *, with_events: bool = False
+        self,
+        owner_id: str,
+        response_id: str,
+        *,
+        with_events: bool = False,
+        admit: Admit | None = None,
     ) -> StoredResponse:
         """Return a response.
 
+        `admit` is called with the bytes of a large response before its content is read.
+
         Raises:
-            GatewayError: not_found.
+            GatewayError: not_found; as `admit`.
         """
-        row = await self._read(owner_id, response_id, with_events=with_events)
+        if admit is not None:
+            row = await self._read(
+                owner_id, response_id, with_events=with_events, max_bytes=UNCHARGED
+            )
+            if row.content_bytes > UNCHARGED:
+                await admit(row.content_bytes)
+                row = await self._read(owner_id, response_id, with_events=with_events)
+        else:
+            row = await self._read(owner_id, response_id, with_events=with_events)
         if row.state in RUNNING and self._rows.is_expired(row.ends_at_ms):
             await self.interrupt_expired()
             row = await self._read(owner_id, response_id, with_events=with_events)
@@ -380,14 +396,23 @@ class ResponseRepository:
         async with writing(self._engine) as connection:
             return await response_rows.end_running(connection, which, state)
 
-    async def _read(self, owner_id: str, response_id: str, *, with_events: bool) -> Row[Any]:
-        columns = (
-            contents.c.body,
-            contents.c.output,
-            *([contents.c.events] if with_events else []),
-        )
+    async def _read(
+        self, owner_id: str, response_id: str, *, with_events: bool, max_bytes: int | None = None
+    ) -> Row[Any]:
+        """Return the row of a response; content of more than `max_bytes` bytes is left empty."""
+        columns: list[ColumnElement[bytes]] = [contents.c.body, contents.c.output]
+        if with_events:
+            columns.append(contents.c.events)
+        size: ColumnElement[int] = literal(0)
+        for column in columns:
+            size = size + func.length(column)
+        if max_bytes is not None:
+            columns = [
+                case((size <= max_bytes, column), else_=literal(b"")).label(column.name)
+                for column in columns
+            ]
         query = (
-            select(responses, *columns)
+            select(responses, *columns, size.label("content_bytes"))
             .join(contents, contents.c.id == responses.c.id)
             .where(_is_owned(owner_id, response_id), self._is_alive())
         )

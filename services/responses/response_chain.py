@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, Select, and_, func, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from gateway.memory.v1.responses_pb2 import ResponseItem, ResponseItems
 from services.common.clock import Clock
 from services.common.database import reading, reading_once
-from services.responses.conversations.rows import read_until
+from services.responses.conversations.rows import ReadItems, read_until
 from services.responses.conversations.tables import origins
 from services.responses.packing import unpack_items
 from services.responses.records import (
@@ -43,12 +42,17 @@ class ResponseChainReader:
         self._limits = limits
 
     async def read(
-        self, owner_id: str, response_id: str, *, with_last_output: bool = True
-    ) -> ResponseItems:
+        self,
+        owner_id: str,
+        response_id: str,
+        *,
+        with_last_output: bool = True,
+        max_bytes: int | None = None,
+    ) -> ReadItems:
         """Return the items up to a response; see `read_chain`.
 
         If the first response was generated from a stored conversation, the items of that
-        conversation come first.
+        conversation come first. Items of more than `max_bytes` bytes are not loaded.
 
         Raises:
             GatewayError: as `read_chain`; not_found, that conversation is gone.
@@ -61,14 +65,24 @@ class ResponseChainReader:
                 self._clock.now_ms(),
                 self._limits,
                 with_last_output=with_last_output,
+                max_bytes=max_bytes,
             )
+        own_bytes = chain.first.items_bytes
+        if chain.first.conversation_id:
+            left = None if max_bytes is None else max_bytes - own_bytes
+            before = await self._read_origin(owner_id, chain.first, left)
+        else:
+            before = ReadItems(())
+        size = own_bytes + before.omitted_bytes
+        if max_bytes is not None and size > max_bytes:
+            return ReadItems((), size)
         found = await unpack_items(chain.packed)
-        if not chain.first.conversation_id:
-            return found
-        before = await self._read_origin(owner_id, chain.first)
-        return ResponseItems(items=[*before, *found.items])
+        chain.packed.clear()  # it may be as large
+        return ReadItems([*before.items, *found.items] if before.items else found.items)
 
-    async def _read_origin(self, owner_id: str, first: Row[Any]) -> Sequence[ResponseItem]:
+    async def _read_origin(
+        self, owner_id: str, first: Row[Any], max_bytes: int | None
+    ) -> ReadItems:
         """Return the items of the stored conversation that a chain's first response is based on.
 
         Raises:
@@ -81,27 +95,34 @@ class ResponseChainReader:
                 first.conversation_id,
                 first.last_position,
                 self._clock.now_ms(),
+                max_bytes,
             )
-        if first.items_bytes + sum(len(item.json) for item in before) > (
+        if first.items_bytes + sum(len(item.json) for item in before.items) > (
             self._limits.max_conversation_bytes
         ):
             raise conversation_too_large(self._limits.max_conversation_bytes)
         return before
 
-    async def find_items(self, owner_id: str, ids: Sequence[str]) -> list[ResponseItem]:
+    async def find_items(
+        self, owner_id: str, ids: Sequence[str], max_bytes: int | None = None
+    ) -> ReadItems:
         """Return items of the outputs of an owner's responses, in the order of their ids.
+
+        Outputs of more than `max_bytes` bytes are not loaded.
 
         Raises:
             GatewayError: not_found, with the position of an id that no item has; too_large.
         """
         async with reading(self._engine) as connection:
             now_ms = self._clock.now_ms()
-            packed = await read_outputs(connection, owner_id, ids, now_ms, self._limits)
+            packed = await read_outputs(connection, owner_id, ids, now_ms, self._limits, max_bytes)
+        if isinstance(packed, int):
+            return ReadItems((), packed)
         by_id = {item.id: item for item in (await unpack_items(packed)).items}
         for place, item_id in enumerate(ids):
             if item_id not in by_id:
                 raise item_not_found(item_id, place)
-        return [by_id[item_id] for item_id in ids]
+        return ReadItems([by_id[item_id] for item_id in ids])
 
 
 class Chain(NamedTuple):
@@ -124,6 +145,7 @@ async def read_chain(
     limits: ResponseLimits,
     *,
     with_last_output: bool,
+    max_bytes: int | None = None,
 ) -> Chain:
     """Return the chain of responses up to one of them.
 
@@ -135,14 +157,17 @@ async def read_chain(
         limits: the bounds of the conversation.
         with_last_output: whether to include the output of the last response, which then has to
             have ended.
+        max_bytes: the items of a larger chain are not loaded.
 
     Raises:
         GatewayError: not_found, there is no such response, or a previous one is gone; conflict, it
             has not ended; too_large.
     """
-    query = _select_conversation(owner_id, response_id, now_ms, limits)
+    query = _select_conversation(owner_id, response_id, now_ms, limits, max_bytes)
     rows = (await connection.execute(query)).all()
     _check(rows, response_id, limits, must_have_ended=with_last_output)
+    if max_bytes is not None and rows[0].items_bytes > max_bytes:
+        return Chain([], rows[0])
     packed = [part for row in rows for part in (row.input, row.output)]
     return Chain(packed if with_last_output else packed[:-1], rows[0])
 
@@ -153,8 +178,11 @@ async def read_outputs(
     item_ids: Sequence[str],
     now_ms: int,
     limits: ResponseLimits,
-) -> list[bytes]:
+    max_bytes: int | None = None,
+) -> list[bytes] | int:
     """Return the serialized outputs of the responses that contain some of the given items.
+
+    If they have more than `max_bytes` bytes, only their size is returned.
 
     Args:
         connection: a connection for several read statements.
@@ -162,6 +190,7 @@ async def read_outputs(
         item_ids: ids of the items.
         now_ms: Unix milliseconds.
         limits: the bounds; the outputs together are limited as a conversation is.
+        max_bytes: see above.
 
     Raises:
         GatewayError: too_large.
@@ -182,6 +211,8 @@ async def read_outputs(
         found.update({row.id: row.size for row in await connection.execute(query)})
     if sum(found.values()) > limits.max_conversation_bytes:
         raise conversation_too_large(limits.max_conversation_bytes)
+    if max_bytes is not None and sum(found.values()) > max_bytes:
+        return sum(found.values())
     ids = list(found)
     packed: list[bytes] = []
     for start in range(0, len(ids), _IDS_AT_ONCE):
@@ -275,10 +306,17 @@ def _chain(owner_id: str, response_id: str, now_ms: int, limits: ResponseLimits)
 
 
 def _select_conversation(
-    owner_id: str, response_id: str, now_ms: int, limits: ResponseLimits
+    owner_id: str,
+    response_id: str,
+    now_ms: int,
+    limits: ResponseLimits,
+    max_bytes: int | None,
 ) -> Select[Any]:
     chain = _chain(owner_id, response_id, now_ms, limits)
-    fits = and_(contents.c.id == chain.c.id, chain.c.items_bytes <= limits.max_conversation_bytes)
+    most = limits.max_conversation_bytes
+    if max_bytes is not None:
+        most = min(most, max_bytes)
+    fits = and_(contents.c.id == chain.c.id, chain.c.items_bytes <= most)
     return (
         select(
             chain,

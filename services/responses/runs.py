@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from gateway.memory.v1.responses_pb2 import NewResponse, ResponseContent, StoredResponse
+from services.common.byte_budget import Charge
 from services.common.leased_rows import LeaseRenewer, wait_briefly
-from services.responses.records import LeasedResponse, lease_lost_error
+from services.responses.records import ITEM_COST, LeasedResponse, lease_lost_error
 from services.responses.repository import ResponseRepository
 
 # Seconds between two polls of a response that another process generates.
@@ -104,18 +105,27 @@ class ResponseRuns:
             self._wake()
 
     async def wait(
-        self, owner_id: str, response_id: str, wait_s: float, *, with_events: bool
+        self,
+        owner_id: str,
+        response_id: str,
+        wait_s: float,
+        charge: Charge,
+        *,
+        with_events: bool,
     ) -> StoredResponse:
-        """Return a response, once it has ended or `wait_s` is over.
+        """Return a response, once it has ended or `wait_s` is over; its bytes are charged.
 
         Raises:
-            GatewayError: not_found.
+            GatewayError: not_found; as `Charge.acquire`.
         """
         clock = asyncio.get_running_loop().time
         deadline = clock() + wait_s
         while True:
             ended = self._ended
-            found = await self._repository.find(owner_id, response_id, with_events=with_events)
+            charge.release()
+            found = await self._repository.find(
+                owner_id, response_id, with_events=with_events, admit=charge.at(ITEM_COST)
+            )
             left = deadline - clock()
             if found.state not in _RUNNING or left <= 0:
                 return found

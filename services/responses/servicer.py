@@ -1,6 +1,6 @@
 """The gRPC servicer of ResponseService: validates requests and converts results."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
 import grpc
@@ -13,13 +13,17 @@ from gateway.memory.v1.responses_pb2 import (
     RunResponseResponse,
 )
 from services.common.authentication import Caller, caller
+from services.common.byte_budget import ByteBudget, Charge, load_charged
 from services.common.disk import DiskReserve
 from services.common.errors import invalid
 from services.common.ids import is_conversation_id
 from services.common.plans import limit_of, plan_name
 from services.common.settings import MemoryStorage
+from services.responses.charged_reads import reading_items
+from services.responses.conversations.rows import ReadItems
 from services.responses.item_checks import check_items, is_item_id, page_size
 from services.responses.records import (
+    ITEM_COST,
     MAX_ID,
     is_response_id,
     item_not_found,
@@ -46,6 +50,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         reader: reads the conversations that responses continue.
         storage: storage quotas of users, by plan.
         reserve: the free disk space that storing requires.
+        budget: limits the bytes that the process holds.
     """
 
     def __init__(
@@ -55,7 +60,9 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         reader: ResponseChainReader,
         storage: MemoryStorage,
         reserve: DiskReserve,
+        budget: ByteBudget,
     ) -> None:
+        self._budget = budget
         self._repository = repository
         self._runs = runs
         self._reader = reader
@@ -118,13 +125,16 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         """Return a response; with `wait_ms`, once it has ended or the time is over."""
         if request.wait_ms > _MAX_WAIT_MS:
             raise invalid("wait_ms", f"wait_ms: must be at most {_MAX_WAIT_MS}")
-        found = await self._runs.wait(
-            caller.get().user_id,
-            _possible(request.id),
-            request.wait_ms / 1000,
-            with_events=request.with_events,
-        )
-        return responses_pb2.GetResponseResponse(response=found)
+        user_id = caller.get().user_id
+        with Charge(self._budget, user_id) as charge:
+            found = await self._runs.wait(
+                user_id,
+                _possible(request.id),
+                request.wait_ms / 1000,
+                charge,
+                with_events=request.with_events,
+            )
+            return responses_pb2.GetResponseResponse(response=found)
 
     async def CancelResponse(
         self, request: responses_pb2.CancelResponseRequest, context: Context
@@ -145,21 +155,34 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
     ) -> responses_pb2.ListInputItemsResponse:
         """List the items that a response was generated from."""
         size = page_size(request)
-        found = await self._reader.read(
-            caller.get().user_id, _possible(request.id), with_last_output=False
-        )
-        items = found.items if request.ascending else found.items[::-1]
-        first = _place_after(items, request.after) if request.after else 0
-        return responses_pb2.ListInputItemsResponse(
-            items=items[first : first + size], has_more=len(items) > first + size
-        )
+        user_id, response_id = caller.get().user_id, _possible(request.id)
+
+        def read(max_bytes: int) -> Coroutine[Any, Any, ReadItems]:
+            return self._reader.read(
+                user_id, response_id, with_last_output=False, max_bytes=max_bytes
+            )
+
+        with Charge(self._budget, user_id) as charge:
+            found = await load_charged(charge, ITEM_COST, read)
+            items = found.items if request.ascending else found.items[::-1]
+            first = _place_after(items, request.after) if request.after else 0
+            return responses_pb2.ListInputItemsResponse(
+                items=items[first : first + size], has_more=len(items) > first + size
+            )
 
     async def GetResponseChain(
         self, request: responses_pb2.GetResponseChainRequest, context: Context
     ) -> responses_pb2.GetResponseChainResponse:
         """Return the conversation up to a response."""
-        found = await self._reader.read(caller.get().user_id, _possible(request.id))
-        return responses_pb2.GetResponseChainResponse(items=found.items)
+        user_id, response_id = caller.get().user_id, _possible(request.id)
+
+        def read(max_bytes: int | None) -> Coroutine[Any, Any, ReadItems]:
+            return self._reader.read(user_id, response_id, max_bytes=max_bytes)
+
+        async with reading_items(self._budget, user_id, context, request.max_bytes, read) as found:
+            return responses_pb2.GetResponseChainResponse(
+                items=found.items, omitted_bytes=found.omitted_bytes
+            )
 
     async def FindItems(
         self, request: responses_pb2.FindItemsRequest, context: Context
@@ -170,8 +193,15 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         for place, item_id in enumerate(request.ids):
             if not is_item_id(item_id):
                 raise item_not_found(item_id, place)
-        found = await self._reader.find_items(caller.get().user_id, request.ids)
-        return responses_pb2.FindItemsResponse(items=found)
+        user_id = caller.get().user_id
+
+        def read(max_bytes: int | None) -> Coroutine[Any, Any, ReadItems]:
+            return self._reader.find_items(user_id, request.ids, max_bytes)
+
+        async with reading_items(self._budget, user_id, context, request.max_bytes, read) as found:
+            return responses_pb2.FindItemsResponse(
+                items=found.items, omitted_bytes=found.omitted_bytes
+            )
 
     def _max_bytes(self, owner: Caller) -> int:
         return limit_of(self._storage, plan_name(owner.plan))

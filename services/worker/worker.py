@@ -48,6 +48,7 @@ async def run_worker(
             clock,
             metrics_port=metrics_port,
             identify=services.identify,
+            budget=services.budget,
             telemetry=telemetry,
         )
     except OSError as error:

@@ -160,6 +160,8 @@ class Limits(Section):
     max_queued_responses: Annotated[int, Field(ge=0)] = 16
     max_buffered_bytes: Annotated[int, Field(ge=1024)] = 512 << 20
     max_buffered_bytes_per_user: Annotated[int, Field(ge=1024)] = 128 << 20
+    max_buffer_wait_s: Annotated[float, Field(ge=0)] = 10
+    max_parallel_requests_per_user: Annotated[int, Field(ge=1)] = 256
     body_idle_s: Annotated[float, Field(gt=0)] = 60
     min_body_bytes_per_s: Annotated[int, Field(ge=1)] = 8 << 10
     max_message_bytes: Annotated[int, Field(ge=1024)] = 80 << 20

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 import orjson
 
 from services.common.authentication import caller
+from services.common.byte_budget import Admit, is_over_budget
 from services.common.errors import GatewayError
 from services.common.offload import offload_if
 from services.inference.adaptation.codec import Made, dump, load
@@ -35,12 +36,8 @@ B = TypeVar("B")
 class Store(Protocol):
     """A byte store whose keys have the form `owner/hash`."""
 
-    async def get(self, key: str) -> bytes | None:
-        """Return the content stored under a key, or None.
-
-        Raises:
-            GatewayError: storage_unavailable.
-        """
+    async def get(self, key: str, admit: Admit | None = None) -> bytes | None:
+        """Return the content stored under a key, or None; see `ByteStore.get`."""
         ...
 
     async def put(self, key: str, content: bytes) -> None:
@@ -72,16 +69,27 @@ class Cache:
         parts = orjson.dumps([VERSION, owner, digest.hex(), what, parameters])
         return f"{owner}/{hashlib.sha256(parts).hexdigest()}"
 
-    async def get(self, key: str, kind: type[M]) -> M | None:
-        """Return the cached result under a key, or None if there is none of the given kind."""
+    async def get(self, key: str, kind: type[M], admit: Admit | None = None) -> M | None:
+        """Return the cached result under a key, or None if there is none of the given kind.
+
+        Args:
+            key: the key.
+            kind: the type of the result.
+            admit: called with the result's size in bytes before it is read.
+
+        Raises:
+            GatewayError: as `admit`.
+        """
         if key.startswith("/"):
             return None  # no user
         made: Made | None = None
         try:
-            kept = await self._store.get(key)
+            kept = await self._store.get(key, admit)
             if kept is not None:
                 made = await offload_if(len(kept) > _MANY_BYTES, load, kept)
         except GatewayError as error:
+            if is_over_budget(error):
+                raise
             log.warning("a cached conversion could not be read", extra={"error": error.message})
         except ValueError as error:
             log.warning("a cached conversion is damaged", extra={"error": str(error)})

@@ -38,6 +38,18 @@ def dump(made: Made) -> bytes:
     return b"".join([orjson.dumps(head), b"\n", *contents])
 
 
+def size_of(made: Made) -> int:
+    """Return about the bytes that a conversion result takes."""
+    match made:
+        case str():
+            return len(made)
+        case ImageFacts():
+            return len(made.text)
+        case Film():
+            return sum(len(frame.content) for frame in made.frames) + len(made.sound or b"")
+    return sum(len(one.content if isinstance(one, Picture) else one.text) for one in made)
+
+
 def load(serialized: bytes) -> Made:
     """Return the result that `dump` serialized.
 

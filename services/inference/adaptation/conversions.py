@@ -7,9 +7,11 @@ from typing import TypeVar
 from gateway.conversation.v1.conversation_pb2 import Block, Media
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Multimodal, PdfAdaptation
+from services.common.byte_budget import Charge
 from services.common.errors import GatewayError
 from services.inference.adaptation import wording
 from services.inference.adaptation.cache import Cache, M
+from services.inference.adaptation.codec import size_of
 from services.inference.adaptation.errors import at_part
 from services.inference.adaptation.helpers import Helper, Helpers
 from services.inference.adaptation.media_types import is_text, utf8
@@ -25,6 +27,7 @@ from services.inference.adaptation.single_flight import SingleFlight, all_of
 from services.inference.conversion.converter import VERSIONS, Converter
 from services.inference.conversion.parts import Film, ImageFacts, Ocr, PageText, Picture, Source
 from services.inference.media import AdaptationError
+from services.inference.stored_files import CONTENT_COST
 
 _OCR = {
     PdfAdaptation.OCR_ALWAYS: Ocr.ALWAYS,
@@ -48,6 +51,7 @@ class Conversions:
         cache: stores results.
         helpers: the models that describe and transcribe.
         multimodal: the request's conversion settings.
+        charge: the bytes that the request holds; those of results are added.
         counts: whether tokens are only counted: no helper model is called, and placeholder text
             stands for descriptions that are not cached.
 
@@ -61,9 +65,11 @@ class Conversions:
         cache: Cache,
         helpers: Helpers,
         multimodal: Multimodal,
+        charge: Charge,
         *,
         counts: bool,
     ) -> None:
+        self._charge = charge
         self._converter = converter
         self._cache = cache
         self._helpers = helpers
@@ -284,13 +290,15 @@ class Conversions:
         name = await self._cache.key(*key)
 
         async def make_and_keep() -> M:
-            made = await self._cache.get(name, kind)
+            made = await self._cache.get(name, kind, self._charge.at(CONTENT_COST))
             if made is None and guess is not None and self._counts:
                 self.guesses = True
                 return guess
             if made is None:
                 made = await make()
                 await self._cache.put(name, made)
+                # Not awaited: the result is held already. The cached one may be waited for.
+                self._charge.reserve(CONTENT_COST * size_of(made))
             return made
 
         try:

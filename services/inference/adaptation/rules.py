@@ -11,6 +11,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Media, MediaKind
 from gateway.inference.v1.inference_pb2 import Multimodal, PdfAdaptation
 from services.inference.adaptation.media_types import DOCX, PDF, essence, is_text, utf8
+from services.inference.stored_files import is_stored
 
 IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
 DOCUMENT = conversation_pb2.MEDIA_KIND_DOCUMENT
@@ -99,7 +100,7 @@ def conversion_for(
     For a medium given by URL, call this again once it is fetched and its type is known.
     """
     kind = media.kind
-    source = media.WhichOneof("source")
+    source = "data" if is_stored(media) else media.WhichOneof("source")
     if source == "data" and kind != DOCUMENT and capabilities.reads(kind):
         return None  # the common case
     if source == "sha256" and kind == IMAGE:

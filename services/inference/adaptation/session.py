@@ -11,6 +11,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, HelperUsage, Media
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Multimodal
+from services.common.byte_budget import Charge, is_over_budget
 from services.common.errors import GatewayError
 from services.inference.adaptation import wording
 from services.inference.adaptation.cache import Cache
@@ -31,6 +32,7 @@ from services.inference.fetching.fetched import Fetches
 from services.inference.media import AdaptationError, MediaRef
 from services.inference.metrics import Metrics
 from services.inference.routes import Routes
+from services.inference.stored_files import CONTENT_COST, StoredFiles, is_stored
 from services.inference.usage.metering import Metering
 
 # Maximum size of one fetched medium, in bytes.
@@ -66,6 +68,8 @@ class Adaptation:
         routes: Routes,
         generate: Generate,
         max_bytes: int,
+        charge: Charge,
+        stored: StoredFiles,
         *,
         counts: bool = False,
         admit: Admit | None = None,
@@ -77,10 +81,22 @@ class Adaptation:
             routes: resolves helper models.
             generate: runs a request to a helper model.
             max_bytes: total size of all fetched media.
+            charge: the bytes that the request holds; those of loaded media are added.
+            stored: the files that are loaded if they are converted.
             counts: whether tokens are only counted; see `Conversions`.
             admit: awaited before media are converted; may raise GatewayError.
         """
-        return Session(self, multimodal, routes, generate, max_bytes, counts=counts, admit=admit)
+        return Session(
+            self,
+            multimodal,
+            routes,
+            generate,
+            max_bytes,
+            charge,
+            stored,
+            counts=counts,
+            admit=admit,
+        )
 
 
 @dataclass(slots=True)
@@ -126,6 +142,8 @@ class Session:
         routes: Routes,
         generate: Generate,
         max_bytes: int,
+        charge: Charge,
+        stored: StoredFiles,
         *,
         counts: bool,
         admit: Admit | None,
@@ -136,9 +154,16 @@ class Session:
         self._multimodal = multimodal
         self.helpers = Helpers(routes, generate, adaptation.metrics, adaptation.metering)
         self._conversions = Conversions(
-            adaptation.converter, adaptation.cache, self.helpers, multimodal, counts=counts
+            adaptation.converter,
+            adaptation.cache,
+            self.helpers,
+            multimodal,
+            charge,
+            counts=counts,
         )
-        self._fetched = SingleFlight()
+        self._charge = charge
+        self._stored = stored
+        self._loaded = SingleFlight()
         self._fetching = asyncio.Semaphore(_AT_ONCE)
         self._left = max_bytes
 
@@ -226,21 +251,27 @@ class Session:
                 if decided is None:
                     return Conversion.INLINE, [Block(media=media)]
                 conversion = decided
+            elif is_stored(media):
+                media = await self._from_store(media, found.path)
             label = wording.Label(media, job.number)
             try:
                 blocks = await self._conversions.blocks(
                     conversion, media, label, found.path, capabilities
                 )
-            except AdaptationError:
-                if conversion != Conversion.PAGES or not may_be_text(media, self._multimodal.pdf):
+            except AdaptationError as error:
+                if (
+                    conversion != Conversion.PAGES
+                    or not may_be_text(media, self._multimodal.pdf)
+                    or is_over_budget(error)
+                ):
                     raise
                 conversion = Conversion.TEXT
                 blocks = await self._conversions.blocks(
                     conversion, media, label, found.path, capabilities
                 )
-        except GatewayError:
+        except GatewayError as error:
             self._count(conversion, "failed")
-            if not found.is_remembered:
+            if not found.is_remembered or is_over_budget(error):
                 raise
             blocks = []  # stored media never fail a request
         if not blocks:
@@ -248,11 +279,27 @@ class Session:
         self._count(conversion, "made")
         return conversion, blocks
 
+    async def _from_store(self, media: Media, path: str) -> Media:
+        """Return a medium whose content is in the file store, with its content."""
+        try:
+            content = await self._loaded.get(
+                media.file_id, lambda: self._stored.load(media.file_id)
+            )
+        except GatewayError as error:
+            raise at_part(path, error) from error
+        return Media(
+            kind=media.kind,
+            data=content,
+            mime_type=media.mime_type,
+            name=media.name,
+            detail=media.detail,
+        )
+
     async def _at_address(self, media: Media, path: str) -> Media:
         """Return a medium with its content, fetched if it was given by URL."""
         url = media.url
         try:
-            fetched = await self._fetched.get(url, lambda: self._fetch(url))
+            fetched = await self._loaded.get(url, lambda: self._fetch(url))
         except AdaptationError:
             raise
         except GatewayError as error:
@@ -279,7 +326,9 @@ class Session:
 
     async def _fetch(self, url: str) -> tuple[str, bytes, str]:
         async with self._fetching:
-            fetched = await self._fetches.fetch(url, at_most=min(_MAX_FETCHED, self._left))
+            fetched = await self._fetches.fetch(
+                url, at_most=min(_MAX_FETCHED, self._left), admit=self._charge.at(CONTENT_COST)
+            )
         self._left -= len(fetched.content)
         return sniffed(fetched.mime_type, fetched.content), fetched.content, fetched.name
 

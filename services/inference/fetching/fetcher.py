@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Container, Sequence
 from io import BytesIO
 
 from gateway.errors.v1 import errors_pb2
+from services.common.byte_budget import Admit
 from services.common.errors import GatewayError, invalid
 from services.common.settings import Limits
 from services.inference import http
@@ -24,6 +25,8 @@ _PASSING = frozenset({408, 425, 429})
 # Allowance beyond the body, in bytes: the head, and the framing of chunks of 16 bytes and more.
 _MAX_HEAD = 64 << 10
 _FRAMING = 2
+# Bytes that are admitted at once of content of unknown length.
+_ADMITTED = 1 << 20
 _FIELDS = http.fields(
     (
         ("user-agent", "llm-gateway (fetches addresses for its users)"),
@@ -74,13 +77,15 @@ class Fetcher:
         self._tls = tls
         self._timeout = timeout
 
-    async def fetch(self, url: str, *, at_most: int) -> Fetched:
+    async def fetch(self, url: str, *, at_most: int, admit: Admit | None = None) -> Fetched:
         """Return the content of a URL; see `Fetches.fetch`."""
         target = target_of(url, self._ports)
         async with self._places:
             try:
-                async with self._timeout(self._timeout_s):
-                    return await self._follow(target, at_most)
+                async with self._timeout(self._timeout_s) as timeout:
+                    return await self._follow(
+                        target, at_most, _outside(timeout, admit or _admit_all)
+                    )
             except TimeoutError:
                 raise GatewayError(
                     errors_pb2.REASON_UPSTREAM_TIMEOUT,
@@ -106,7 +111,7 @@ class Fetcher:
                     "the connection to the server of the URL failed",
                 ) from error
 
-    async def _follow(self, target: Target, at_most: int) -> Fetched:
+    async def _follow(self, target: Target, at_most: int, admit: Admit) -> Fetched:
         for _ in range(MAX_REDIRECTS + 1):
             connection = await self._open(target, at_most)
             try:
@@ -114,7 +119,7 @@ class Fetcher:
                 response = await connection.request(f"{head}{_FIELDS}\r\n".encode(), b"")
                 location = response.headers.get("location")
                 if response.status not in _REDIRECTS or not location:
-                    return await _read(response, target, at_most)
+                    return await _read(response, target, at_most, admit)
             finally:
                 connection.close()
             target = redirected(target, naming.field_text(location), self._ports)
@@ -164,7 +169,25 @@ class Fetcher:
         return self._tls
 
 
-async def _read(response: http.Response, target: Target, at_most: int) -> Fetched:
+async def _admit_all(size: int) -> None:
+    """Admit any number of bytes."""
+
+
+def _outside(timeout: asyncio.Timeout, admit: Admit) -> Admit:
+    """Return `admit` for use within a timeout, which its waiting does not count towards."""
+
+    async def admit_outside(size: int) -> None:
+        loop = asyncio.get_running_loop()
+        end = timeout.when()
+        began = loop.time()
+        timeout.reschedule(None)
+        await admit(size)
+        timeout.reschedule(None if end is None else end + loop.time() - began)
+
+    return admit_outside
+
+
+async def _read(response: http.Response, target: Target, at_most: int, admit: Admit) -> Fetched:
     status, headers = response.status, response.headers
     if not 200 <= status < 300:
         message = f"the server of the URL answered with status {status}"
@@ -172,13 +195,18 @@ async def _read(response: http.Response, target: Target, at_most: int) -> Fetche
             raise invalid("", message)
         raise GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, message)
     length = headers.get("content-length", "")
-    if length.isdecimal() and len(length) < 20 and int(length) > at_most:
+    admitted = int(length) if length.isdecimal() and len(length) < 20 else 0
+    if admitted > at_most:
         raise _too_large(at_most)
+    await admit(admitted)
     body = BytesIO()
     while piece := await response.read():
         body.write(piece)
         if body.tell() > at_most:
             raise _too_large(at_most)
+        while body.tell() > admitted:  # of unknown length, or compressed
+            await admit(_ADMITTED)
+            admitted += _ADMITTED
     mime_type, charset = naming.type_and_charset(headers.get("content-type", ""))
     return Fetched(
         url=str(target.url),

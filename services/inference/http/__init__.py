@@ -1,6 +1,7 @@
 """HTTP/1.1 client for requests to providers.
 
-It supports what these require: requests with a complete body, streamed responses, a connection
+It supports what these require: requests with a complete body
+or one that is made in pieces, streamed responses, a connection
 pool, TLS, and proxies from the environment. Per request, the clients of libraries take more time
 than the rest of this process.
 
@@ -23,6 +24,7 @@ from services.inference.http.errors import (
 from services.inference.http.fields import fields
 from services.inference.http.origins import Origin, origin_of
 from services.inference.http.proxies import Proxies
+from services.inference.http.request_body import PiecedBody
 from services.inference.http.response import OnPiece, Response
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "NotHttpError",
     "OnPiece",
     "Origin",
+    "PiecedBody",
     "Proxies",
     "Response",
     "TooLargeError",

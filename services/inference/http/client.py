@@ -14,6 +14,7 @@ from services.inference.http.connection import Connection, read_size
 from services.inference.http.errors import ConnectionBrokenError
 from services.inference.http.origins import Origin
 from services.inference.http.proxies import Proxies, Proxy
+from services.inference.http.request_body import PiecedBody
 from services.inference.http.response import Response
 
 # Minimum idle time before a connection is reused for the first time. A server that sends two
@@ -81,7 +82,12 @@ class Client:
         await self.close()
 
     async def send(
-        self, origin: Origin, method: str, target: str, fields: str, body: bytes = b""
+        self,
+        origin: Origin,
+        method: str,
+        target: str,
+        fields: str,
+        body: bytes | PiecedBody = b"",
     ) -> Response:
         """Send a request; return its response with the body unread.
 
@@ -91,21 +97,25 @@ class Client:
             target: path and query, as sent.
             fields: header lines, each with its CRLF, without host, content-length and
                 accept-encoding.
-            body: the whole body.
+            body: the body.
 
         Raises:
             HttpError: connecting failed, or no valid response arrived.
             TimeoutError: connecting timed out.
+            Exception: as the pieces of the body.
         """
         connection = self._take(origin)
         if connection is None:
             connection = await self._connect(origin)
+        size = len(body) if isinstance(body, bytes) else body.size
         head = (
             f"{self._start(origin, method, target)}{fields}"
-            f"accept-encoding: identity\r\ncontent-length: {len(body)}\r\n\r\n"
+            f"accept-encoding: identity\r\ncontent-length: {size}\r\n\r\n"
         )
         try:
-            return await connection.request(head.encode(), body)
+            response = connection.request(head.encode(), body)
+            del body  # the connection holds it until it is sent
+            return await response
         except BaseException:
             connection.close()
             raise

@@ -5,6 +5,7 @@ import select
 import ssl
 from collections import deque
 from collections.abc import Callable
+from contextlib import aclosing
 from contextvars import copy_context
 from copy import copy
 from functools import lru_cache, partial
@@ -20,6 +21,7 @@ from services.inference.http.errors import (
     NotHttpError,
     TooLargeError,
 )
+from services.inference.http.request_body import PiecedBody
 from services.inference.http.response import OnPiece, Response
 
 # Maximum consecutive bytes outside the body: a head with preceding interim responses, chunk
@@ -93,28 +95,35 @@ class Connection(asyncio.BufferedProtocol):
         self._has_head = self._is_complete = self._ends_with_connection = self._stays = False
         self._size = 0
         self._is_paused = False
+        # Whether the transport holds as much of a request as it should, and whether the rest of
+        # the request is not sent, because the response has begun.
+        self._is_writing_paused = self._is_request_cut = False
         # Whether the body is read in one piece, after its end.
         self._is_collected = False
         # Receives pieces while the body is delivered; and the exception that it raised.
         self._on_piece: OnPiece | None = None
         self._raised: Exception | None = None
 
-    async def request(self, data: bytes, body: bytes) -> Response:
+    async def request(self, data: bytes, body: bytes | PiecedBody) -> Response:
         """Send a head and a body; return the response with its body unread.
 
         Raises:
             HttpError: no response arrived, or it is not valid HTTP.
+            Exception: as the pieces of the body.
         """
         self._busy = True
         self._lines.clear()
         self._received = self._without_body = self._size = 0
         self._has_head = self._is_complete = self._is_paused = self._is_collected = False
         self._pieces.clear()
-        if len(body) <= _SENT_AT_ONCE:
+        if not isinstance(body, bytes):
+            await self._send_pieces(data, body)
+        elif len(body) <= _SENT_AT_ONCE:
             self._transport.write(data + body)
         else:
             self._transport.write(data)
             self._transport.write(body)
+        del body  # an answer may take minutes
         while not self._has_head:
             if self._failure is not None:
                 raise copy(self._failure)
@@ -126,6 +135,19 @@ class Connection(asyncio.BufferedProtocol):
             CIMultiDictProxy(self._headers),
             self._max_answer,
         )
+
+    async def _send_pieces(self, data: bytes, body: PiecedBody) -> None:
+        """Send a head and a body as fast as the server reads, until it answers."""
+        self._transport.write(data)
+        async with aclosing(body.pieces()) as pieces:
+            async for piece in pieces:
+                while self._is_writing_paused and not self._has_head and self._failure is None:
+                    self._waiter = self._loop.create_future()
+                    await self._waiter
+                if self._has_head or self._failure is not None:
+                    self._is_request_cut = True
+                    return
+                self._transport.write(piece)
 
     async def open_tunnel(self, head: bytes, tls: ssl.SSLContext, host: str) -> None:
         """Open a tunnel through a proxy, and start TLS with the server.
@@ -234,7 +256,7 @@ class Connection(asyncio.BufferedProtocol):
         self._busy = False
         # A server that responds before it has read the whole request may take the rest for a new
         # request.
-        sent = not self._transport.get_write_buffer_size()
+        sent = not (self._is_request_cut or self._transport.get_write_buffer_size())
         if self._is_complete and self._stays and self.is_usable and sent:
             self._pieces.clear()
             self._size = 0
@@ -342,6 +364,15 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse(self, error: HttpError) -> None:
         self._fail(error)
         self._transport.abort()
+
+    def pause_writing(self) -> None:
+        """Note that the transport holds as much of a request as it should."""
+        self._is_writing_paused = True
+
+    def resume_writing(self) -> None:
+        """Send the next piece of a request."""
+        self._is_writing_paused = False
+        self._wake()
 
     def eof_received(self) -> bool:
         """Close the connection at EOF; data that is not sent yet is discarded."""

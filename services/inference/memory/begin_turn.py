@@ -10,15 +10,17 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Message, Opaque
 from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse, Multimodal
 from gateway.memory.v1.memory_pb2 import BeginTurn
+from services.common.byte_budget import Charge, is_over_budget
 from services.common.errors import GatewayError
 from services.inference.adaptation.rules import adapts
-from services.inference.files import Files, place_files
+from services.inference.files import place_files
 from services.inference.media import MediaRef
 from services.inference.memory.conversation import Conversation
 from services.inference.memory.split import split_request
 from services.inference.memory.turn_client import MemoryTurn, TurnFactory
 from services.inference.offload import offload
 from services.inference.providers.base import Target
+from services.inference.stored_files import Files
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ async def run_turn(
 async def place_remembered_files(
     named: Mapping[str, list[MediaRef]],
     files: Files,
+    charge: Charge,
     targets: Iterable[Target],
     multimodal: Multimodal,
     *,
@@ -124,11 +127,15 @@ async def place_remembered_files(
     Args:
         named: media by file id, in the order in which they are read within `at_most`.
         files: reads files.
+        charge: the bytes that the request holds; those of the files are added.
         targets: the models of the plan; media that no model reads and that are not converted
             are skipped.
         multimodal: the request's options for the conversion of media.
         at_most: maximum bytes of all files together.
         keep_foreign: whether ids of other services are kept.
+
+    Raises:
+        GatewayError: as `Charge.acquire`.
     """
     left = at_most
     for places in named.values():
@@ -138,9 +145,11 @@ async def place_remembered_files(
         if not is_read and not any(target.reads(kind) for target in targets):
             continue
         try:
-            await place_files(places, files, at_most=left, keep_foreign=keep_foreign)
+            await place_files(places, files, charge, at_most=left, keep_foreign=keep_foreign)
             left -= sum(len(one.block.media.data) for one in places)
-        except GatewayError:
+        except GatewayError as error:
+            if is_over_budget(error):
+                raise
             for one in places:
                 one.block.media.sha256 = b""
 

@@ -18,6 +18,7 @@ from services.common.passthrough_answer import PassthroughAnswer
 from services.common.settings import Balance
 from services.inference.conversion.parts import Source
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
+from services.inference.stored_files import StoredFiles
 from services.inference.stream.batches import Batches
 
 
@@ -118,6 +119,8 @@ class Call:
             provider before it sends the request.
         answer_headers: the headers of the provider's response, case-insensitive; None before the
             response, and for providers without HTTP.
+        stored: the files of the request whose content is read while the request is sent, if any;
+            `request` has tokens in place of their content.
     """
 
     request: GenerateRequest
@@ -130,6 +133,7 @@ class Call:
     tool_names: dict[str, str] = field(default_factory=dict)
     answer_headers: Mapping[str, str] | None = None
     takes_whole: bool = False
+    stored: StoredFiles | None = None
 
     def __post_init__(self) -> None:
         """Add the fields that the model is known to reject."""
@@ -272,6 +276,7 @@ class Provider(Protocol):
         reports_stop_sequence: whether it reports the stop sequence that ended an answer.
         pass_stateful: whether callers may refer to state stored at the provider.
         fetches: kinds of media that the provider fetches by URL.
+        sends_stored_files: whether it sends the content of `Call.stored`.
     """
 
     name: str
@@ -282,6 +287,7 @@ class Provider(Protocol):
     reports_stop_sequence: bool
     pass_stateful: bool
     fetches: frozenset[MediaKind.ValueType]
+    sends_stored_files: bool
 
     def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
         """Return whether the conversation can be sent without its canonical messages.

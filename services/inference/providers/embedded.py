@@ -70,6 +70,7 @@ class EmbeddedProvider:
 
     dialect = DIALECT_UNSPECIFIED
     signs_thinking = checks_signatures = prefills = reports_stop_sequence = pass_stateful = False
+    sends_stored_files = False
     fetches = frozenset[MediaKind.ValueType]()
 
     def __init__(self, name: str, embedder: TextEmbedder) -> None:

@@ -81,7 +81,7 @@ class SandboxProvider:
     """
 
     dialect = conversation_pb2.DIALECT_UNSPECIFIED
-    signs_thinking = checks_signatures = False
+    signs_thinking = checks_signatures = sends_stored_files = False
     # The sandbox continues a prefill, but repeats it on demand; the gateway has to remove that.
     prefills = False
     reports_stop_sequence = True

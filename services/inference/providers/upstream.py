@@ -9,6 +9,7 @@ import base64
 import math
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
+from contextlib import closing
 from functools import lru_cache
 from io import BytesIO
 from typing import Any
@@ -30,6 +31,7 @@ from services.inference.providers.connection_failures import TRANSLATED, connect
 from services.inference.providers.event_stream import EventStream
 from services.inference.providers.protocols import Classify, Gauge, OnHeaders, Reader
 from services.inference.providers.sse import SseSplitter, SseTooLongError, is_event_stream
+from services.inference.stored_files import StoredFiles, StoredFilesBody
 from services.inference.stream.batches import Batches, OnBatch
 
 # Grace period for the end of a finished stream, so that its connection can be reused; most servers
@@ -133,6 +135,7 @@ class Upstream:
         headers: Collection[tuple[str, str]] = (),
         on_headers: OnHeaders | None = None,
         content_type: str = "",
+        stored: StoredFiles | None = None,
     ) -> bytes:
         """Post JSON and return the body of a 2xx response; the caller sets the timeout.
 
@@ -143,14 +146,18 @@ class Upstream:
                 provider's own headers are left out.
             on_headers: called with the headers of the response.
             content_type: the type of a body other than JSON.
+            stored: replace the tokens in the body; see `StoredFiles`.
 
         Raises:
             UpstreamError: no response, a timeout, or a response that is too large or not 2xx.
+            GatewayError: as the pieces of `StoredFilesBody`.
         """
         self._live.inc()
         response: http.Response | None = None
         try:
-            response = await self._send(path, body, headers, content_type)
+            sending = self._send(path, body, headers, content_type, stored)
+            del body  # an answer may take minutes
+            response = await sending
             if not _is_accepted(response, on_headers):
                 raise await self._refusal(response)
             return await self._whole(response)
@@ -169,6 +176,7 @@ class Upstream:
         reader: Reader,
         headers: Collection[tuple[str, str]] = (),
         on_headers: OnHeaders | None = None,
+        stored: StoredFiles | None = None,
     ) -> Batches:
         """Post JSON and yield the events of a 2xx response, one batch per read.
 
@@ -188,8 +196,10 @@ class Upstream:
             headers: headers of this request, names in lower case; those that are also among the
                 provider's own headers are left out.
             on_headers: called with the headers of the response.
+            stored: replace the tokens in the body; see `StoredFiles`.
 
         Raises:
+            GatewayError: as the pieces of `StoredFilesBody`.
             UpstreamError: no response, a timeout, a response that is not 2xx or is neither an event
                 stream nor JSON, an event over `limits.max_sse_line_bytes`, a broken connection, an
                 event that reports an error or cannot be parsed, or a premature end.
@@ -200,7 +210,9 @@ class Upstream:
         stream: EventStream | None = None
         whole: bytes | None = None
         try:
-            response = await self._send(path, body, headers)
+            sending = self._send(path, body, headers, stored=stored)
+            del body
+            response = await sending
             if not _is_accepted(response, on_headers):
                 raise await self._refusal(response)
             if self._is_streamed(response):
@@ -283,6 +295,7 @@ class Upstream:
         body: bytes,
         headers: Collection[tuple[str, str]],
         content_type: str = "",
+        stored: StoredFiles | None = None,
     ) -> Coroutine[Any, Any, http.Response]:
         """Send the request and return the response, with its body unread."""
         if self._missing_key:
@@ -300,7 +313,9 @@ class Upstream:
             fields += http.fields([pair for pair in headers if pair[0] not in self._own])
         if (trace := attempt_trace.get() or current_trace.get()) is not None:
             fields += http.fields(trace.pairs())
-        return self._client.send(self._origin, "POST", self._target(path), fields, body)
+        sent = body if stored is None else stored.body(body)
+        sending = self._client.send(self._origin, "POST", self._target(path), fields, sent)
+        return sending if isinstance(sent, bytes) else _admitted(sent, sending)
 
     async def _refusal(self, response: http.Response) -> UpstreamError:
         """Return the error for a response other than 2xx."""
@@ -370,6 +385,18 @@ class Upstream:
     def _failure(self, error: Exception) -> UpstreamError:
         """Return the error for one of `TRANSLATED`."""
         return connection_failure(self.name, error, self.limits, self._secrets)
+
+
+async def _admitted(
+    body: StoredFilesBody, sending: Coroutine[Any, Any, http.Response]
+) -> http.Response:
+    """Wait for room for the pieces of a body, then send the request."""
+    with closing(sending):
+        await body.admit()
+        try:
+            return await sending
+        finally:
+            body.release()
 
 
 def _is_accepted(response: http.Response, on_headers: OnHeaders | None) -> bool:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from services.common.authentication import caller_id
+from services.common.byte_budget import ByteBudget, Charge
 from services.common.errors import invalid
 from services.common.mime import HEAD_SIZE, detect_type, is_text_type
 from services.inference.charsets import decode
@@ -66,9 +68,13 @@ class Pages:
         fetches: the fetcher.
         converter: converts HTML and documents to text.
         max_fetched: maximum size of the fetched content in bytes.
+        budget: limits the bytes that the process holds.
     """
 
-    def __init__(self, fetches: Fetches, converter: Converter, max_fetched: int) -> None:
+    def __init__(
+        self, fetches: Fetches, converter: Converter, max_fetched: int, budget: ByteBudget
+    ) -> None:
+        self._budget = budget
         self._fetches = fetches
         self._converter = converter
         self._max_fetched = max_fetched
@@ -92,11 +98,14 @@ class Pages:
         blocked = [domain_of(rule) for rule in blocked_domains]
         if not permits(url, allowed, blocked):
             raise invalid("", "the domain of the URL is not allowed")
-        fetched = await self._fetches.fetch(url, at_most=self._max_fetched)
-        if not permits(fetched.url, allowed, blocked):
-            raise invalid("", "the URL redirects to a domain that is not allowed")
-        kind = detect_type(fetched.content[:HEAD_SIZE], fetched.mime_type, fetched.name)
-        title, text = await self._text(fetched, kind)
+        with Charge(self._budget, caller_id()) as charge:
+            fetched = await self._fetches.fetch(
+                url, at_most=self._max_fetched, admit=charge.acquire
+            )
+            if not permits(fetched.url, allowed, blocked):
+                raise invalid("", "the URL redirects to a domain that is not allowed")
+            kind = detect_type(fetched.content[:HEAD_SIZE], fetched.mime_type, fetched.name)
+            title, text = await self._text(fetched, kind)
         is_cut = len(text) > max_characters
         return Page(fetched.url, title, text[:max_characters], kind, is_cut)
 

@@ -1,7 +1,7 @@
 """Memory records, and the errors raised when a memory is unavailable."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from sqlalchemy import or_, select
@@ -34,6 +34,7 @@ class MemoryRecord:
         turns: count of live turns, which is also the number of the last.
         messages: count of messages in the live turns.
         summarised: number of the last turn that the summary covers, or 0.
+        size_bytes: the bytes charged for it, when the record was read.
     """
 
     id: str
@@ -45,9 +46,10 @@ class MemoryRecord:
     turns: int = 0
     messages: int = 0
     summarised: int = 0
+    size_bytes: int = field(default=0, compare=False)
 
 
-COLUMNS = [memories.c[field.name] for field in fields(MemoryRecord)]
+COLUMNS = [memories.c[one.name] for one in fields(MemoryRecord)]
 
 
 def to_record(row: Sequence[Any]) -> MemoryRecord:

@@ -23,6 +23,7 @@ from sqlalchemy import select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
+from services.common.byte_budget import Admit
 from services.common.clock import Clock, ExpiryClock
 from services.common.database import reading, reading_once, writing
 from services.common.owners import charge, stored_bytes
@@ -260,27 +261,51 @@ class MemoryRepository:
         async with reading(self._engine) as connection:
             return await transcript_rows.read_keys(connection, entity_id)
 
-    async def turns(self, entity_id: str, first: int, last: int) -> list[StoredTurn]:
-        """Return the turns from `first` to `last`, both included, that exist."""
+    async def turns(
+        self, entity_id: str, first: int, last: int, admit: Admit | None = None
+    ) -> list[StoredTurn]:
+        """Return the turns from `first` to `last`, both included, that exist.
+
+        `admit` is called with their bytes before they are read.
+        """
+        if admit is not None:
+            async with reading(self._engine) as connection:
+                size = await transcript_rows.measure_turns(connection, entity_id, first, last)
+            await admit(size)
         async with reading(self._engine) as connection:
             return await transcript_rows.read_turns(connection, entity_id, first, last)
 
-    async def turn_of_message(self, entity_id: str, index: int) -> StoredTurn | None:
-        """Return the turn that contains a message of the transcript; None past its end."""
+    async def turn_of_message(
+        self, entity_id: str, index: int, admit: Admit | None = None
+    ) -> StoredTurn | None:
+        """Return the turn that contains a message of the transcript; None past its end.
+
+        `admit` is called with its bytes before they are read.
+        """
+        if admit is not None:
+            async with reading(self._engine) as connection:
+                size = await transcript_rows.measure_turn_of(connection, entity_id, index)
+            await admit(size)
         async with reading(self._engine) as connection:
             return await transcript_rows.read_turn_of(connection, entity_id, index)
 
     async def turn_page(
-        self, record: MemoryRecord, page_size: int, page_token: str = ""
+        self,
+        record: MemoryRecord,
+        page_size: int,
+        page_token: str = "",
+        admit: Admit | None = None,
     ) -> tuple[list[StoredTurn], str]:
         """Return turns, the newest first, and the next page's token.
+
+        `admit` is called with their bytes before they are read.
 
         Raises:
             GatewayError: invalid_request, when the token is invalid.
         """
         end = read_number(page_token) if page_token else record.turns + 1
         first = max(end - page_size, 1)
-        found = await self.turns(record.id, first, end - 1)
+        found = await self.turns(record.id, first, end - 1, admit)
         found.reverse()
         return found, write_token(first) if first > 1 else ""
 

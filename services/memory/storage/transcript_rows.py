@@ -34,9 +34,25 @@ _PART_BYTES = 512
 _MESSAGE_BYTES = 64
 # The content is charged twice, as its index takes up about as much again.
 CONTENT_FACTOR = 2
+# Bytes of memory charged for each byte of content that is read: the row, the messages, the context
+# made of them, their copies in the request, and the body that is sent to a provider.
+TURN_COST = 6
 
 # Keys in a row. A memory of 100,000 turns has some 200 rows, and a commit writes one or two.
 CHUNK = 1024
+
+
+async def measure_turns(connection: AsyncConnection, entity_id: str, first: int, last: int) -> int:
+    """Return the bytes of the live turns from `first` to `last`, both included."""
+    return await _measure(connection, entity_id, parts.c.turn.between(first, last))
+
+
+async def measure_turn_of(connection: AsyncConnection, entity_id: str, message: int) -> int:
+    """Return the bytes of the live turn that contains a message of the transcript."""
+    part = (await connection.execute(_part_of(entity_id, message))).one_or_none()
+    if part is None:
+        return 0
+    return await _measure(connection, entity_id, parts.c.turn == part.turn)
 
 
 async def read_turns(
@@ -191,6 +207,12 @@ def _part_of(entity_id: str, message: int) -> Select[Any]:
         .order_by(parts.c.first_message.desc())
         .limit(1)
     )
+
+
+async def _measure(connection: AsyncConnection, entity_id: str, which: ColumnElement[bool]) -> int:
+    query = select(func.coalesce(func.sum(func.length(parts.c.content)), 0))
+    size = await connection.scalar(query.where(_live(entity_id), which))
+    return int(size or 0)
 
 
 async def _read(

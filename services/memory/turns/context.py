@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.memory.v1 import memory_pb2
 from gateway.memory.v1.memory_pb2 import TurnContext
+from services.common.byte_budget import Admit
 from services.common.errors import GatewayError, invalid
 from services.common.offload import offload_if
 from services.common.settings import Memory
@@ -57,8 +58,12 @@ class ContextReader:
         windows: Windows,
         *,
         with_profile: bool,
+        admit: Admit | None = None,
     ) -> TurnContext:
-        """Return the context of a request's turn; `record` is None outside of any memory."""
+        """Return the context of a request's turn; `record` is None outside of any memory.
+
+        `admit` is called with the bytes of stored turns before they are read.
+        """
         present = reconciliation.present
         context = await offload_if(have_many_messages([present]), present_turn_context, present)
         if with_profile:
@@ -68,7 +73,7 @@ class ContextReader:
             return context
         summary = await self._summary(record, reconciliation)
         view = windows.view(present.number - 1, summary.last_turn)
-        earlier = await self._earlier(record, reconciliation, view)
+        earlier = await self._earlier(record, reconciliation, view, admit)
         await _append_turns(context, earlier)
         if view.summarised:
             context.summary = summary.text
@@ -98,13 +103,19 @@ class ContextReader:
         return await self._stores.summaries.current(record.id)
 
     async def _earlier(
-        self, record: MemoryRecord, reconciliation: Reconciliation, view: TurnRanges
+        self,
+        record: MemoryRecord,
+        reconciliation: Reconciliation,
+        view: TurnRanges,
+        admit: Admit | None,
     ) -> list[StoredTurn]:
         """Return the turns before the present one that the model gets verbatim."""
         first_new = reconciliation.turns[0].number
         stored: list[StoredTurn] = []
         if view.raw.start < first_new:
-            stored = await self._stores.repository.turns(record.id, view.raw.start, first_new - 1)
+            stored = await self._stores.repository.turns(
+                record.id, view.raw.start, first_new - 1, admit
+            )
         return [*stored, *reconciliation.turns[:-1]]
 
     async def _retrieve(

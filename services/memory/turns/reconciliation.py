@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.conversation.v1.conversation_pb2 import Message
+from services.common.byte_budget import Admit
 from services.common.offload import offload_if
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.messages import has_large_messages, has_many_messages
@@ -71,16 +72,22 @@ def start_transcript(sent: Sequence[Message], now_ms: int) -> Reconciliation:
 
 
 async def reconcile(
-    repository: MemoryRepository, record: MemoryRecord, sent: Sequence[Message], now_ms: int
+    repository: MemoryRepository,
+    record: MemoryRecord,
+    sent: Sequence[Message],
+    now_ms: int,
+    admit: Admit | None = None,
 ) -> Reconciliation:
     """Return how a request continues a memory; `sent` is not empty and in normal form.
+
+    `admit` is called with the bytes of stored turns before they are read.
 
     Raises:
         MemoryRewoundError: the memory was rewound during the call; the write lock prevents that.
     """
     if not record.messages:
         return await offload_if(has_many_messages(sent), start_transcript, sent, now_ms)
-    last = await repository.turn_of_message(record.id, record.messages - 1)
+    last = await repository.turn_of_message(record.id, record.messages - 1, admit)
     if last is None:
         raise MemoryRewoundError
     pending = pending_call_ids(last.messages) if last.open else frozenset[str]()
@@ -95,7 +102,7 @@ async def reconcile(
     if point.keep:
         before = last
         if point.keep <= last.first_message:
-            before = await repository.turn_of_message(record.id, point.keep - 1)
+            before = await repository.turn_of_message(record.id, point.keep - 1, admit)
             if before is None:
                 raise MemoryRewoundError
         is_cut = point.keep < before.first_message + len(before.messages)

@@ -10,6 +10,7 @@ from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.memory_pb2 import BeginTurn, TurnContext
 from services.common.authentication import Caller
+from services.common.byte_budget import UNCHARGED, Admit, ByteBudget, Charge
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError, invalid
@@ -24,6 +25,7 @@ from services.memory.metrics import MemoryMetrics
 from services.memory.storage.memory_records import MemoryRecord, check_storage, lock_lost_error
 from services.memory.storage.messages import has_large_messages, has_many_messages, normalize
 from services.memory.storage.stored_turns import complete_turns, have_many_messages, user_text
+from services.memory.storage.transcript_rows import CONTENT_FACTOR, TURN_COST
 from services.memory.turns.context import ContextReader
 from services.memory.turns.reconciliation import (
     MemoryRewoundError,
@@ -61,6 +63,7 @@ class TurnService:
         clock: the clock.
         metrics: the metrics of the service.
         reserve: the free disk space that commits require.
+        budget: limits the bytes that the process holds.
     """
 
     def __init__(
@@ -73,7 +76,9 @@ class TurnService:
         clock: Clock,
         metrics: MemoryMetrics,
         reserve: DiskReserve,
+        budget: ByteBudget,
     ) -> None:
+        self._budget = budget
         self._stores = stores
         self._locks = locks
         self._contexts = contexts
@@ -87,9 +92,11 @@ class TurnService:
     async def begin(self, caller: Caller, begin: BeginTurn) -> AsyncIterator[TurnInProgress]:
         """Begin a turn, and hold its lock until the block is left.
 
+        The stored turns that are read are charged to the caller until then.
+
         Raises:
             GatewayError: memory_busy, memory_quota_exceeded, memory_storage_exceeded,
-                memory_not_synchronized, storage_full.
+                memory_not_synchronized, storage_full; as `Charge.acquire`.
         """
         sent = await offload_if(has_large_messages(begin.messages), normalize, begin.messages)
         if not sent:
@@ -98,18 +105,21 @@ class TurnService:
         if not begin.memory_id:
             yield await self._without_memory(owner_id, begin, sent)
         elif begin.mode == BeginTurn.MODE_READ_ONLY:
-            async with self._reading(owner_id, begin, sent) as turn:
-                yield turn
+            with Charge(self._budget, owner_id) as charge:
+                async with self._reading(charge, begin, sent) as turn:
+                    yield turn
         else:
             self._reserve.check()
             plan = plan_name(caller.plan)
-            async with self._writing(owner_id, plan, begin, sent) as turn:
-                yield turn
+            with Charge(self._budget, owner_id) as charge:
+                async with self._writing(charge, plan, begin, sent) as turn:
+                    yield turn
 
     @asynccontextmanager
     async def _reading(
-        self, owner_id: str, begin: BeginTurn, sent: Sequence[Message]
+        self, charge: Charge, begin: BeginTurn, sent: Sequence[Message]
     ) -> AsyncIterator[TurnInProgress]:
+        owner_id = charge.user_id
         record = await self._stores.repository.find(owner_id, begin.memory_id)
         if record is None:
             yield await self._without_memory(owner_id, begin, sent)
@@ -121,18 +131,25 @@ class TurnService:
                 record = await self._current(record)
                 try:
                     reconciliation = await reconcile(
-                        self._stores.repository, record, sent, self._clock.now_ms()
+                        self._stores.repository,
+                        record,
+                        sent,
+                        self._clock.now_ms(),
+                        _admit(record, charge),
                     )
                     break
                 except MemoryRewoundError:
                     continue  # readers do not wait for the writer
-            context = await self._context(owner_id, record, begin, reconciliation)
+            context = await self._context(
+                owner_id, record, begin, reconciliation, _admit(record, charge)
+            )
             yield TurnInProgress(context, _refuse_commit)
 
     @asynccontextmanager
     async def _writing(
-        self, owner_id: str, plan: str, begin: BeginTurn, sent: Sequence[Message]
+        self, charge: Charge, plan: str, begin: BeginTurn, sent: Sequence[Message]
     ) -> AsyncIterator[TurnInProgress]:
+        owner_id = charge.user_id
         repository = self._stores.repository
         max_memories = limit_of(self._settings.quota, plan)
         max_bytes = limit_of(self._settings.storage, plan)
@@ -142,13 +159,16 @@ class TurnService:
             async with self._locks.write_lock(reserved) as lock:
                 self._metrics.lock_wait_s.observe(self._clock.monotonic() - began)
                 record = await self._synchronised(reserved, _windows(begin))
-                reconciliation = await reconcile(repository, record, sent, self._clock.now_ms())
+                admit = _admit(record, charge)
+                reconciliation = await reconcile(
+                    repository, record, sent, self._clock.now_ms(), admit
+                )
                 # An early check, before a model is called; the binding one is at the commit.
                 size = await offload_if(
                     have_many_messages(reconciliation.turns), reconciliation.stored_size
                 )
                 check_storage(await repository.stored_bytes(owner_id) + size, max_bytes)
-                context = await self._context(owner_id, record, begin, reconciliation)
+                context = await self._context(owner_id, record, begin, reconciliation, admit)
                 yield TurnInProgress(
                     context, partial(self._append, lock, begin, reconciliation, max_bytes)
                 )
@@ -198,6 +218,7 @@ class TurnService:
         record: MemoryRecord | None,
         begin: BeginTurn,
         reconciliation: Reconciliation,
+        admit: Admit | None = None,
     ) -> TurnContext:
         return await self._contexts.read(
             owner_id,
@@ -205,6 +226,7 @@ class TurnService:
             reconciliation,
             _windows(begin),
             with_profile=begin.personal_memory,
+            admit=admit,
         )
 
     async def _append(
@@ -242,6 +264,15 @@ class TurnService:
         await self._jobs.put_facts_alone(owner_id, text)
         self._jobs.wake()
         return 0
+
+
+def _admit(record: MemoryRecord, charge: Charge) -> Admit | None:
+    """Return what admits stored turns of a memory; None for a small memory, which is not charged.
+
+    Measuring turns takes a query.
+    """
+    is_small = record.size_bytes <= CONTENT_FACTOR * UNCHARGED
+    return None if is_small else charge.at(TURN_COST)
 
 
 async def _refuse_commit(_answer: Message) -> int:

@@ -24,10 +24,12 @@ from services.responses.conversations.records import (
     storage_exceeded,
 )
 from services.responses.conversations.rows import (
+    ReadItems,
     append_items,
     delete_conversations,
     is_alive,
     items_of,
+    items_within,
 )
 from services.responses.conversations.tables import conversations, items
 
@@ -243,18 +245,26 @@ class ConversationRepository:
         return found[:size], len(found) > size
 
     async def read(
-        self, owner_id: str, conversation_id: str, new_items: int, new_bytes: int
-    ) -> tuple[Sequence[ResponseItem], int]:
-        """Return all items of a conversation, and the position of the last one, or 0.
+        self,
+        owner_id: str,
+        conversation_id: str,
+        new_items: int,
+        new_bytes: int,
+        max_bytes: int | None = None,
+    ) -> ReadItems:
+        """Return all items of a conversation.
+
+        The items of a conversation of more than `max_bytes` bytes are not loaded.
 
         Raises:
             GatewayError: not_found; too_large, there is no room for `new_items` items of
                 `new_bytes` bytes.
         """
-        rows = await self._rows(owner_id, conversation_id)
+        fits = [] if max_bytes is None else [conversations.c.size_bytes <= max_bytes]
+        rows = await self._rows(owner_id, conversation_id, *fits)
         size = rows[0].size_bytes + items_size(new_items, new_bytes)
         check_size(self._limits, rows[0].item_count + new_items, size)
-        return items_of(rows), rows[-1].position or 0
+        return items_within(rows, max_bytes)._replace(last_position=rows[-1].position or 0)
 
     async def _position(self, owner_id: str, conversation_id: str, item_id: str) -> int:
         rows = await self._rows(owner_id, conversation_id, items.c.item_id == item_id)

@@ -34,6 +34,20 @@ class Appended(NamedTuple):
     size: int
 
 
+class ReadItems(NamedTuple):
+    """Items, or only their size.
+
+    Attributes:
+        items: the items.
+        omitted_bytes: about the size of the items, if they were not loaded because of it, else 0.
+        last_position: position of the last item in its conversation; 0 without one.
+    """
+
+    items: Sequence[ResponseItem]
+    omitted_bytes: int = 0
+    last_position: int = 0
+
+
 def is_alive(owner_id: str, conversation_id: str, now_ms: int) -> ColumnElement[bool]:
     """Return the condition that a row is an owner's conversation and has not expired."""
     return and_(
@@ -111,7 +125,8 @@ async def read_until(
     conversation_id: str,
     last_position: int,
     now_ms: int,
-) -> Sequence[ResponseItem]:
+    max_bytes: int | None = None,
+) -> ReadItems:
     """Return the items of a conversation up to a position, without deleted ones.
 
     Args:
@@ -120,6 +135,7 @@ async def read_until(
         conversation_id: the conversation.
         last_position: position of the last item.
         now_ms: Unix milliseconds.
+        max_bytes: the items of a larger conversation are not loaded.
 
     Raises:
         GatewayError: not_found.
@@ -127,8 +143,10 @@ async def read_until(
     is_before = and_(
         items.c.conversation_id == conversations.c.id, items.c.position <= last_position
     )
+    if max_bytes is not None:
+        is_before = and_(is_before, conversations.c.size_bytes <= max_bytes)
     query: Select[Any] = (
-        select(items.c.item_id, items.c.json)
+        select(conversations.c.size_bytes, items.c.item_id, items.c.json)
         .select_from(conversations)
         .outerjoin(items, is_before)
         .where(is_alive(owner_id, conversation_id, now_ms))
@@ -137,7 +155,15 @@ async def read_until(
     rows = (await connection.execute(query)).all()
     if not rows:
         raise conversation_not_found(conversation_id)
-    return items_of(rows)
+    return items_within(rows, max_bytes)
+
+
+def items_within(rows: Sequence[Row[Any]], max_bytes: int | None) -> ReadItems:
+    """Return the items of a conversation's rows, or its size if that is more than `max_bytes`."""
+    size: int = rows[0].size_bytes
+    if max_bytes is not None and size > max_bytes:
+        return ReadItems((), size)
+    return ReadItems(items_of(rows))
 
 
 def items_of(rows: Iterable[Row[Any]]) -> list[ResponseItem]:

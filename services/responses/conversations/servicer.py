@@ -1,18 +1,22 @@
 """The gRPC servicer of ConversationService: validates requests and converts results."""
 
+from collections.abc import Coroutine
 from typing import Any
 
 import grpc
 
 from gateway.memory.v1 import conversations_pb2, conversations_pb2_grpc
 from services.common.authentication import Caller, caller
+from services.common.byte_budget import ByteBudget
 from services.common.disk import DiskReserve
 from services.common.errors import invalid
 from services.common.ids import is_conversation_id
 from services.common.plans import limit_of, plan_name
 from services.common.settings import MemoryStorage
+from services.responses.charged_reads import reading_items
 from services.responses.conversations.records import conversation_not_found, item_not_found
 from services.responses.conversations.repository import ConversationRepository
+from services.responses.conversations.rows import ReadItems
 from services.responses.item_checks import check_items, is_item_id, page_size
 
 SERVICE_NAME = conversations_pb2.DESCRIPTOR.services_by_name["ConversationService"].full_name
@@ -29,11 +33,17 @@ class ConversationServicer(conversations_pb2_grpc.ConversationServiceServicer):
         repository: the stored conversations.
         storage: storage quotas of users, by plan.
         reserve: the free disk space that storing requires.
+        budget: limits the bytes that the process holds.
     """
 
     def __init__(
-        self, repository: ConversationRepository, storage: MemoryStorage, reserve: DiskReserve
+        self,
+        repository: ConversationRepository,
+        storage: MemoryStorage,
+        reserve: DiskReserve,
+        budget: ByteBudget,
     ) -> None:
+        self._budget = budget
         self._repository = repository
         self._storage = storage
         self._reserve = reserve
@@ -129,13 +139,19 @@ class ConversationServicer(conversations_pb2_grpc.ConversationServiceServicer):
         self, request: conversations_pb2.ReadItemsRequest, context: Context
     ) -> conversations_pb2.ReadItemsResponse:
         """Return all items of a conversation."""
-        found, last_position = await self._repository.read(
-            caller.get().user_id,
-            _possible(request.conversation_id),
-            request.new_items,
-            request.new_bytes,
-        )
-        return conversations_pb2.ReadItemsResponse(items=found, last_position=last_position)
+        user_id, conversation_id = caller.get().user_id, _possible(request.conversation_id)
+
+        def read(max_bytes: int | None) -> Coroutine[Any, Any, ReadItems]:
+            return self._repository.read(
+                user_id, conversation_id, request.new_items, request.new_bytes, max_bytes
+            )
+
+        async with reading_items(self._budget, user_id, context, request.max_bytes, read) as found:
+            return conversations_pb2.ReadItemsResponse(
+                items=found.items,
+                last_position=found.last_position,
+                omitted_bytes=found.omitted_bytes,
+            )
 
     def _max_bytes(self, owner: Caller) -> int:
         return limit_of(self._storage, plan_name(owner.plan))

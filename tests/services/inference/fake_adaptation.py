@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry
 
+from services.common.byte_budget import Admit
 from services.common.errors import GatewayError, invalid
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import Adaptation
@@ -82,13 +83,15 @@ class FakeFetcher:
         self.held = dict(held or {})
         self.asked: list[str] = []
 
-    async def fetch(self, url: str, *, at_most: int) -> Fetched:
+    async def fetch(self, url: str, *, at_most: int, admit: Admit | None = None) -> Fetched:
         self.asked.append(url)
         if url not in self.held:
             raise invalid("", "the address is not public")
         mime_type, content = self.held[url]
         if len(content) > at_most:
             raise invalid("", f"the address holds more than {at_most:,} bytes")
+        if admit is not None:
+            await admit(len(content))
         return Fetched(url, content, mime_type, "", url.rpartition("/")[2])
 
 
@@ -108,7 +111,7 @@ class InMemoryStore:
     def __init__(self) -> None:
         self.held: dict[str, bytes] = {}
 
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, key: str, admit: Admit | None = None) -> bytes | None:
         return self.held.get(key)
 
     async def put(self, key: str, content: bytes) -> None:
@@ -121,7 +124,7 @@ class FailingStore:
     def __init__(self, error: GatewayError) -> None:
         self.error = error
 
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, key: str, admit: Admit | None = None) -> bytes | None:
         raise self.error
 
     async def put(self, key: str, content: bytes) -> None:

@@ -1,10 +1,12 @@
 """Files that are simply there, for what reads files from the store."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import File
 from services.common.errors import GatewayError
+
+PIECE = 5  # bytes
 
 
 class FakeFiles:
@@ -14,11 +16,14 @@ class FakeFiles:
         self.files = files
         self.asked: list[str] = []
 
-    async def read(self, file_id: str, at_most: int) -> tuple[File, bytes]:
-        self.asked.append(file_id)
+    async def find(self, file_id: str) -> File:
         if file_id not in self.files:
             raise GatewayError(errors_pb2.REASON_NOT_FOUND, "there is no such file")
         name, mime_type, content = self.files[file_id]
-        if len(content) > at_most:
-            raise GatewayError(errors_pb2.REASON_TOO_LARGE, "too much")
-        return File(id=file_id, filename=name, mime_type=mime_type), content
+        return File(id=file_id, filename=name, mime_type=mime_type, size_bytes=len(content))
+
+    async def pieces(self, file_id: str) -> AsyncGenerator[bytes, None]:
+        self.asked.append(file_id)
+        _, _, content = self.files[file_id]
+        for start in range(0, len(content), PIECE):
+            yield content[start : start + PIECE]

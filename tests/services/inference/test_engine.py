@@ -32,7 +32,7 @@ class PlayedProvider:
 
     name = "played"
     dialect = conversation.DIALECT_OPENAI
-    signs_thinking = checks_signatures = False
+    signs_thinking = checks_signatures = sends_stored_files = False
     prefills = False
     reports_stop_sequence = False
     pass_stateful = False

@@ -5,7 +5,9 @@ import pytest
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Multimodal
+from services.common.byte_budget import Charge, open_budget
 from services.common.errors import GatewayError
+from services.common.settings import Limits
 from services.inference.files import place_files, texts_as_blocks
 from services.inference.media import find_media
 from services.inference.providers.base import Target
@@ -34,7 +36,9 @@ async def placed(
     request: GenerateRequest, at_most: int = 100, keep_foreign: bool = False
 ) -> FakeFiles:
     kept = FakeFiles(STORE)
-    await place_files(find_media(request), kept, at_most=at_most, keep_foreign=keep_foreign)
+    charge = Charge(open_budget(Limits()), "user")
+    found = find_media(request)
+    await place_files(found, kept, charge, at_most=at_most, keep_foreign=keep_foreign)
     return kept
 
 

@@ -23,6 +23,7 @@ from gateway.memory.v1.memory_pb2 import (
     TurnContext,
 )
 from services.common.authentication import Caller
+from services.common.byte_budget import open_budget
 from services.common.channels import call_metadata, open_channel
 from services.common.clock import Clock
 from services.common.errors import from_rpc_error, invalid_api_key
@@ -168,6 +169,7 @@ async def memory_server(
             channel,
             disk.reserve,
             None,
+            open_budget(chosen.limits),
         )
         server.add_lazy(memories.register, SERVICE_NAME)
         server.add(

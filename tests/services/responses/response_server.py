@@ -14,12 +14,13 @@ from gateway.accounts.v1 import accounts_pb2
 from gateway.memory.v1 import conversations_pb2, conversations_pb2_grpc, responses_pb2_grpc
 from gateway.memory.v1 import responses_pb2 as pb
 from services.common.authentication import Caller
+from services.common.byte_budget import open_budget
 from services.common.channels import call_metadata
 from services.common.database import reading
 from services.common.errors import from_rpc_error
 from services.common.owners import owners
 from services.common.server import Server
-from services.common.settings import MemoryStorage
+from services.common.settings import Limits, MemoryStorage
 from services.responses.conversations.records import ConversationLimits
 from services.responses.conversations.repository import ConversationRepository
 from services.responses.conversations.servicer import SERVICE_NAME as CONVERSATION_SERVICE
@@ -206,12 +207,12 @@ async def response_process(
     server = Server(_identify, max_message_bytes=16 << 20)
     server.add(
         responses_pb2_grpc.add_ResponseServiceServicer_to_server,
-        ResponseServicer(repository, runs, reader, storage, disk.reserve),
+        ResponseServicer(repository, runs, reader, storage, disk.reserve, open_budget(Limits())),
         SERVICE_NAME,
     )
     server.add(
         conversations_pb2_grpc.add_ConversationServiceServicer_to_server,
-        ConversationServicer(talks, storage, disk.reserve),
+        ConversationServicer(talks, storage, disk.reserve, open_budget(Limits())),
         CONVERSATION_SERVICE,
     )
     await server.start()

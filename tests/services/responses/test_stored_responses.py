@@ -367,3 +367,20 @@ async def test_many_calls_at_once_are_all_counted(
         )
     assert await rows(engine) == 17
     assert await charged(engine) > 0
+
+
+async def test_a_large_chain_is_measured_before_it_is_read(service: ResponseProcess) -> None:
+    large = pb.ResponseItem(id="a", json=b"x" * 10_000)
+    await service.call("CreateResponse", response=pb.NewResponse(id="r1", input=[large]))
+    new = pb.NewResponse(id="r2", previous_id="r1", input=items("b"), content=content("m2"))
+    await service.call("CreateResponse", response=new)
+    for method, fields in (
+        ("GetResponseChain", {"id": "r2"}),
+        ("FindItems", {"ids": ["m2"]}),
+    ):
+        whole = await service.call(method, **fields)
+        assert whole.items and not whole.omitted_bytes
+        measured = await service.call(method, **fields, max_bytes=1)
+        assert not measured.items
+        assert sum(len(item.json) for item in whole.items) <= measured.omitted_bytes
+        assert await service.call(method, **fields, max_bytes=measured.omitted_bytes) == whole

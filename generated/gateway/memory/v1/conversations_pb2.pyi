@@ -472,22 +472,28 @@ class ReadItemsRequest(_message.Message):
     CONVERSATION_ID_FIELD_NUMBER: _builtins.int
     NEW_ITEMS_FIELD_NUMBER: _builtins.int
     NEW_BYTES_FIELD_NUMBER: _builtins.int
+    MAX_BYTES_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
     """Required."""
     new_items: _builtins.int
     """Optional. Number of items to be appended."""
     new_bytes: _builtins.int
     """Optional. Size of their JSON in bytes."""
+    max_bytes: _builtins.int
+    """Optional. If the items have more bytes, only their size is returned, so that a caller can make
+    room for them. 0 returns them in any case.
+    """
     def __init__(
         self,
         *,
         conversation_id: _builtins.str = ...,
         new_items: _builtins.int = ...,
         new_bytes: _builtins.int = ...,
+        max_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "new_bytes", b"new_bytes", "new_items", b"new_items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "max_bytes", b"max_bytes", "new_bytes", b"new_bytes", "new_items", b"new_items"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -501,8 +507,13 @@ class ReadItemsResponse(_message.Message):
 
     ITEMS_FIELD_NUMBER: _builtins.int
     LAST_POSITION_FIELD_NUMBER: _builtins.int
+    OMITTED_BYTES_FIELD_NUMBER: _builtins.int
     last_position: _builtins.int
     """Required. Position of the last item; 0 if there is none."""
+    omitted_bytes: _builtins.int
+    """Optional. Size of the items in bytes, if it exceeds `max_bytes` of the request; the response
+    then has no items.
+    """
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[_responses_pb2.ResponseItem]:
         """Required, possibly empty. Oldest first."""
@@ -512,10 +523,11 @@ class ReadItemsResponse(_message.Message):
         *,
         items: _abc.Iterable[_responses_pb2.ResponseItem] | None = ...,
         last_position: _builtins.int = ...,
+        omitted_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "last_position", b"last_position"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "last_position", b"last_position", "omitted_bytes", b"omitted_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -744,16 +744,22 @@ class GetResponseChainRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
+    MAX_BYTES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. Id of the last response of the chain."""
+    max_bytes: _builtins.int
+    """Optional. If the items have more bytes, only their size is returned, so that a caller can make
+    room for them. 0 returns them in any case.
+    """
     def __init__(
         self,
         *,
         id: _builtins.str = ...,
+        max_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "max_bytes", b"max_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -766,6 +772,11 @@ class GetResponseChainResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ITEMS_FIELD_NUMBER: _builtins.int
+    OMITTED_BYTES_FIELD_NUMBER: _builtins.int
+    omitted_bytes: _builtins.int
+    """Optional. Size of the items in bytes, if it exceeds `max_bytes` of the request; the response
+    then has no items.
+    """
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ResponseItem]:
         """Required, possibly empty. The input and output of all responses, oldest first."""
@@ -774,10 +785,11 @@ class GetResponseChainResponse(_message.Message):
         self,
         *,
         items: _abc.Iterable[Global___ResponseItem] | None = ...,
+        omitted_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "omitted_bytes", b"omitted_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -790,6 +802,11 @@ class FindItemsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     IDS_FIELD_NUMBER: _builtins.int
+    MAX_BYTES_FIELD_NUMBER: _builtins.int
+    max_bytes: _builtins.int
+    """Optional. If the outputs that have the items have more bytes, only their size is returned, so
+    that a caller can make room for them. 0 returns the items in any case.
+    """
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Required, 1 to 10,000."""
@@ -798,10 +815,11 @@ class FindItemsRequest(_message.Message):
         self,
         *,
         ids: _abc.Iterable[_builtins.str] | None = ...,
+        max_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "max_bytes", b"max_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -814,6 +832,11 @@ class FindItemsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ITEMS_FIELD_NUMBER: _builtins.int
+    OMITTED_BYTES_FIELD_NUMBER: _builtins.int
+    omitted_bytes: _builtins.int
+    """Optional. Size of the outputs in bytes, if it exceeds `max_bytes` of the request; the response
+    then has no items.
+    """
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ResponseItem]:
         """Required. One for each id, in the same order."""
@@ -822,10 +845,11 @@ class FindItemsResponse(_message.Message):
         self,
         *,
         items: _abc.Iterable[Global___ResponseItem] | None = ...,
+        omitted_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "omitted_bytes", b"omitted_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

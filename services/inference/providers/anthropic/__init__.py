@@ -68,6 +68,7 @@ class AnthropicProvider:
     dialect: Dialect.ValueType = conversation_pb2.DIALECT_ANTHROPIC
     signs_thinking = True
     prefills = True
+    sends_stored_files = True
     reports_stop_sequence = True
 
     def __init__(
@@ -103,12 +104,15 @@ class AnthropicProvider:
 
     async def whole(self, call: Call) -> list[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""
-        if call.lazy is not None:
-            body = build_request(call, **self._rules)  # lazy requests are small
-        else:
-            body = await offload(build_request, call, **self._rules)
+        # The body has no name here: it may be large, and an answer may take minutes.
         answer = await self._upstream.post_unbounded(
-            _MESSAGES, body, headers=self._headers(call), on_headers=call.set_answer_headers
+            _MESSAGES,
+            build_request(call, **self._rules)  # lazy requests are small
+            if call.lazy is not None
+            else await offload(build_request, call, **self._rules),
+            headers=self._headers(call),
+            on_headers=call.set_answer_headers,
+            stored=call.stored,
         )
         self._upstream.check_values(answer)
         read: PassthroughAnswer | None = None
@@ -135,6 +139,7 @@ class AnthropicProvider:
             reader=StreamReader(self._upstream),
             headers=self._headers(call),
             on_headers=call.set_answer_headers,
+            stored=call.stored,
         )
 
     async def count_tokens(self, call: Call) -> int:

@@ -64,6 +64,7 @@ class GeminiProvider:
     # Its thought signatures do not cover text that callers could send back.
     signs_thinking = checks_signatures = False
     prefills = False
+    sends_stored_files = True
     reports_stop_sequence = False
 
     def __init__(
@@ -89,7 +90,9 @@ class GeminiProvider:
     async def whole(self, call: Call) -> Sequence[Event]:
         """Return a whole answer; see `Provider.whole`."""
         path = f"/{sanitizing.model_path(call.target.upstream)}:generateContent"
-        answer = await self._upstream.post_unbounded(path, await offload(self._body, call))
+        answer = await self._upstream.post_unbounded(
+            path, await offload(self._body, call), stored=call.stored
+        )
         reader = AnswerReader(call, self._upstream, _names(call), self._new_id)
         return self._upstream.events_of(answer, reader)
 
@@ -97,7 +100,9 @@ class GeminiProvider:
         """Yield a streamed answer; see `Provider.stream`."""
         path = f"/{sanitizing.model_path(call.target.upstream)}:streamGenerateContent?alt=sse"
         reader = AnswerReader(call, self._upstream, _names(call), self._new_id)
-        return self._upstream.stream(path, partial(self._body, call), reader=reader)
+        return self._upstream.stream(
+            path, partial(self._body, call), reader=reader, stored=call.stored
+        )
 
     def _body(self, call: Call) -> bytes:
         return build_request(

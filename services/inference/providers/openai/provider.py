@@ -50,6 +50,7 @@ class OpenAIProvider:
     dialect = conversation_pb2.DIALECT_OPENAI
     signs_thinking = checks_signatures = False
     prefills = False
+    sends_stored_files = True
     reports_stop_sequence = False
 
     def __init__(
@@ -79,13 +80,15 @@ class OpenAIProvider:
 
     async def whole(self, call: Call) -> list[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""
-        if call.lazy is not None:
-            body = build_request(call, self._server)  # lazy requests are small
-        else:
-            body = await offload(build_request, call, self._server)
-        headers = call.request_headers(self.dialect)
+        # The body has no name here: it may be large, and an answer may take minutes.
         answer = await self._upstream.post_unbounded(
-            _PATH, body, headers=headers, on_headers=call.set_answer_headers
+            _PATH,
+            build_request(call, self._server)  # lazy requests are small
+            if call.lazy is not None
+            else await offload(build_request, call, self._server),
+            headers=call.request_headers(self.dialect),
+            on_headers=call.set_answer_headers,
+            stored=call.stored,
         )
         self._upstream.check_values(answer)
         n = call.request.n or 1
@@ -114,6 +117,7 @@ class OpenAIProvider:
             reader=StreamReader(call, self._upstream, self._new_id),
             headers=call.request_headers(self.dialect),
             on_headers=call.set_answer_headers,
+            stored=call.stored,
         )
 
     async def count_tokens(self, call: Call) -> int | None:

@@ -95,13 +95,15 @@ class ResponsesProvider(OpenAIProvider):
 
     async def whole(self, call: Call) -> list[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""
-        if call.lazy is not None:
-            body = build_request(call, self._server)  # lazy requests are small
-        else:
-            body = await offload(build_request, call, self._server)
-        headers = call.request_headers(self.dialect)
+        # The body has no name here: it may be large, and an answer may take minutes.
         answer = await self._upstream.post_unbounded(
-            _PATH, body, headers=headers, on_headers=call.set_answer_headers
+            _PATH,
+            build_request(call, self._server)  # lazy requests are small
+            if call.lazy is not None
+            else await offload(build_request, call, self._server),
+            headers=call.request_headers(self.dialect),
+            on_headers=call.set_answer_headers,
+            stored=call.stored,
         )
         if call.takes_passthrough:
             self._upstream.check_values(answer)
@@ -120,4 +122,5 @@ class ResponsesProvider(OpenAIProvider):
             reader=reader(call, self._upstream, self._new_id),
             headers=call.request_headers(self.dialect),
             on_headers=call.set_answer_headers,
+            stored=call.stored,
         )

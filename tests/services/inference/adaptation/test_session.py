@@ -13,7 +13,8 @@ from gateway.inference.v1.inference_pb2 import (
     Multimodal,
     RouteInfo,
 )
-from services.common.settings import Model, Roles
+from services.common.byte_budget import Charge, open_budget
+from services.common.settings import Limits, Model, Roles
 from services.common.settings import Provider as ProviderSettings
 from services.inference.adaptation.rules import IMAGE, MediaCapabilities
 from services.inference.adaptation.session import Session
@@ -22,7 +23,9 @@ from services.inference.media import AdaptationError, MediaRef
 from services.inference.metrics import Metrics
 from services.inference.routes import Routes
 from services.inference.routing import Models
+from services.inference.stored_files import StoredFiles
 from tests.services.inference.fake_adaptation import adaptation
+from tests.services.inference.fake_files import FakeFiles
 from tests.waiting import until
 
 BLIND = MediaCapabilities("blind", frozenset(), frozenset(), frozenset())
@@ -59,7 +62,9 @@ def session(helper: Helper, **image) -> Session:
     routes = Routes(Models(SEES, PROVIDERS, {}, {}), {}, Roles())
     made = adaptation(Metrics(CollectorRegistry()))
     multimodal = Multimodal(image=image) if image else Multimodal()
-    return made.session(multimodal, routes, helper.generate, 1000)
+    charge = Charge(open_budget(Limits()), "user")
+    stored = StoredFiles(FakeFiles({}), charge)
+    return made.session(multimodal, routes, helper.generate, 1000, charge, stored)
 
 
 def images(*contents: bytes, is_remembered: bool = False) -> list[MediaRef]:

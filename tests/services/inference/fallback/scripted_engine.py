@@ -48,7 +48,7 @@ class ScriptedProvider:
     """
 
     dialect = conversation.DIALECT_OPENAI
-    signs_thinking = checks_signatures = False
+    signs_thinking = checks_signatures = sends_stored_files = False
     reports_stop_sequence = True
     pass_stateful = False
     fetches = frozenset()

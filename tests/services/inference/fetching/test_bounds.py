@@ -198,3 +198,33 @@ async def test_only_so_many_are_fetched_at_a_time(net: Internet) -> None:
     assert len(net.deadlines) == 2
     release.set()
     assert [one.content for one in await asyncio.gather(*fetches)] == [b"ok"] * 5
+
+
+async def test_bytes_are_admitted_before_they_are_received(net: Internet) -> None:
+    admitted: list[int] = []
+
+    async def admit(size: int) -> None:
+        admitted.append(size)
+
+    net.public.plays(say(b"x" * MAX))
+    await net.fetcher().fetch(URL, at_most=MAX, admit=admit)
+    assert admitted == [MAX]
+
+    async def without_length(connection: Connection) -> None:
+        await connection.send(HEAD + b"\r\n" + b"x" * MAX)
+        connection.close()
+
+    net.public.plays(without_length)
+    admitted.clear()
+    await net.fetcher().fetch(URL, at_most=MAX, admit=admit)
+    assert sum(admitted) >= MAX
+
+
+async def test_bytes_that_are_not_admitted_end_the_fetch(net: Internet) -> None:
+    async def admit(size: int) -> None:
+        raise GatewayError(errors_pb2.REASON_RATE_LIMITED, "no room")
+
+    net.public.plays(say(b"x"))
+    with pytest.raises(GatewayError) as caught:
+        await net.fetcher().fetch(URL, at_most=MAX, admit=admit)
+    assert caught.value.reason == errors_pb2.REASON_RATE_LIMITED

@@ -13,7 +13,9 @@ from services.inference import http
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-async def ask(client: http.Client, address: str, body: bytes = b"{}") -> tuple[int, bytes]:
+async def ask(
+    client: http.Client, address: str, body: bytes | http.PiecedBody = b"{}"
+) -> tuple[int, bytes]:
     """Post; give status and body, the connection given back."""
     url = URL(address)
     response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "", body)

@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.errors.v1 import errors_pb2
+from services.common.byte_budget import open_budget
 from services.common.errors import GatewayError
+from services.common.settings import Limits
 from services.inference.conversion.parts import Ocr, PageText, Source, WebPage
 from services.inference.conversion.web_pages import read_page
 from services.inference.tools.pages import Page, Pages
@@ -51,7 +53,7 @@ def reader() -> Reader:
 
 @pytest.fixture
 def pages(net: Internet, reader: Reader) -> Pages:
-    return Pages(net.fetcher(), reader, MAX)
+    return Pages(net.fetcher(), reader, MAX, open_budget(Limits()))
 
 
 async def test_html_becomes_its_main_text(net: Internet, pages: Pages) -> None:

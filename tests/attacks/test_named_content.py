@@ -1,0 +1,256 @@
+"""Small requests that name large content, sent by many callers at once to a slow provider.
+
+What such requests may take is in docs/limits.md: a window per request for files that are sent as
+they are, and at most the user's share of `limits.max_buffered_bytes_per_user` for all else, or a
+single request that exceeds it. The shares of these tests are smaller than the defaults.
+"""
+
+import asyncio
+import base64
+import hashlib
+import io
+import json
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from tests.attacks.observer import Observer
+from tests.attacks.slow_upstream import slow_upstream
+from tests.e2e.gateway import Gateway
+
+MIB = 1 << 20
+FILE = 40 * MIB
+STORED = 24 * MIB
+# Bytes of all that one user's requests hold, and what may be added to it by a request that passes
+# alone, by memory that the allocator keeps, and by work that waits in queues.
+SHARE = 64 * MIB
+SLACK_MB = 120
+SETTINGS = f"""
+[limits]
+max_buffered_bytes_per_user = {SHARE}
+max_buffer_wait_s = 5
+max_parallel_requests_per_user = 64
+"""
+# Memory for each byte of stored items, of which one request is admitted in any case.
+ITEM_COST = 6
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module")
+def upstream_port() -> Iterator[int]:
+    with slow_upstream() as port:
+        yield port
+
+
+@pytest.fixture(scope="module")
+def settings() -> str:
+    return SETTINGS
+
+
+class Caller:
+    """A caller with a key of its own."""
+
+    def __init__(self, http: aiohttp.ClientSession, target: Gateway, key: str) -> None:
+        self._http = http
+        self._target = target
+        self._headers = {"Authorization": f"Bearer {key}"}
+
+    async def get(self, path: str) -> tuple[int, dict[str, Any]]:
+        """Get JSON; return the status and the answer, whose shape is checked."""
+        async with self._http.get(self._target.address + path, headers=self._headers) as answer:
+            return await _checked(answer)
+
+    async def post(self, path: str, body: Any) -> tuple[int, dict[str, Any]]:
+        """Send JSON; return the status and the answer, whose shape is checked."""
+        async with self._http.post(
+            self._target.address + path,
+            data=io.BytesIO(json.dumps(body).encode()),
+            headers={**self._headers, "Content-Type": "application/json"},
+        ) as answer:
+            return await _checked(answer)
+
+    async def keep(self, name: str, content: bytes) -> str:
+        """Store a file; return its id."""
+        form = aiohttp.FormData()
+        form.add_field("purpose", "user_data")
+        form.add_field("file", io.BytesIO(content), filename=name)
+        async with self._http.post(
+            f"{self._target.address}/beta/v1/files", data=form, headers=self._headers
+        ) as answer:
+            told = await answer.json()
+            assert answer.status == 200, told
+            return str(told["id"])
+
+    async def ask(self, *parts: Any, model: str = "1") -> tuple[int, dict[str, Any]]:
+        """Send a chat with some parts of content."""
+        messages = [{"role": "user", "content": [{"type": "text", "text": "See"}, *parts]}]
+        body = {"model": f"openai/{model}", "messages": messages}
+        return await self.post("/beta/v1/chat/completions", body)
+
+    async def respond(self, **fields: Any) -> tuple[int, dict[str, Any]]:
+        """Generate a response."""
+        return await self.post("/beta/v1/responses", {"model": "openai/1", **fields})
+
+
+async def _checked(answer: aiohttp.ClientResponse) -> tuple[int, dict[str, Any]]:
+    told = json.loads(await answer.read())
+    if answer.status != 200:
+        assert told["error"]["message"] and told["error"]["type"]
+    if answer.status in (429, 503):
+        assert int(answer.headers["Retry-After"]) > 0
+    return answer.status, told
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def caller(target: Gateway, attacker_key: str) -> AsyncIterator[Caller]:
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector) as http:
+        yield Caller(http, target, attacker_key)
+
+
+def counted(answers: list[tuple[int, Any]]) -> Counter[int]:
+    return Counter(status for status, _ in answers)
+
+
+def named(file_id: str) -> dict[str, Any]:
+    return {"type": "file", "file": {"file_id": file_id}}
+
+
+async def test_files_are_sent_without_being_held(caller: Caller, observer: Observer) -> None:
+    content = b"%PDF-1.4\n" + random.Random(1).randbytes(FILE - 9)
+    file_id = await caller.keep("large.pdf", content)
+    async with observer.watch() as measured:
+        answers = await asyncio.gather(*[caller.ask(named(file_id)) for _ in range(60)])
+    # Each is answered: as they are sent one after the other, some may not find room in time.
+    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers)[200] > SHARE // FILE
+    told = {body["choices"][0]["message"]["content"] for status, body in answers if status == 200}
+    file = {"filename": "large.pdf"}
+    file["file_data"] = "data:application/pdf;base64," + base64.b64encode(content).decode()
+    parts = [{"type": "text", "text": "See"}, {"type": "file", "file": file}]
+    expected = {"model": "1", "messages": [{"role": "user", "content": parts}]}
+    sent = json.dumps(expected, separators=(",", ":")).encode()
+    assert told == {f"{len(sent)} {hashlib.sha256(sent).hexdigest()}"}
+    measured.assert_harmless(SHARE / MIB + SLACK_MB)
+
+
+async def test_texts_of_files_stay_within_the_share(caller: Caller, observer: Observer) -> None:
+    file_id = await caller.keep("large.txt", b"some text\n" * (10 * MIB // 10))
+    async with observer.watch() as measured:
+        answers = await asyncio.gather(*[caller.ask(named(file_id)) for _ in range(30)])
+    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers)[200] >= 1
+    measured.assert_harmless(SHARE / MIB + SLACK_MB)
+
+
+async def test_stored_responses_stay_within_the_share(caller: Caller, observer: Observer) -> None:
+    status, first = await caller.respond(input="x" * STORED)
+    assert status == 200, first
+    async with observer.watch() as measured:
+        answers = await asyncio.gather(
+            *[
+                caller.respond(input="Go on", previous_response_id=first["id"], store=False)
+                for _ in range(20)
+            ]
+        )
+    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers)[200] >= 1
+    measured.assert_harmless(ITEM_COST * STORED / MIB + SLACK_MB)
+
+
+async def test_conversations_stay_within_the_share(caller: Caller, observer: Observer) -> None:
+    item = {"type": "message", "role": "user", "content": "x" * (STORED // 2)}
+    status, conversation = await caller.post("/beta/v1/conversations", {"items": [item]})
+    assert status == 200, conversation
+    async with observer.watch() as measured:
+        answers = await asyncio.gather(
+            *[
+                caller.respond(input="Go on", conversation=conversation["id"], store=False)
+                for _ in range(20)
+            ]
+        )
+    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers)[200] >= 1
+    measured.assert_harmless(ITEM_COST * STORED / 2 / MIB + SLACK_MB)
+
+
+async def test_memories_stay_within_the_share(caller: Caller, observer: Observer) -> None:
+    def asked(text: str) -> dict[str, Any]:
+        return {
+            "model": "openai/1",
+            "messages": [{"role": "user", "content": text}],
+            "memory_id": "large",
+        }
+
+    path = "/beta/v1/chat/completions"
+    for word in ("one ", "two "):
+        status, told = await caller.post(path, asked(word * (STORED // 16)))
+        assert status == 200, told
+    read_only = {**asked("Go on"), "memory_mode": "read_only"}
+    async with observer.watch() as measured:
+        answers = await asyncio.gather(*[caller.post(path, read_only) for _ in range(20)])
+    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers)[200] >= 1
+    measured.assert_harmless(ITEM_COST * STORED / 2 / MIB + SLACK_MB)
+
+
+async def test_converted_files_stay_within_the_share(caller: Caller, observer: Observer) -> None:
+    content = b"a,b\n" + b"1,2\n" * (8 * MIB // 4)
+    file_id = await caller.keep("table.csv", content)
+    async with observer.watch() as measured:
+        answers = await asyncio.gather(*[caller.ask(named(file_id)) for _ in range(20)])
+    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers)[200] >= 1
+    measured.assert_harmless(SHARE / MIB + SLACK_MB)
+
+
+async def test_retrieved_responses_stay_within_the_share(
+    caller: Caller, observer: Observer
+) -> None:
+    status, first = await caller.respond(input="x" * STORED)
+    assert status == 200, first
+    path = f"/beta/v1/responses/{first['id']}/input_items"
+    async with observer.watch() as measured:
+        answers = await asyncio.gather(*[caller.get(path) for _ in range(20)])
+    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers)[200] >= 1
+    measured.assert_harmless(ITEM_COST * STORED / MIB + SLACK_MB)
+
+
+async def test_callers_who_leave_while_waiting_free_their_places(caller: Caller) -> None:
+    file_id = await caller.keep("large.txt", b"some text\n" * (10 * MIB // 10))
+    first = asyncio.create_task(caller.ask(named(file_id), model="2"))
+    leaving = [asyncio.create_task(caller.ask(named(file_id), model="30")) for _ in range(20)]
+    await asyncio.wait([first])
+    for task in leaving:
+        task.cancel()
+    await asyncio.wait(leaving)
+    # Nothing is held for those who left, or they would take the share for 30 s.
+    assert (await first)[0] in (200, 429)
+    assert counted([await caller.ask(named(file_id), model="0") for _ in range(3)]) == {200: 3}
+
+
+async def test_another_user_is_served_meanwhile(
+    caller: Caller, target: Gateway, attacker_key: str
+) -> None:
+    file_id = await caller.keep("large.txt", b"some text\n" * (10 * MIB // 10))
+    waiting = [asyncio.create_task(caller.ask(named(file_id), model="4")) for _ in range(10)]
+    async with aiohttp.ClientSession() as http:
+        other = Caller(http, target, target.key)
+        own = await other.keep("mine.txt", b"some text\n" * (10 * MIB // 10))
+        assert (await other.ask(named(own), model="0"))[0] == 200
+    # Meanwhile the share of the first has been full.
+    assert counted(await asyncio.gather(*waiting))[429] > 0
+
+
+async def test_requests_of_one_user_at_once_are_bounded(caller: Caller) -> None:
+    answers = await asyncio.gather(*[caller.ask(model="3") for _ in range(80)])
+    assert counted(answers) == {200: 64, 429: 16}
+    refused = next(body for status, body in answers if status == 429)
+    assert "64 of your requests are in progress" in refused["error"]["message"]
