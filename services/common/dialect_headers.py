@@ -1,10 +1,11 @@
 """HTTP headers that belong to a dialect, such as `OpenAI-Beta` or `anthropic-ratelimit-*`.
 
-Between a caller and a provider of the same dialect, these headers are forwarded in both directions,
-including unknown ones: clients and providers add new ones. Headers that select or name an account
-at the provider are not forwarded, since the account is the operator's; nor are those that the
-gateway writes itself. Between different dialects no headers are forwarded, and `x-gateway-dropped`
-does not list them: they are optional, every client sends some, and other APIs do not know them.
+Between a caller and a provider of the same dialect, these headers are forwarded. Of a caller's
+headers, only those on a list of harmless ones are: a header may select an account, or a container,
+a session or a conversation at the provider, where all callers share the operator's account. Of a
+provider's headers all but those that name an account are forwarded, as providers add new ones.
+Between different dialects no headers are forwarded, and `x-gateway-dropped` does not list them:
+they are optional, every client sends some, and other APIs do not know them.
 
 `anthropic-ratelimit-unified-*`, the limits of a subscription, are forwarded like all limits. Claude
 Code shows them; without them it takes an exhausted quota for temporary throttling and retries for
@@ -32,15 +33,22 @@ MAX_BYTES: Final = 4_096  # names and values together
 
 _NAME = re.compile(rf"[a-z0-9_-]{{1,{MAX_NAME}}}", re.ASCII)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}", re.ASCII)
-# Words in names of headers that select or name an account or a part of it, or contain a credential:
-# `openai-organization`, `openai-project`, `anthropic-organization-id`, `anthropic-workspace-id`,
-# `anthropic-user-profile-id`.
+# Words in names of a provider's headers that name an account or a part of it, or contain a
+# credential: `openai-organization`, `openai-project`, `anthropic-organization-id`,
+# `anthropic-workspace-id`, `anthropic-user-profile-id`.
 _OF_ACCOUNTS = re.compile(
     r"(?:organi[sz]ations?|orgs?|projects?|workspaces?|accounts?|tenants?|profiles?|admin|billing"
     r"|subscriptions?|keys?|apikey|token|auth|authorization|credentials?|secrets?|cookies?)"
 )
-# Headers that the gateway writes: the second one from `GenerateRequest.betas`.
-_WRITTEN_HERE = frozenset({"anthropic-version", "anthropic-beta"})
+# Headers of requests that neither select nor name anything stored at a provider, in lower case.
+# The gateway writes `anthropic-version`, and `anthropic-beta` from `GenerateRequest.betas`.
+_OPENAI_REQUESTS = frozenset({"openai-beta"})
+_ANTHROPIC_REQUESTS = frozenset(
+    {
+        *("anthropic-client-name", "anthropic-client-platform", "anthropic-client-version"),
+        "anthropic-dangerous-direct-browser-access",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +56,14 @@ class _Family:
     """Headers of one dialect.
 
     Attributes:
-        prefix: prefix of names in requests, in lower case.
+        requests: names of headers that are forwarded from callers, in lower case.
         initials: possible first characters of such a name.
         answers: prefixes of names in responses.
         answer_initials: possible first characters of a name with one of these prefixes.
         request_ids: response headers with the id of the request.
     """
 
-    prefix: str
+    requests: frozenset[str]
     initials: str
     answers: tuple[str, ...]
     answer_initials: str
@@ -63,7 +71,7 @@ class _Family:
 
 
 _OPENAI = _Family(
-    "openai-",
+    _OPENAI_REQUESTS,
     "oO",
     ("openai-", "x-ratelimit-"),
     "oOxX",
@@ -71,7 +79,7 @@ _OPENAI = _Family(
 )
 _FAMILIES: Mapping[Dialect.ValueType, _Family] = {
     DIALECT_ANTHROPIC: _Family(
-        "anthropic-",
+        _ANTHROPIC_REQUESTS,
         "aA",
         ("anthropic-",),
         "aA",
@@ -91,13 +99,9 @@ def of_request(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> dict[s
     """
     # Called for every request; most have no such header.
     family = _FAMILIES[dialect]
-    prefix = family.prefix
-    size = len(prefix)
     initials = family.initials
-    names = [name for name in headers if name[0] in initials and name[:size].lower() == prefix]
-    if not names or _WRITTEN_HERE.issuperset(map(str.lower, names)):
-        return {}
-    return to_provider(dialect, headers.items())
+    some = [field for field in headers.items() if field[0][0] in initials]
+    return to_provider(dialect, some) if some else {}
 
 
 def to_provider(dialect: Dialect.ValueType, headers: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -108,7 +112,12 @@ def to_provider(dialect: Dialect.ValueType, headers: Iterable[tuple[str, str]]) 
     family = _FAMILIES.get(dialect)
     if family is None:
         return {}
-    return _bounded((family.prefix,), headers, _WRITTEN_HERE)
+    allowed = family.requests
+    return _bounded(
+        (name.lower(), value)
+        for name, value in headers
+        if len(name) <= MAX_NAME and name.lower() in allowed
+    )
 
 
 def of_answer(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> dict[str, str]:
@@ -122,7 +131,14 @@ def of_answer(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> dict[st
     initials = family.answer_initials
     # Called for every response; most have few such headers.
     some = [field for field in headers.items() if field[0][:1] in initials]
-    return _bounded(family.answers, some, frozenset()) if some else {}
+    if not some:
+        return {}
+    prefixes = family.answers
+    return _bounded(
+        (name, value)
+        for given, value in some
+        if len(given) <= MAX_NAME and (name := _name_of(given, prefixes))
+    )
 
 
 def request_id_of(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> str:
@@ -134,16 +150,11 @@ def request_id_of(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> str
     return ""
 
 
-def _bounded(
-    prefixes: tuple[str, ...], headers: Iterable[tuple[str, str]], never: frozenset[str]
-) -> dict[str, str]:
+def _bounded(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     taken: dict[str, str] = {}
     left = MAX_BYTES
-    for given, value in headers:
-        if len(given) > MAX_NAME:
-            continue
-        name = _name_of(given, prefixes)
-        if not name or name in never or not 0 < len(value) <= MAX_VALUE:
+    for name, value in headers:
+        if not 0 < len(value) <= MAX_VALUE:
             continue
         # Visible ASCII, with spaces only inside.
         if not (value.isascii() and value.isprintable()) or " " in (value[0], value[-1]):
