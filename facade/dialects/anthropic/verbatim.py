@@ -28,9 +28,17 @@ from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
 from facade.dialects.verbatim import Filled, VerbatimConversation, rewritten, tools_reader
 from services.common.raw_json import NULL, is_filled, is_text, text_of
 
-# Field that marks the end of a cached prompt.
+# Field that marks the end of a cached prompt, and its members.
 _MARK = "cache_control"
 _USUAL_MARK = {"type": "ephemeral"}
+_OF_MARKS = frozenset({"type", "ttl", "scope"})
+# Fields of a tool that refer to nothing stored at a provider, and to no other model.
+_OF_TOOLS = frozenset(
+    {
+        *("name", "description", "input_schema", "strict", "input_examples", _MARK),
+        *("defer_loading", "eager_input_streaming", "allowed_callers"),
+    }
+)
 
 # Fields beside the conversation that mean the same to every server of the dialect, and that need
 # no check other than that of their types.
@@ -68,9 +76,14 @@ class PartialMessagesBody(MessagesBody):
         return settings if "max_tokens" in settings else None
 
 
+class _Mark(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    type: str
+    ttl: str | UnsetType = UNSET
+    scope: str | UnsetType = UNSET
+
+
 class _Marked(Struct, forbid_unknown_fields=True, gc=False):
-    # Unknown members of a mark are passed on if they are strings.
-    cache_control: dict[str, str] | UnsetType = UNSET
+    cache_control: _Mark | UnsetType = UNSET
 
 
 class _Text(_Marked, kw_only=True):
@@ -188,7 +201,7 @@ def _normalize_result(block: _Result) -> bool:
         if not parts:
             return False
         block.content = Raw(encode(parts))
-    return _has_plain_mark(block)
+    return True
 
 
 def _normalize_calls(blocks: Sequence[_OfAssistant]) -> bool | None:
@@ -203,7 +216,7 @@ def _normalize_calls(blocks: Sequence[_OfAssistant]) -> bool | None:
                 return None
         elif isinstance(block, _Call):
             written = rewritten(block.input)
-            if written is None or not _has_plain_mark(block):
+            if written is None:
                 return None
             block.input = written
         elif is_text(block.thinking) and _is_signature(block.signature):
@@ -236,12 +249,7 @@ def _parts(content: Raw) -> list[_Part] | None:
 
 
 def _is_plain_text(text: _Text) -> bool:
-    return is_filled(text.text) and _has_plain_mark(text)
-
-
-def _has_plain_mark(block: _Marked) -> bool:
-    """Return whether a mark of the prompt cache, if any, has a type."""
-    return block.cache_control is UNSET or "type" in block.cache_control
+    return is_filled(text.text)
 
 
 def _is_signature(signature: str) -> bool:
@@ -259,13 +267,16 @@ def _are_plain_tools(tools: Any) -> bool:
     for tool in tools:
         if not (
             isinstance(tool, dict)
+            and tool.keys() <= _OF_TOOLS
             and _is_filled(name := tool.get("name"))
             and len(name) <= MAX_TOOL_NAME
             and isinstance(schema := tool.get("input_schema"), dict)
             and schema
             and _is_filled(tool.get("description", "none"))
             and isinstance(tool.get("strict", True), bool)
-            and "type" not in tool
+            and isinstance(tool.get("defer_loading", True), bool)
+            and isinstance(tool.get("eager_input_streaming", True), bool)
+            and _are_texts(tool.get("allowed_callers", ()))
             and _is_plain_mark(tool.get(_MARK, _USUAL_MARK))
         ):
             return False
@@ -273,8 +284,17 @@ def _are_plain_tools(tools: Any) -> bool:
     return len(names) == len(tools)
 
 
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, list | tuple) and all(isinstance(one, str) for one in values)
+
+
 def _is_plain_mark(mark: Any) -> bool:
-    return isinstance(mark, dict) and isinstance(mark.get("type"), str)
+    return (
+        isinstance(mark, dict)
+        and "type" in mark
+        and mark.keys() <= _OF_MARKS
+        and _are_texts([*mark.values()])
+    )
 
 
 def _is_filled(text: Any) -> TypeGuard[str]:

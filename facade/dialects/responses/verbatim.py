@@ -26,6 +26,10 @@ from facade.dialects.verbatim import Filled, VerbatimConversation, rewritten, to
 from services.common.raw_json import NULL, is_filled, is_text
 
 _FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
+_CUSTOM = frozenset({"type", "name", "description", "format"})
+# Fields of any other tool that refer to nothing stored at a provider, and to no other model.
+_HOSTED = frozenset({"type", "output_format"})
+_FORMAT = frozenset({"type", "syntax", "definition"})
 # Prefix of OpenAI's encrypted reasoning (Fernet, version 128).
 _ENCRYPTED = b'"gAAAA'
 _QUOTE = b'"'
@@ -277,14 +281,28 @@ def _is_plain_tool(tool: Mapping[str, Any]) -> bool:
     if kind == "function" or kind == "custom":
         if not (isinstance(name, str) and is_name(name)):
             return False
-        return kind == "custom" or (
+        if kind == "custom":
+            form = tool.get("format", {})
+            return (
+                tool.keys() <= _CUSTOM
+                and isinstance(tool.get("description", ""), str)
+                and isinstance(form, dict)
+                and form.keys() <= _FORMAT
+                and all(isinstance(value, str) for value in form.values())
+            )
+        return (
             tool.keys() <= _FUNCTION
             and isinstance(tool.get("description", ""), str | None)
             and isinstance(tool.get("parameters"), dict | None)
             and isinstance(tool.get("strict"), bool | None)
         )
     # The gateway may search in place of the provider.
-    return _is_filled(kind) and not kind.startswith("web_search") and "name" not in tool
+    return (
+        _is_filled(kind)
+        and not kind.startswith("web_search")
+        and tool.keys() <= _HOSTED
+        and isinstance(tool.get("output_format", ""), str)
+    )
 
 
 def _is_filled(text: Any) -> TypeGuard[str]:

@@ -1,9 +1,11 @@
 """Fields of a request that are unknown to the canonical request, on their way to a provider. Pure.
 
-They are passed through to a provider of the dialect that they are written in. For other providers
-they are dropped, or the request is refused if one of them is required.
+They are passed through to a provider of the dialect that they are written in, unless they refer to
+something stored there. For other providers they are dropped, or the request is refused if one of
+them is required.
 """
 
+import json as python_json
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,9 +23,11 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from services.common.errors import GatewayError, invalid, unsupported
 from services.common.plain_request import PlainMessage
 from services.inference.providers.base import Call
+from services.inference.stored_references import find_reference, is_stored_address
 
 Json = dict[str, Any]
 
+_STORE = "store"
 _BILLING_LINE = "messages[].has_billing_line"
 
 
@@ -58,26 +62,86 @@ class RequestFields:
         """Report the field at `path` as dropped: the provider has no counterpart."""
         self._call.drop(path)
 
-    def native_fields(self, opaque: Opaque, path: str, dropped_as: str = "") -> Json:
+    def native_fields(
+        self, opaque: Opaque, path: str, dropped_as: str = "", *, is_part: bool = False
+    ) -> Json:
         """Return the fields of an opaque object if they are of the provider's dialect, else {}.
 
         Args:
             opaque: the object; may be empty.
             path: the object's path.
             dropped_as: path below which dropped fields are reported; `path` if empty.
+            is_part: see `find_reference`.
 
         Raises:
-            GatewayError: unsupported, for a required field of another dialect; invalid, if the JSON
-                is not an object or refers to an object stored at the provider.
+            GatewayError: unsupported, for a required field of another dialect; invalid, as
+                `checked_object`.
         """
         if not opaque.json:
             return {}
         if not self.is_native_opaque(opaque):
             self.leave_out(opaque, path, dropped_as)
             return {}
-        fields = read_object(opaque.json, path)
-        self.check_state(fields, path)
+        return self.checked_object(opaque.json, path, is_part=is_part)
+
+    def own_value(
+        self, opaque: Opaque, path: str, what: str, *, approvals: Collection[str] = ()
+    ) -> Json | orjson.Fragment:
+        """Return an opaque object unchanged, if it is of the provider's dialect.
+
+        Args:
+            opaque: the object.
+            path: the object's path.
+            what: a description of the object, for the error.
+            approvals: see `find_reference`.
+
+        Raises:
+            GatewayError: unsupported, if it is of another one; invalid, as `checked_object`.
+        """
+        if not self.is_native_opaque(opaque):
+            raise self.unsupported(path, what)
+        return as_checked(opaque.json, self.checked_object(opaque.json, path, approvals=approvals))
+
+    def checked_object(
+        self,
+        json: bytes,
+        path: str,
+        *,
+        is_part: bool = False,
+        approvals: Collection[str] = (),
+    ) -> Json:
+        """Parse the JSON object at `path`; see `find_reference` for the other arguments.
+
+        Raises:
+            GatewayError: invalid, if it is not an object or refers to something stored at the
+                provider, unless callers may do so.
+        """
+        fields = read_object(json, path)
+        if not self.pass_stateful:
+            place = find_reference(fields, is_part=is_part, approvals=approvals)
+            if place is not None:
+                raise self.stored_object_error(f"{path}.{place}")
         return fields
+
+    def check_address(self, url: str, path: str) -> None:
+        """Check the address of a medium that the provider is to fetch.
+
+        Raises:
+            GatewayError: invalid, for a medium stored at the provider, unless allowed.
+        """
+        if not self.pass_stateful and is_stored_address(url):
+            raise self.stored_object_error(path)
+
+    def check_stored(self, path: str) -> None:
+        """Check that callers may refer to something stored at the provider, such as a file.
+
+        The gateway's own files have already been replaced by their content.
+
+        Raises:
+            GatewayError: invalid, unless allowed.
+        """
+        if not self.pass_stateful:
+            raise self.stored_object_error(path)
 
     def native_request_fields(self, extra: Opaque, *, but: Collection[str]) -> Json:
         """Return the fields of a request's `extra` that are not null; {} if of another dialect.
@@ -87,13 +151,22 @@ class RequestFields:
             but: names of fields to leave out.
 
         Raises:
-            GatewayError: as `leave_out`.
+            GatewayError: as `native_fields`.
         """
         if not self.is_native_opaque(extra):
             self.leave_out(extra, "extra")
             return {}
-        given = read_object(extra.json, "extra").items()
-        return {name: value for name, value in given if value is not None and name not in but}
+        read = read_object(extra.json, "extra").items()
+        fields = {name: value for name, value in read if value is not None and name not in but}
+        if not self.pass_stateful:
+            if fields.get(_STORE):
+                # The caller could read it with the operator's key alone.
+                fields[_STORE] = False
+                self.drop(f"extra.{_STORE}")
+            place = find_reference(fields)
+            if place is not None:
+                raise self.stored_object_error(f"extra.{place}")
+        return fields
 
     def is_native_opaque(self, opaque: Opaque) -> bool:
         """Return whether an opaque object is written in the provider's dialect."""
@@ -182,9 +255,6 @@ class RequestFields:
             self.drop(_BILLING_LINE)
         return message.texts_without_billing()
 
-    def check_state(self, content: object, path: str) -> None:
-        """Raise an error for JSON that refers to stored objects of the provider, unless allowed."""
-
     def unsupported(self, path: str, what: str) -> GatewayError:
         """Return the error for a part of the request that the provider does not support."""
         return unsupported(path, f"{path}: this model's provider does not support {what}")
@@ -194,10 +264,12 @@ class RequestFields:
 
         All callers of the gateway share one account there.
         """
+        provider = self._call.target.provider
         return invalid(
             path,
-            f"{path}: refers to an object stored at the provider, which this gateway does not "
-            "allow (see the provider's setting pass_stateful)",
+            f"{path}: refers to an object stored at the provider {provider}, whose account all "
+            "callers share; leave it out, or ask the operator for pass_stateful = true in "
+            f"[providers.{provider}]",
         )
 
 
@@ -219,6 +291,29 @@ def read_object(json: bytes | str, path: str) -> Json:
     if not isinstance(value, dict):
         raise invalid(path, f"{path}: must be a JSON object")
     return value
+
+
+def as_checked(json: bytes, value: Json) -> Json | orjson.Fragment:
+    """Return the JSON of a parsed object, to be sent unchanged, or else the object.
+
+    In JSON with a member twice, another parser may read the other value: such JSON is written
+    again. In any other JSON, numbers of any size stay as they are.
+
+    Args:
+        json: the JSON.
+        value: the object that was parsed from it.
+    """
+    try:
+        if orjson.dumps(value) != json:
+            python_json.loads(json, object_pairs_hook=_without_repeated)
+    except (orjson.JSONEncodeError, ValueError, RecursionError):
+        return value
+    return orjson.Fragment(json)
+
+
+def _without_repeated(members: list[tuple[str, Any]]) -> None:
+    if len({name for name, _ in members}) < len(members):
+        raise ValueError("a repeated member")
 
 
 def write_body(body: Json) -> bytes:

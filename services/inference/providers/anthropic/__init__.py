@@ -42,7 +42,6 @@ from services.inference.stream.batches import Batches
 
 _VERSION = "2023-06-01"
 _MESSAGES = "/v1/messages"
-_STORED_FILE = b'"file_id"'
 _COUNT = "/v1/messages/count_tokens"
 _BY_ADDRESS = (conversation_pb2.MEDIA_KIND_IMAGE, conversation_pb2.MEDIA_KIND_DOCUMENT)
 
@@ -98,8 +97,6 @@ class AnthropicProvider:
             return not (changes_messages(refused_fields) or lazy.request.HasField("thinking"))
         if lazy.requires_official_api and not self.checks_signatures:
             return False
-        if not self.pass_stateful and _STORED_FILE in lazy.json_of("tools"):
-            return False  # a reference to a stored file, unless it is inside a string
         return not refused_fields or not changes_messages(refused_fields)
 
     async def whole(self, call: Call) -> list[Event] | PassthroughAnswer:

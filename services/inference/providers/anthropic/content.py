@@ -18,7 +18,7 @@ from services.common.errors import invalid
 from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.conversation_writer import ConversationWriter, image_type_of
-from services.inference.providers.request_fields import Json, read_object
+from services.inference.providers.request_fields import Json
 from services.inference.refusals import OF_BLOCKS, OF_MESSAGES
 from services.inference.thinking import is_gateway_signature
 
@@ -112,7 +112,7 @@ class Conversation(ConversationWriter):
             self._fields.drop("messages[].name")
         if message.HasField("extra"):
             path = f"messages[{self._message}].extra"
-            extra = self._fields.native_fields(message.extra, path, _OF_MESSAGES)
+            extra = self._fields.native_fields(message.extra, path, _OF_MESSAGES, is_part=True)
             if not top:
                 self._extra.update(self._fields.accepted_fields(extra, OF_MESSAGES, _OF_MESSAGES))
 
@@ -178,9 +178,11 @@ class Conversation(ConversationWriter):
     def _decorate(self, translated: Json, block: Block) -> None:
         if block.cache_control:
             path = f"{self._path()}.cache_control"
-            translated["cache_control"] = read_object(block.cache_control, path)
+            translated["cache_control"] = self._fields.checked_object(block.cache_control, path)
         if block.HasField("extra"):
-            native = self._fields.native_fields(block.extra, f"{self._path()}.extra", _OF_BLOCKS)
+            native = self._fields.native_fields(
+                block.extra, f"{self._path()}.extra", _OF_BLOCKS, is_part=True
+            )
             for name, value in self._fields.accepted_fields(native, OF_BLOCKS, _OF_BLOCKS).items():
                 translated.setdefault(name, value)
 
@@ -192,9 +194,7 @@ class Conversation(ConversationWriter):
                 self._fields.drop("messages[].blocks[].opaque")
                 return None
             raise self._refuse("parts of this type")
-        content = read_object(block.opaque.json, path)
-        self._fields.check_state(content, path)
-        return content
+        return self._fields.checked_object(block.opaque.json, path)
 
     def _tool_use(self, call: ToolUse) -> Json:
         if call.freeform:
@@ -276,10 +276,10 @@ class Conversation(ConversationWriter):
         if source == "url":
             if not self._fields.fetches_urls:
                 raise self._refuse(f"URLs of {what}s; send base64 data")
+            self._fields.check_address(media.url, path)
             return {"type": "url", "url": media.url}
         if source == "file_id":
-            if not self._fields.pass_stateful:
-                raise self._fields.stored_object_error(path)
+            self._fields.check_stored(path)
             return {"type": "file", "file_id": media.file_id}
         raise invalid(path, f"{path}: the content of the {what} is empty")
 

@@ -5,8 +5,6 @@ from services.inference.providers.base import Call
 from services.inference.providers.request_fields import RequestFields
 from services.inference.refusals import THINKING_BUDGET, UNSIGNED_THINKING
 
-_STATEFUL_TYPES = ("file", "container_upload")
-
 
 class AnthropicFields(RequestFields):
     """Decides which parts of a call's request a server is sent; see `RequestFields`.
@@ -26,20 +24,3 @@ class AnthropicFields(RequestFields):
         self.official = official
         self.takes_unsigned = not official and UNSIGNED_THINKING not in call.refused_fields
         self.takes_budgets = THINKING_BUDGET not in call.refused_fields
-
-    def check_state(self, content: object, path: str) -> None:
-        """Raise an error for JSON that refers to a file stored at the provider, unless allowed.
-
-        The arguments of a tool are the caller's own and have no meaning to the provider.
-        """
-        if self.pass_stateful:
-            return
-        left = [content]
-        while left:
-            part = left.pop()
-            if isinstance(part, list):
-                left.extend(part)
-            elif isinstance(part, dict):
-                if part.get("type") in _STATEFUL_TYPES and part.get("file_id") is not None:
-                    raise self.stored_object_error(path)
-                left.extend(value for name, value in part.items() if name != "input")

@@ -23,9 +23,6 @@ from services.inference.providers.request_fields import Json, read_object, write
 from services.inference.providers.schemas import OpenObjectError, for_answer, object_schema
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
-# Anthropic's fields that refer to objects stored under the operator's account.
-_STATEFUL = ("container", "mcp_servers", "workspace_id", "user_profile_id")
-
 # Fields that come from the canonical request or are the gateway's own.
 _NEVER_FROM_EXTRA = frozenset(
     (
@@ -246,7 +243,9 @@ def _tool(tool: Tool, path: str, fields: AnthropicFields) -> Json:
     if tool.strict or (tool.HasField("strict") and fields.is_native):
         translated["strict"] = tool.strict
     if tool.cache_control:
-        translated["cache_control"] = read_object(tool.cache_control, f"{path}.cache_control")
+        translated["cache_control"] = fields.checked_object(
+            tool.cache_control, f"{path}.cache_control"
+        )
     return fields.native_fields(tool.extra, f"{path}.extra", "tools[].extra") | translated
 
 
@@ -286,17 +285,10 @@ def _output_format(form: OutputFormat, fields: AnthropicFields) -> Json:
 def _add_extra(body: Json, request: GenerateRequest, fields: AnthropicFields) -> None:
     """Add the unknown fields; known ones take precedence."""
     if request.cache_control:
-        body["cache_control"] = read_object(request.cache_control, "cache_control")
-    extra = request.extra
-    if not fields.is_native_opaque(extra):
-        fields.leave_out(extra, "extra")
-        return
-    for name, value in read_object(extra.json, "extra").items():
-        path = f"extra.{name}"
-        fields.check_state(value, path)
-        if name in _STATEFUL and value and not fields.pass_stateful:
-            raise fields.stored_object_error(path)
+        body["cache_control"] = fields.checked_object(request.cache_control, "cache_control")
+    extra = fields.native_request_fields(request.extra, but=_NEVER_FROM_EXTRA)
+    for name, value in extra.items():
         if name in _SHARED and isinstance(value, dict):
             body[name] = value | body.get(name, {})
-        elif name not in _NEVER_FROM_EXTRA:
+        else:
             body.setdefault(name, value)

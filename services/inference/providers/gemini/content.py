@@ -219,10 +219,10 @@ class Conversation(ConversationWriter):
         if source == "url":
             if not self._fields.fetches_urls:
                 raise self._refuse("URLs of media; send base64 data")
+            self._fields.check_address(media.url, self._path())
             return _by_reference(media.url, mime)
         if source == "file_id":
-            if not self._fields.pass_stateful:
-                raise self._fields.stored_object_error(self._path())
+            self._fields.check_stored(self._path())
             return _by_reference(media.file_id, mime)
         if not media.data:
             raise invalid(self._path(), f"{self._path()}: the media content is empty")

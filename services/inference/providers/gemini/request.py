@@ -199,8 +199,7 @@ def _take_googles(body: Json, config: Json, given: Any, fields: RequestFields) -
             own = {theirs: value[ours] for ours, theirs in _THINKING.items() if ours in value}
             config["thinkingConfig"] = own
         elif name == "cached_content":
-            if not fields.pass_stateful:
-                raise fields.stored_object_error(path)
+            fields.check_stored(path)
             body["cachedContent"] = value
         else:
             fields.drop(path)

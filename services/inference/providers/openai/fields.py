@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
-from services.common.errors import GatewayError, invalid, unsupported
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
+from services.common.errors import GatewayError, unsupported
 from services.inference.providers.base import Call
 from services.inference.providers.openai import sanitizing
 from services.inference.providers.request_fields import Json, RequestFields, read_object
@@ -49,44 +49,6 @@ class OpenAIFields(RequestFields):
         if name != given:
             self._call.tool_names[name] = given
         return name
-
-    def native_fields(self, opaque: Opaque, path: str, dropped_as: str = "") -> Json:
-        """Return the fields of an opaque object; see `RequestFields.native_fields`."""
-        if self.is_native_opaque(opaque):
-            self.check_json(opaque.json, path)
-        return super().native_fields(opaque, path, dropped_as)
-
-    def own_value(self, opaque: Opaque, path: str, what: str) -> orjson.Fragment:
-        """Return an opaque object unchanged, if it is of OpenAI's dialect.
-
-        Raises:
-            GatewayError: unsupported, if it is of another one.
-        """
-        if not self.is_native_opaque(opaque):
-            raise self.unsupported(path, what)
-        self.check_json(opaque.json, path)
-        return fragment(opaque.json, path)
-
-    def check_json(self, json: bytes, path: str) -> None:
-        """Raise an error for JSON that refers to a file stored at the provider, unless allowed."""
-        if b'"file_id"' in json and not self.pass_stateful:
-            raise self.stored_object_error(path)
-
-    def check_file(self, path: str) -> None:
-        """Raise an error for the id of a file stored at the provider, unless allowed.
-
-        The gateway's own files have already been replaced by their content.
-        """
-        if not self.pass_stateful:
-            raise self.stored_object_error(path)
-
-    def stored_object_error(self, path: str) -> GatewayError:
-        """Return the error for a reference to an object stored at the provider."""
-        return invalid(
-            path,
-            f"{path}: refers to an object stored at the provider {self.server.name}, which this "
-            "gateway does not allow (see the provider's setting pass_stateful)",
-        )
 
     def unsupported(self, path: str, what: str) -> GatewayError:
         """Return the error for a part of the request that the provider does not support."""

@@ -136,9 +136,8 @@ class Conversation(ConversationWriter):
     def _native_fields(self, message: Message) -> Json:
         if not message.HasField("extra"):
             return {}
-        # `audio` is passed on: only this caller was sent the id of the model's earlier speech.
         path = f"messages[{self._message}].extra"
-        native = self._fields.native_fields(message.extra, path, _OF_MESSAGES)
+        native = self._fields.native_fields(message.extra, path, _OF_MESSAGES, is_part=True)
         return self._fields.accepted_fields(native, OF_MESSAGES, _OF_MESSAGES)
 
     def _add_user(self, message: Message) -> None:
@@ -293,7 +292,9 @@ class Conversation(ConversationWriter):
             self._fields.drop("messages[].blocks[].cache_control")
         if not block.HasField("extra"):
             return {}
-        native = self._fields.native_fields(block.extra, f"{self._path()}.extra", _OF_BLOCKS)
+        native = self._fields.native_fields(
+            block.extra, f"{self._path()}.extra", _OF_BLOCKS, is_part=True
+        )
         return self._fields.accepted_fields(native, OF_BLOCKS, _OF_BLOCKS)
 
     def _is_plain(self, block: Block) -> bool:
@@ -324,7 +325,7 @@ class Conversation(ConversationWriter):
     def _image(self, media: Media) -> Json:
         image: Json = {}
         if media.HasField("file_id"):
-            self._fields.check_file(self._path())
+            self._fields.check_stored(self._path())
             raise self._fields.unsupported(self._path(), "file ids of images")
         if media.HasField("url"):
             if not self._fields.fetches_urls:
@@ -333,6 +334,7 @@ class Conversation(ConversationWriter):
                     "URLs of images; send base64 data (with the setting fetches_urls, the provider "
                     "fetches URLs)",
                 )
+            self._fields.check_address(media.url, self._path())
             image["url"] = media.url
         else:
             image["url"] = _data_url(image_type_of(media), media.data)
@@ -342,7 +344,7 @@ class Conversation(ConversationWriter):
 
     def _document(self, media: Media) -> Json:
         if media.HasField("file_id"):
-            self._fields.check_file(self._path())
+            self._fields.check_stored(self._path())
             return {"type": "file", "file": {"file_id": media.file_id}}
         if media.HasField("url"):
             raise self._by_value("documents")

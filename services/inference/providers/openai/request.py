@@ -52,8 +52,6 @@ _NEVER_FROM_EXTRA = frozenset(
     )
 )
 _SEARCH_OPTIONS = "web_search_options"
-# OpenAI's fields that refer to stored objects. `store` does so if true.
-_STATEFUL = ("previous_response_id", "conversation")
 # Canonical names of fields, where they differ from OpenAI's.
 _CANONICAL = {
     "user": "end_user",
@@ -139,10 +137,6 @@ def _conversation(call: Call, fields: OpenAIFields, native: Json) -> Json:
 def _native_fields(request: GenerateRequest, fields: OpenAIFields) -> Json:
     """Return the request's unknown fields that are passed through."""
     given = fields.native_request_fields(request.extra, but=_NEVER_FROM_EXTRA)
-    if not fields.pass_stateful:
-        for name in ("store", *_STATEFUL):
-            if given.get(name):
-                raise fields.stored_object_error(f"extra.{name}")
     if _SEARCH_OPTIONS in request.extra.covered_paths and not request.HasField("web_search"):
         given.pop(_SEARCH_OPTIONS, None)  # the gateway searches
     return given

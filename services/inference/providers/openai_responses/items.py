@@ -39,6 +39,7 @@ _AUDIO_FORMATS = {
 # Types of opaque blocks that are content parts; any other is an item.
 _PARTS = ("input_", "output_text", "computer_screenshot")
 _REFERENCE = "item_reference"
+_APPROVAL_REQUEST = "mcp_approval_request"
 
 
 class Input(ConversationWriter):
@@ -62,6 +63,7 @@ class Input(ConversationWriter):
         super().__init__()
         self._fields = fields
         self._freeform: set[str] = set()  # ids of calls of custom tools
+        self._approvals: set[str] = set()  # ids of requests for an approval
         for self._message, message in enumerate(messages):
             self._add(message)
         if self.instructions and not self.items:
@@ -78,7 +80,9 @@ class Input(ConversationWriter):
         if message.name:
             self._fields.drop("messages[].name")
         path = f"messages[{self._message}].extra"
-        native = self._fields.native_fields(message.extra, path, _OF_MESSAGES)
+        native = self._fields.native_fields(
+            message.extra, path, _OF_MESSAGES, is_part=bool(message.blocks)
+        )
         native = self._fields.accepted_fields(native, OF_MESSAGES, _OF_MESSAGES)
         if not message.blocks:
             self._add_without_blocks(native)
@@ -122,7 +126,8 @@ class Input(ConversationWriter):
     ) -> tuple[list[Item], Json]:
         """Append a reasoning item; return the remaining content parts and unknown fields."""
         item = _reasoning(self._kept(block), block.thinking)
-        if self._fields.server.newest and not item.get("encrypted_content"):
+        says_nothing = self._fields.server.newest or not block.thinking.text
+        if says_nothing and not item.get("encrypted_content"):
             # Without the encrypted content, OpenAI would look the item up among its stored ones.
             self._fields.drop("messages[].blocks[].thinking")
             return parts, native
@@ -142,13 +147,18 @@ class Input(ConversationWriter):
         return None
 
     def _opaque(self, opaque: Opaque) -> Item | None:
-        """Return an item of another type; the model's items may refer to containers and files."""
-        kind = read_object(opaque.json, self._path()).get("type")
+        """Return an item of another type."""
+        path = self._path()
+        item = read_object(opaque.json, path)
+        kind = item.get("type")
         if isinstance(kind, str) and kind.startswith(_PARTS):
             return None
-        if kind in (None, _REFERENCE) and not self._fields.pass_stateful:
-            raise self._fields.stored_object_error(self._path())
-        return orjson.Fragment(opaque.json)
+        if kind is None:
+            self._fields.check_stored(path)  # a reference needs no type
+        written = self._fields.own_value(opaque, path, "items", approvals=self._approvals)
+        if kind == _APPROVAL_REQUEST and isinstance(item.get("id"), str):
+            self._approvals.add(item["id"])
+        return written
 
     def _call(self, block: Block) -> Json:
         call = block.tool_use
@@ -201,13 +211,9 @@ class Input(ConversationWriter):
             self._fields.drop("messages[].blocks[].cache_control")
         if not block.HasField("extra"):
             return {}
-        # Annotations of the model may cite files by id: a citation gives no access to them.
         path = f"{self._path()}.extra"
-        if not self._fields.is_native_opaque(block.extra):
-            return self._fields.native_fields(block.extra, path, _OF_BLOCKS)
-        return self._fields.accepted_fields(
-            read_object(block.extra.json, path), OF_BLOCKS, _OF_BLOCKS
-        )
+        native = self._fields.native_fields(block.extra, path, _OF_BLOCKS, is_part=True)
+        return self._fields.accepted_fields(native, OF_BLOCKS, _OF_BLOCKS)
 
     def _media(self, media: Media) -> Json:
         if media.WhichOneof("source") is None or (media.HasField("data") and not media.data):
@@ -223,13 +229,13 @@ class Input(ConversationWriter):
 
     def _image(self, media: Media) -> Json:
         if media.HasField("file_id"):
-            self._fields.check_file(self._path())
+            self._fields.check_stored(self._path())
             return {"type": "input_image", "file_id": media.file_id}
         return {"type": "input_image", "image_url": self._address(media, "images")}
 
     def _file(self, media: Media) -> Json:
         if media.HasField("file_id"):
-            self._fields.check_file(self._path())
+            self._fields.check_stored(self._path())
             return {"type": "input_file", "file_id": media.file_id}
         address = self._address(media, "documents")
         if media.HasField("url"):
@@ -250,6 +256,7 @@ class Input(ConversationWriter):
                 f"URLs of {what}; send base64 data (with the setting fetches_urls, the provider "
                 "fetches URLs)",
             )
+        self._fields.check_address(media.url, self._path())
         return media.url
 
     def _audio(self, media: Media) -> Json:

@@ -12,7 +12,6 @@ from services.inference.providers.base import Call
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.openai_responses.endpoint import EndpointSupport
 from services.inference.providers.openai_responses.events import StreamReader
-from services.inference.providers.openai_responses.fields import STATEFUL, refers_to_stored_objects
 from services.inference.providers.openai_responses.native_events import NativeReader
 from services.inference.providers.openai_responses.request import (
     REASONING_EFFORT,
@@ -81,17 +80,10 @@ class ResponsesProvider(OpenAIProvider):
         """Return whether a conversation can be sent without its canonical messages."""
         if lazy.request.dialect != self.dialect:
             return False
-        if refused_fields and (
+        return not refused_fields or not (
             changes_messages(refused_fields)
             or any(name in refused_fields and field in lazy.fields for name, field in _HOLDERS)
-        ):
-            return False
-        if self.pass_stateful:
-            return True
-        fields = lazy.fields
-        if not STATEFUL.isdisjoint(fields) and any(fields.get(name) for name in STATEFUL):
-            return False
-        return "tools" not in fields or not refers_to_stored_objects(lazy.json_of("tools"))
+        )
 
     async def whole(self, call: Call) -> list[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""

@@ -15,7 +15,7 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.errors import unsupported
 from services.inference.providers.base import Call
 from services.inference.providers.openai.fields import Server, fragment, parameters_of
-from services.inference.providers.openai_responses.fields import STATEFUL, ResponsesFields
+from services.inference.providers.openai_responses.fields import ResponsesFields
 from services.inference.providers.openai_responses.items import Input
 from services.inference.providers.request_fields import Json, write_body
 from services.inference.refusals import ENCRYPTED_REASONING
@@ -142,10 +142,6 @@ def _native_fields(request: GenerateRequest, fields: ResponsesFields, *, is_stre
     given = fields.native_request_fields(request.extra, but=_NEVER_FROM_EXTRA)
     if not is_streamed:
         given.pop("stream_options", None)
-    if not fields.pass_stateful:
-        for name in STATEFUL:
-            if given.get(name):
-                raise fields.stored_object_error(f"extra.{name}")
     return given
 
 

@@ -252,22 +252,25 @@ def test_blocks_of_another_dialect_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "path"),
     [
-        {"type": "container_upload", "file_id": "file_1"},
-        {"type": "document", "source": {"type": "file", "file_id": "file_1"}},
-        {
-            "type": "document",
-            "source": {
-                "type": "content",
-                "content": [{"type": "image", "source": {"type": "file", "file_id": "file_1"}}],
+        ({"type": "container_upload", "file_id": "file_1"}, "file_id"),
+        ({"type": "document", "source": {"type": "file", "file_id": "file_1"}}, "source.file_id"),
+        (
+            {
+                "type": "document",
+                "source": {
+                    "type": "content",
+                    "content": [{"type": "image", "source": {"type": "file", "file_id": "file_1"}}],
+                },
             },
-        },
+            "source.content[0].source.file_id",
+        ),
     ],
 )
-def test_files_of_the_provider_are_found_however_deep(content: dict[str, Any]) -> None:
+def test_files_of_the_provider_are_found_however_deep(content: dict[str, Any], path: str) -> None:
     call = call_of(says(USER, "a", Block(opaque=opaque(content))), dialect=ANTHROPIC)
-    assert refusal_of(call) == ("INVALID_REQUEST", "messages[0].content[1]")
+    assert refusal_of(call) == ("INVALID_REQUEST", f"messages[0].content[1].{path}")
     assert body_of(call, pass_stateful=True)["messages"][0]["content"][1] == content
 
 
@@ -276,7 +279,8 @@ def test_files_of_the_provider_do_not_hide_in_further_fields() -> None:
     source = {"type": "file", "file_id": "file_1"}
     block.extra.CopyFrom(opaque({"content": [{"type": "image", "source": source}]}))
     call = call_of(says(USER, block), dialect=ANTHROPIC)
-    assert refusal_of(call) == ("INVALID_REQUEST", "messages[0].content[0]")
+    path = "messages[0].content[0].content[0].source.file_id"
+    assert refusal_of(call) == ("INVALID_REQUEST", path)
 
 
 def test_arguments_may_mention_files() -> None:

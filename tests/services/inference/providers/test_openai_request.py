@@ -240,7 +240,7 @@ def test_extension_fields_of_the_gateway_never_reach_a_provider() -> None:
 
 
 @pytest.mark.parametrize(
-    "extra", [{"store": True}, {"previous_response_id": "r"}, {"conversation": "c"}]
+    "extra", [{"prompt": {"id": "p"}}, {"previous_response_id": "r"}, {"conversation": "c"}]
 )
 def test_what_is_kept_at_the_provider_may_not_be_named(extra: dict[str, Any]) -> None:
     call = call_of(extra=opaque(extra))
@@ -248,8 +248,12 @@ def test_what_is_kept_at_the_provider_may_not_be_named(extra: dict[str, Any]) ->
     assert extra.items() <= body_of(call, pass_stateful=True, known=False).items()
 
 
-def test_not_to_keep_anything_may_be_said() -> None:
-    assert body_of(call_of(extra=opaque({"store": False})))["store"] is False
+@pytest.mark.parametrize("store", [True, False])
+def test_nothing_is_stored_at_the_provider(store: bool) -> None:
+    call = call_of(extra=opaque({"store": store}))
+    assert body_of(call)["store"] is False
+    assert dropped_of(call) == ["store"] * store
+    assert body_of(call, pass_stateful=True)["store"] is store
 
 
 def test_foreign_unknown_fields_are_dropped_and_reported() -> None:

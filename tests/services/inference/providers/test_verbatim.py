@@ -117,15 +117,19 @@ def test_messages_go_as_their_translation_would(body: Json) -> None:
     assert lazy.complete() == whole
 
 
-@pytest.mark.parametrize("pass_stateful", [False, True])
-def test_a_tool_that_names_a_file_of_the_provider_is_looked_at(pass_stateful: bool) -> None:
-    example = {"type": "file", "file_id": "x"}
-    tool = {"name": "f", "input_schema": {"type": "object"}, "examples": [example]}
-    lazy = messages(dumped(HELLO | {"tools": [tool]}), True).lazy
-    provider = AnthropicProvider(
-        "p", None, pass_stateful=pass_stateful, fetches_urls=False, official=True
-    )
-    assert provider.takes_lazy(lazy, frozenset()) is pass_stateful
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"examples": [{"type": "file", "file_id": "x"}]},
+        {"model": "other"},
+        {"allowed_callers": [{"id": "x"}]},
+        {"defer_loading": {"container": "x"}},
+        {"cache_control": {"type": "ephemeral", "container": "x"}},
+    ],
+)
+def test_a_tool_with_fields_of_its_own_is_looked_at(field: Json) -> None:
+    tool = {"name": "f", "input_schema": {"type": "object"}, **field}
+    assert messages(dumped(HELLO | {"tools": [tool]}), True).lazy is None
 
 
 # With all members that a tool may have.

@@ -10,14 +10,18 @@ from gateway.conversation.v1.conversation_pb2 import (
     Block,
     Media,
     Message,
+    Opaque,
     Thinking,
     ToolResult,
     ToolUse,
 )
+from services.inference.providers.openai.fields import Server
+from services.inference.providers.openai_responses.request import build_request
 from services.inference.stream.prefill import CONTINUE
 from tests.services.inference.providers.openai_responses.responses_calls import (
     ASSISTANT,
     DEVELOPER,
+    RESPONSES,
     SYSTEM,
     USER,
     body_of,
@@ -139,7 +143,7 @@ def test_items_of_other_types_go_back_byte_for_byte() -> None:
         "status": "completed",
         "action": {"type": "search", "query": "q"},
     }
-    shell = {"type": "new_call", "id": "n_1", "container_id": "cntr_1"}
+    shell = {"type": "new_call", "id": "n_1", "call_id": "c_1"}
     items = input_of(
         ASKED,
         Message(role=ASSISTANT, extra=opaque(search)),
@@ -153,6 +157,24 @@ def test_items_of_other_types_go_back_byte_for_byte() -> None:
         shell,
         {"type": "message", "role": "assistant", "content": "b"},
     ]
+
+
+def sent_of(json: bytes) -> bytes:
+    """Return the body with an item that a gRPC caller wrote as this JSON."""
+    item = Block(opaque=Opaque(dialect=RESPONSES, json=json))
+    return build_request(call_of(says(ASSISTANT, item)), Server("acme", True, False, False))
+
+
+def test_an_item_keeps_numbers_of_any_size() -> None:
+    item = b'{"type": "new_call", "many": 1000000000000000000000000000000}'
+    assert item in sent_of(item)
+
+
+@pytest.mark.parametrize("name", [b"file_id", b"file\\u005fid"])
+def test_of_a_repeated_member_the_checked_one_is_sent(name: bytes) -> None:
+    sent = sent_of(b'{"type":"new_call","file_id":"file-1","%b":null}' % name)
+    assert b"file-1" not in sent
+    assert b'"new_call"' in sent
 
 
 def test_parts_of_unknown_types_stay_in_their_message() -> None:
@@ -201,7 +223,10 @@ def test_reasoning_that_is_not_encrypted_stays_out_of_openai() -> None:
     assert [item.get("type") for item in body_of(call_)["input"]] == ["message"] * 3
     assert call_.dropped == ["messages[].blocks[].thinking"]
     items = input_of(ASKED, says(ASSISTANT, plain, "a"), says(USER, "b"), newest=False)
-    assert items[1] == {"type": "reasoning", "id": "rs_1", "summary": []}
+    assert [item.get("type") for item in items] == ["message"] * 3
+    said = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "so"}]}
+    items = input_of(ASKED, says(ASSISTANT, thought(said), "a"), says(USER, "b"), newest=False)
+    assert items[1] == said
 
 
 def test_reasoning_without_its_item_is_made_anew() -> None:
@@ -225,15 +250,16 @@ def test_a_prefill_is_asked_to_be_continued() -> None:
 
 
 @pytest.mark.parametrize(
-    "message",
+    ("message", "path"),
     [
-        says(USER, Block(media=Media(kind=IMAGE, file_id="file-1"))),
-        says(USER, Block(opaque=opaque({"type": "input_new", "file_id": "file-1"}))),
-        says(USER, Block(opaque=opaque({"type": "item_reference", "id": "msg_1"}))),
+        (says(USER, Block(media=Media(kind=IMAGE, file_id="file-1"))), ""),
+        (says(USER, Block(opaque=opaque({"type": "input_new", "file_id": "file-1"}))), ".file_id"),
+        (says(USER, Block(opaque=opaque({"type": "item_reference", "id": "msg_1"}))), ".id"),
+        (says(USER, Block(opaque=opaque({"id": "msg_1"}))), ""),
     ],
 )
-def test_what_is_kept_at_the_provider_may_not_be_named(message: Message) -> None:
-    assert refusal_of(call_of(message)) == ("INVALID_REQUEST", "messages[0].blocks[0]")
+def test_what_is_kept_at_the_provider_may_not_be_named(message: Message, path: str) -> None:
+    assert refusal_of(call_of(message)) == ("INVALID_REQUEST", f"messages[0].blocks[0]{path}")
     assert input_of(message, pass_stateful=True, known=False)
 
 

@@ -221,12 +221,10 @@ async def test_a_refusal_of_encrypted_thoughts_is_learnt(here: ScriptedUpstream)
         ({"reasoning": {"effort": "low"}}, frozenset({"reasoning_effort"}), False),
         ({"text": {"verbosity": "low"}}, frozenset({"verbosity"}), False),
         ({"text": {"verbosity": "low"}}, frozenset({"long_ids"}), False),
-        ({"previous_response_id": "resp_1"}, frozenset(), False),
         ({"tools": [{"type": "function", "name": "f"}]}, frozenset(), True),
-        ({"tools": [{"type": "file_search", "vector_store_ids": ["v"]}]}, frozenset(), False),
     ],
 )
-async def test_a_conversation_goes_as_it_is_unless_it_names_state(
+async def test_a_conversation_goes_as_it_is_unless_fields_are_refused(
     here: ScriptedUpstream, fields: dict[str, object], refused_fields: frozenset[str], goes: bool
 ) -> None:
     given = {"input": "hi", **fields}
