@@ -15,9 +15,10 @@ from services.common.large_request import LargeRequest
 from services.common.lazy_request import LazyRequest
 from services.inference import embeddings, tasks
 from services.inference.engine import Engine
-from services.inference.limits.limiter import Limiter, check_models
+from services.inference.limits.limiter import Limiter
+from services.inference.limits.named_models import check_models
 from services.inference.limits.subjects import may_use
-from services.inference.offload import parse_large
+from services.inference.offload import mark, offload, parse_large
 from services.inference.response_cache import cached_answers, directives
 from services.inference.response_cache.directives import CacheDirectives
 from services.inference.stream.batches import OnBatch, observed
@@ -110,7 +111,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         limits = caller.get().limits
         if not limits:
             return await self._engine.count_tokens(request)
-        check_models(limits, request)
+        mark(request)
+        await offload(check_models, limits, request)
         with self._limiter.begin_count(limits) as count:
             return await self._engine.count_tokens(request, count.admit)
 

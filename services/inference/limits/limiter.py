@@ -16,8 +16,8 @@ from services.common.lazy_request import LazyRequest
 from services.common.passthrough_answer import PassthroughAnswer
 from services.inference import estimate
 from services.inference.limits.admission import KEPT_CALLERS, Admission, Permit
-from services.inference.limits.refusals import model_refused
-from services.inference.limits.subjects import CallerLimits, models_of, refused_model
+from services.inference.limits.named_models import check_models
+from services.inference.limits.subjects import CallerLimits
 from services.inference.limits.usage import AnswerMeter, End, Price, tokens_of
 from services.inference.offload import mark, offload
 from services.inference.stream.filters import Batch
@@ -158,8 +158,12 @@ class Limiter:
             GatewayError: as `Admission.admit`; permission_denied, a model is not allowed.
         """
         known = self._known.get(id(limits)) or self._read_limits(limits)
-        if known.restrict_models:
-            check_models(limits, given.request if isinstance(given, LazyRequest) else given)
+        if known.restrict_models or known.count_cost:
+            # The fields of a lazy conversation name no models.
+            named = given.request if isinstance(given, LazyRequest) else given
+            if isinstance(named, GenerateRequest):
+                mark(named)
+            await offload(check_models, limits, named, counts_cost=known.count_cost)
         tokens = 0
         if known.count_tokens:
             if isinstance(given, LazyRequest):
@@ -188,14 +192,3 @@ async def _tokens_of(given: GenerateRequest | EmbedRequest) -> int:
         return estimate.estimate_inputs(given)
     mark(given)
     return await offload(estimate.estimate_input_tokens, given)
-
-
-def check_models(limits: Sequence[SubjectLimits], request: GenerateRequest | EmbedRequest) -> None:
-    """Check that a caller may use the models that a request names.
-
-    Raises:
-        GatewayError: permission_denied, with the path of the field.
-    """
-    refused = refused_model(limits, models_of(request))
-    if refused is not None:
-        raise model_refused(*refused)
