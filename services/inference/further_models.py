@@ -14,7 +14,7 @@ from gateway.conversation.v1.conversation_pb2 import Message, Opaque
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 from services.inference.native_fields import FieldClass, classify, snake_case
-from services.inference.paths import block_path
+from services.inference.paths import Place, block_path
 
 # Names of fields with models, and endings of such names.
 MODEL_FIELDS: Final = frozenset({"model", "models", "fallbacks"})
@@ -110,19 +110,19 @@ def _of_opaque(opaque: Opaque, path: str) -> Iterator[FurtherModel]:
 
 def models_in(value: Mapping[str, Any], path: str) -> Iterator[FurtherModel]:
     """Yield the models that parsed JSON names; `path` is its path."""
-    waiting: list[tuple[Any, str, bool]] = [(value, path, False)]
+    waiting: list[tuple[Any, Place | None, bool]] = [(value, None, False)]
     while waiting:
         inner, place, names_models = waiting.pop()
         if isinstance(inner, str):
-            if names_models and inner:
-                yield FurtherModel(place, inner)
+            if names_models and inner and place is not None:
+                yield FurtherModel(place.path(path), inner)
         elif isinstance(inner, list):
-            waiting += [(one, f"{place}[{at}]", names_models) for at, one in enumerate(inner)]
+            waiting += [(one, Place(place, at), names_models) for at, one in enumerate(inner)]
         elif isinstance(inner, dict):
             for field, one in inner.items():
                 if isinstance(one, str | list | dict) and field not in HISTORY:
                     if classify(field) is not FieldClass.CONTENT:
-                        waiting.append((one, f"{place}.{field}", is_model_field(field)))
+                        waiting.append((one, Place(place, field), is_model_field(field)))
 
 
 def is_model_field(name: str) -> bool:

@@ -15,12 +15,13 @@ has another value for another parser.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
 from services.inference.native_fields import FieldClass, classify, identifies
+from services.inference.paths import Place
 
 # Ids of OpenAI, Anthropic and others: `file-abc1`, `cntr_6a`, `vs_1`. Those of items are random,
 # and used in every conversation that its caller sends back.
@@ -83,7 +84,10 @@ _WITH_OWN_IDS: Final = frozenset(
 
 
 def find_reference(
-    value: object, *, is_part: bool = False, approvals: Collection[str] = ()
+    value: Mapping[str, Any] | Sequence[Any],
+    *,
+    is_part: bool = False,
+    approvals: Collection[str] = (),
 ) -> str | None:
     """Return the path of the first reference to something stored, or None.
 
@@ -94,72 +98,73 @@ def find_reference(
         approvals: ids of the conversation's requests for an approval, which it may answer.
 
     Returns:
-        The path below `value`, such as `container.id` or `tools[0].vector_store_ids`; "" for the
-        value itself.
+        The path below `value`, such as `container.id` or `tools[0].vector_store_ids`.
     """
     search = _Search(approvals)
+    found: Place | None = None
     if isinstance(value, dict):
-        found = search.in_object(value, "", is_part=is_part)
-        if found is not None:
-            return found
+        found = search.in_object(value, None, is_part=is_part)
     elif isinstance(value, list):
-        search.waiting.append((value, "", ""))
-    elif isinstance(value, str) and _is_stored(value):
-        return ""
-    while search.waiting:
-        inner, path, name = search.waiting.pop()
-        found = search.in_value(inner, path, name)
-        if found is not None:
-            return found
-    return None
+        found = search.in_list(value, None, FieldClass.BY_VALUE, "")
+    while found is None and search.waiting:
+        found = search.in_next()
+    return None if found is None else found.path()
 
 
 class _Search:
     """A search for references.
 
     Attributes:
-        waiting: the objects and lists to search, each with its path and the name of its field.
+        waiting: the objects and lists to search, each with its place and the name of its field.
     """
 
     def __init__(self, approvals: Collection[str]) -> None:
-        self.waiting: list[tuple[Any, str, str]] = []
+        self.waiting: list[tuple[Any, Place, str]] = []
         self._approvals = approvals
 
-    def in_value(self, value: Any, path: str, name: str) -> str | None:
-        """Search an object or a list, but for the objects and lists in it."""
-        if isinstance(value, dict):
-            if classify(name) is FieldClass.STORED_BY_NAME and value.get("id"):
-                return f"{path}.id"
-            return self.in_object(value, path, is_part=name in _WITH_OWN_IDS)
-        is_searched = classify(name) not in (FieldClass.CONTENT, FieldClass.TEXT)
-        for index, element in enumerate(value):
+    def in_next(self) -> Place | None:
+        """Search the next object or list, but for the objects and lists in it."""
+        value, place, name = self.waiting.pop()
+        field = classify(name)
+        if not isinstance(value, dict):
+            return self.in_list(value, place, field, name)
+        if field is FieldClass.STORED_BY_NAME and value.get("id"):
+            return Place(place, "id")
+        return self.in_object(value, place, is_part=name in _WITH_OWN_IDS)
+
+    def in_list(
+        self, given: Sequence[Any], place: Place | None, field: FieldClass, name: str
+    ) -> Place | None:
+        """Search a list, which is a field of this class and name."""
+        for index, element in enumerate(given):
             if isinstance(element, dict | list):
-                self.waiting.append((element, f"{path}[{index}]", name))
-            elif is_searched and isinstance(element, str) and _is_stored(element):
-                return f"{path}[{index}]"
+                self.waiting.append((element, Place(place, index), name))
+            elif field is not FieldClass.TEXT and isinstance(element, str) and _is_stored(element):
+                return Place(place, index)
         return None
 
-    def in_object(self, given: Mapping[str, Any], path: str, *, is_part: bool) -> str | None:
-        """Search an object, but for the objects and lists in it."""
+    def in_object(
+        self, given: Mapping[str, Any], place: Place | None, *, is_part: bool
+    ) -> Place | None:
+        """Search an object."""
         kind = given.get("type")
         is_typed = isinstance(kind, str) or isinstance(given.get("role"), str)
         if is_typed and not is_part and self._is_looked_up(given, kind):
-            return f"{path}.id" if path else "id"
+            return Place(place, "id")
         if kind == _APPROVAL and not self._is_asked(given.get(_APPROVED)):
-            return f"{path}.{_APPROVED}" if path else _APPROVED
+            return Place(place, _APPROVED)
         for name, value in given.items():
             if value is None or value is False or value in ("", [], {}) or _is_own(name, kind):
                 continue
             field = classify(name)
             if field is FieldClass.CONTENT:
                 continue
-            place = f"{path}.{name}" if path else name
             if field is FieldClass.ITEM_ID and not (is_typed or is_part):
-                return place
+                return Place(place, name)
             if _refers(field, name, value):
-                return place
+                return Place(place, name)
             if isinstance(value, dict | list):
-                self.waiting.append((value, place, name))
+                self.waiting.append((value, Place(place, name), name))
         return None
 
     def _is_asked(self, request: object) -> bool:

@@ -297,6 +297,111 @@ async def test_a_model_that_is_not_allowed_is_refused(
     assert error["message"].startswith(f"{param}: the API key may not use the model ")
 
 
+def _dated(**fields: Any) -> dict[str, Any]:
+    return {"messages": HELLO, "max_tokens": 9, "model": "claude-a", **fields}
+
+
+IMAGES = {"type": "image_generation", "model": "gpt-image-9"}
+# Bodies that name further models, each with the path of one and whether its place is known.
+FURTHER = [
+    (MESSAGES, _dated(fallbacks=[{"model": "claude-z"}]), "fallbacks[0].model", True),
+    (MESSAGES, _dated(fallbacks="default"), "fallbacks", False),
+    (
+        MESSAGES,
+        _dated(tools=[{"type": "advisor_1", "name": "advisor", "model": "claude-z"}]),
+        "tools[0].model",
+        True,
+    ),
+    (
+        MESSAGES,
+        _dated(output_config={"judge_model": "claude-z"}),
+        "output_config.judge_model",
+        False,
+    ),
+    (CHATS, {**CHAT, "models": ["gpt-9"]}, "models[0]", True),
+    (CHATS, {**CHAT, "plugins": [{"id": "p", "model": "gpt-9"}]}, "plugins[0].model", False),
+    (CHATS, {**CHAT, "brandNewModel": "gpt-9"}, "brandNewModel", False),
+    (RESPONSES, {**RESPONSE, "tools": [IMAGES]}, "tools[0].model", True),
+    (
+        RESPONSES,
+        {**RESPONSE, "tools": [{**IMAGES, "model": None, "svg": IMAGES}]},
+        "tools[0].svg.model",
+        True,
+    ),
+    (
+        RESPONSES,
+        {**RESPONSE, "input": [*HELLO, {"type": "additional_tools", "tools": [IMAGES]}]},
+        "input[1].tools[0].model",
+        True,
+    ),
+]
+NAMES = ("sandbox/*", "claude-a")
+OVERRIDDEN = {
+    **CHAT,
+    "fallback": "enabled",
+    "fallback_config": {
+        "strategy": {"mode": "sequential"},
+        "steps": [
+            {"step_id": "a", "model": "sandbox/echo", "parameters": {"models": ["gpt-9"]}},
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_further_models_are_checked_too(limited: LimitedGateways, stream: bool) -> None:
+    few = await limited.caller(SubjectKind.KEY, UsageLimits(allowed_models=NAMES))
+    path = "fallback_config.steps[0].parameters.models[0]"
+    wrong = []
+    for url, body, param, is_known in [*FURTHER, (CHATS, OVERRIDDEN, path, True)]:
+        status, error, _ = await _ask(limited, url, {**body, "stream": stream}, few)
+        says = "the API key may not use the model" if is_known else "names a further model"
+        if status != 403 or not error["message"].startswith(f"{param}: {says}"):
+            wrong.append((param, status, error))
+    assert wrong == []
+
+
+async def test_further_models_of_the_list_are_allowed(limited: LimitedGateways) -> None:
+    caller = await limited.caller(
+        SubjectKind.KEY, UsageLimits(allowed_models=(*NAMES, "gpt-9", "claude-z", "gpt-image-9"))
+    )
+    for url, body, param, is_known in FURTHER:
+        status, error, _ = await _ask(limited, url, body, caller)
+        if is_known:
+            assert status != 403, (param, error)
+        else:
+            assert status == 403, param
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_under_a_budget_no_further_models_are_named(
+    limited: LimitedGateways, stream: bool
+) -> None:
+    caller = await limited.caller(SubjectKind.USER, UsageLimits(spend_per_day_pusd=10**15))
+    wrong = []
+    for url, body, param, _ in FURTHER:
+        status, error, _ = await _ask(limited, url, {**body, "stream": stream}, caller)
+        if status != 403 or not error["message"].startswith(f"{param}: names a further model"):
+            wrong.append((param, status, error))
+    assert wrong == []
+    free = {**CHAT, "moderation": {"model": "omni-moderation"}, "metadata": {"model": "gpt-9"}}
+    assert (await _ask(limited, CHATS, free, caller))[0] == 200
+
+
+async def test_without_limits_further_models_may_be_named(limited: LimitedGateways) -> None:
+    caller = await limited.caller(SubjectKind.USER, UsageLimits(requests_per_minute=99))
+    for url, body, _, _ in FURTHER:
+        status, error, _ = await _ask(limited, url, body, caller)
+        assert status != 403, error
+
+
+async def test_a_request_names_a_bounded_number_of_models(limited: LimitedGateways) -> None:
+    caller = await limited.caller(SubjectKind.KEY, UsageLimits(allowed_models=("*",)))
+    for count, status in ((64, 200), (65, 403)):
+        body = {**CHAT, "models": ["gpt-9"] * count}
+        assert (await _ask(limited, CHATS, body, caller))[0] == status
+
+
 async def test_allowed_models_of_all_subjects_count(limited: LimitedGateways) -> None:
     caller = await limited.caller(SubjectKind.KEY, UsageLimits(allowed_models=("sandbox/ec*",)))
     assert (await _ask(limited, CHATS, CHAT, caller))[0] == 200

@@ -1,6 +1,7 @@
 """Checks of the models that a request names, for callers with limits."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from gateway.errors.v1 import errors_pb2
@@ -10,6 +11,9 @@ from services.common.texts import quoted
 from services.inference.further_models import FurtherModel, further_models
 from services.inference.limits.refusals import model_refused
 from services.inference.limits.subjects import models_of, refused_model
+
+# Models that a request may name in fields of its dialect; no provider takes as many.
+MAX_FURTHER_MODELS: Final = 64
 
 
 def check_models(
@@ -34,7 +38,9 @@ def check_models(
         raise model_refused(*refused)
     has_list = any(one.HasField("allowed_models") for one in limits)
     if has_list or counts_cost:
-        for model in further_models(request):
+        for count, model in enumerate(further_models(request)):
+            if count == MAX_FURTHER_MODELS:
+                raise _further_refused(model, f"after {MAX_FURTHER_MODELS} others")
             _check_further(limits, model, has_list=has_list, counts_cost=counts_cost)
 
 
