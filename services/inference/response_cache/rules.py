@@ -15,16 +15,17 @@ from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.lazy_request import LazyRequest
 from services.inference.memory.split import uses_memory
+from services.inference.stored_references import find_reference
 
 # Maximum bytes of a request: the keys of larger ones would take long to compute.
 MAX_REQUEST = 1 << 20
 
-# Fields of a body that refer to state or tools of the provider or of the gateway.
-_STATEFUL = frozenset(
+# Fields of a body that refer to tools of the provider, or to tools and state of the gateway. Those
+# that refer to state of the provider are found by `find_reference`.
+_OUTSIDE = frozenset(
     {
-        *("background", "container", "conversation", "mcp_servers", "memory_config", "memory_id"),
-        *("plugins", "previous_response_id", "prompt", "search_parameters", "store"),
-        *("thread", "use_built_in_tools", "web_search_options"),
+        *("background", "memory_config", "memory_id", "plugins", "search_parameters"),
+        *("use_built_in_tools", "web_search_options"),
     }
 )
 # Types of tools that callers run.
@@ -53,7 +54,7 @@ def is_cacheable(request: GenerateRequest, lazy: LazyRequest | None, *, has_sear
         or (has_search and request.built_in_tools_by_default)
         or uses_memory(request)
         or _has_parameters(request)
-        or not _STATEFUL.isdisjoint(_names_in(request.extra.json))
+        or _names_outside(request.extra.json)
     ):
         return False
     if lazy is not None:
@@ -72,9 +73,13 @@ def _has_parameters(request: GenerateRequest) -> bool:
     )
 
 
-def _names_in(extra: bytes) -> Mapping[str, object]:
-    parsed = orjson.loads(extra) if extra else {}
-    return {name: value for name, value in parsed.items() if value not in (None, False)}
+def _names_outside(extra: bytes) -> bool:
+    """Return whether the unknown fields of a request refer to anything outside of it."""
+    if not extra:
+        return False
+    parsed = orjson.loads(extra)
+    given = {name for name, value in parsed.items() if value not in (None, False)}
+    return not _OUTSIDE.isdisjoint(given) or find_reference(parsed) is not None
 
 
 def _is_inline(block: Block) -> bool:
@@ -94,7 +99,7 @@ def _is_plain(fields: Mapping[str, object]) -> bool:
         if not isinstance(tool, Mapping) or tool.get("type") not in _FUNCTIONS:
             return False
     for name, value in fields.items():
-        if name in _STATEFUL and value not in (None, False):
+        if name in _OUTSIDE and value not in (None, False):
             return False
         if name in ("messages", "system") and _refers_outside(value):
             return False

@@ -446,12 +446,11 @@ class GenerateRequest(_message.Message):
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional, at most 1,000. Further HTTP headers of the caller for providers of the request's
-        dialect, with lower-case names: `openai-*`, or `anthropic-*` except `anthropic-version` and
-        `anthropic-beta`. Values consist of visible ASCII characters and inner spaces. At most 32 are
-        forwarded, with 64 characters per name, 1,024 per value and 4,096 bytes in total. Headers
-        beyond that, all others, those that select or identify an account at the provider
-        (`openai-organization`, `openai-project`, `anthropic-workspace-id`, …) and those set by the
-        operator are omitted. Providers of other dialects get none; `RouteInfo.dropped` omits this.
+        dialect: `openai-beta`, or `anthropic-client-name`, `-platform` and `-version` and
+        `anthropic-dangerous-direct-browser-access`. Values consist of visible ASCII characters and
+        inner spaces, at most 1,024 per value and 4,096 bytes in total. Headers beyond that, those set
+        by the operator and all others are omitted: they might select an account, or something stored
+        there. Providers of other dialects get none; `RouteInfo.dropped` omits this.
         """
 
     @_builtins.property

@@ -63,6 +63,8 @@ def test_complete_requests_that_say_all_are_cacheable(request_):
         {"tools": [Tool(name="f"), Tool(opaque=True)]},
         {"extra": extra(b'{"store":true}')},
         {"extra": extra(b'{"container":"c"}')},
+        {"extra": extra(b'{"thread":{"type":"create"}}')},
+        {"extra": extra(b'{"brand_new_id":"a"}')},
         {"stop_sequences": ["x" * MAX_REQUEST]},
         {
             "fallback": pb.FALLBACK_MODE_STRICT,
