@@ -54,8 +54,8 @@ api_key_env = "OPENAI_API_KEY"    # or api_key = "…", or api_key_file = "/run/
                               # a file with the key, reloaded on SIGHUP; the variable
                               # OPENAI_API_KEY_FILE also sets its path
 headers = {}                  # sent with every request, e.g. for a proxy
-pass_stateful = false         # let callers refer to what is stored at the provider (files, containers,
-                              # conversations, …), although they share one account there
+pass_stateful = false         # let callers refer to what is stored at the provider (files, …), in
+                              # the one account that they share there
 # fetches_urls = true         # send image URLs to the provider, which fetches them; default: false
                               # for servers on the operator's own network, else true
 # responses = true            # the server supports OpenAI's /responses; default: true for OpenAI

@@ -44,7 +44,7 @@ class FieldClass(Enum):
 CONTENT_FIELDS: Final = frozenset(
     {
         *("arguments", "parameters", "input_schema", "output_schema", "input_examples", "schema"),
-        *("guided_json", "env", "headers", "attributes", "metadata", "logit_bias", "filters"),
+        *("guided_json", "env", "headers", "attributes", "logit_bias", "filters"),
         "chat_template_kwargs",
         # A citation names its source, and gives no access to it.
         *("annotations", "citations", "logprobs"),
@@ -114,6 +114,7 @@ _STORED_WORDS: Final = frozenset(
 )
 _ITEM_ID: Final = "id"
 _TOKEN: Final = "token"
+_METADATA: Final = "metadata"
 _MAX_NAME: Final = 64
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -134,7 +135,8 @@ def _classify(name: str) -> FieldClass:
     name = snake_case(name)
     if name == _ITEM_ID:
         return FieldClass.ITEM_ID
-    if name in CONTENT_FIELDS:
+    words = set(name.split("_"))
+    if name in CONTENT_FIELDS or _METADATA in words:
         return FieldClass.CONTENT
     if name in TEXT_FIELDS:
         return FieldClass.TEXT
@@ -146,7 +148,6 @@ def _classify(name: str) -> FieldClass:
         return FieldClass.STORED
     if name in STORED_BY_NAME_FIELDS:
         return FieldClass.STORED_BY_NAME
-    words = set(name.split("_"))
     if not words.isdisjoint(_STORED_WORDS) or identifies(name):
         return FieldClass.STORED
     return FieldClass.BY_VALUE

@@ -43,8 +43,11 @@ _WEB_SCHEMES: Final = ("http", "https")
 _DATA: Final = "data:"
 # Characters of an address in which its scheme and host are.
 _BEGINNING: Final = 2_048
+# Values that refer to nothing. A number may be an id, also 0.
+_EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 # Fields of an item that do not make up for its content.
 _NO_CONTENT: Final = frozenset({"id", "type", "status", "object", "version", "index"})
+_NAMED: Final = frozenset({"id", "status"})
 # Fields without one of which an item is looked up by its id, by the item's type.
 _CONTENT_OF_ITEMS: Final[Mapping[str, tuple[str, ...]]] = {
     "image_generation_call": ("result",),
@@ -100,6 +103,8 @@ def find_reference(
     Returns:
         The path below `value`, such as `container.id` or `tools[0].vector_store_ids`.
     """
+    if is_part and isinstance(value, dict) and _is_only_named(value):
+        return None  # nearly every item of a conversation that is sent back
     search = _Search(approvals)
     found: Place | None = None
     if isinstance(value, dict):
@@ -154,14 +159,15 @@ class _Search:
         if kind == _APPROVAL and not self._is_asked(given.get(_APPROVED)):
             return Place(place, _APPROVED)
         for name, value in given.items():
-            if value is None or value is False or value in ("", [], {}) or _is_own(name, kind):
+            if value in _EMPTY or (is_typed and _is_own(name, kind)):
                 continue
             field = classify(name)
             if field is FieldClass.CONTENT:
                 continue
-            if field is FieldClass.ITEM_ID and not (is_typed or is_part):
-                return Place(place, name)
-            if _refers(field, name, value):
+            if field is not FieldClass.TEXT and (
+                _refers(field, name, value)
+                or (field is FieldClass.ITEM_ID and not (is_typed or is_part))
+            ):
                 return Place(place, name)
             if isinstance(value, dict | list):
                 self.waiting.append((value, Place(place, name), name))
@@ -180,6 +186,17 @@ class _Search:
         if isinstance(kind, str) and kind in _CONTENT_OF_ITEMS:
             return not any(item.get(name) for name in _CONTENT_OF_ITEMS[kind])
         return not any(value for name, value in item.items() if name not in _NO_CONTENT)
+
+
+def _is_only_named(part: Mapping[str, Any]) -> bool:
+    """Return whether the rest of an item is its id and its status."""
+    name = part.get("id")
+    return (
+        part.keys() <= _NAMED
+        and isinstance(name, str)
+        and isinstance(part.get("status", ""), str)
+        and not _is_object_id(name)
+    )
 
 
 def _is_own(name: str, kind: object) -> bool:
@@ -216,7 +233,7 @@ def _has_meaning(name: str, value: object) -> bool:
     an id.
     """
     if isinstance(value, bool):
-        return name == _STORE
+        return value and name == _STORE
     return not isinstance(value, int | float) or identifies(name)
 
 

@@ -168,7 +168,9 @@ class ResponseParameters(BaseModel):
     )
     service_tier: str | None = Field(None, description="The provider's service tier.")
     prompt: Object | None = Field(
-        None, description="A prompt stored at the provider; only for providers of this dialect."
+        None,
+        description="A prompt stored at the provider; only for providers of this dialect that "
+        "have `pass_stateful` in the settings.",
     )
 
 

@@ -34,6 +34,7 @@ _FUNCTIONS = frozenset({None, "function", "custom"})
 _FILES = ("file_id", "file_url")
 # Fields of content whose text is a URL, or a `data:` URL with the content itself.
 _ADDRESSES = ("url", "image_url")
+_CONVERSATION = ("messages", "system", "tools")
 _CHAINS = (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT)
 # Fields of a tool call whose content is defined by the tool.
 _ARGUMENTS = frozenset({"input", "arguments"})
@@ -54,7 +55,7 @@ def is_cacheable(request: GenerateRequest, lazy: LazyRequest | None, *, has_sear
         or (has_search and request.built_in_tools_by_default)
         or uses_memory(request)
         or _has_parameters(request)
-        or _names_outside(request.extra.json)
+        or (request.extra.json and _are_outside(orjson.loads(request.extra.json)))
     ):
         return False
     if lazy is not None:
@@ -73,13 +74,10 @@ def _has_parameters(request: GenerateRequest) -> bool:
     )
 
 
-def _names_outside(extra: bytes) -> bool:
-    """Return whether the unknown fields of a request refer to anything outside of it."""
-    if not extra:
-        return False
-    parsed = orjson.loads(extra)
-    given = {name for name, value in parsed.items() if value not in (None, False)}
-    return not _OUTSIDE.isdisjoint(given) or find_reference(parsed) is not None
+def _are_outside(settings: Mapping[str, object]) -> bool:
+    """Return whether one of the settings refers to anything outside of the request."""
+    given = {name for name, value in settings.items() if value not in (None, False)}
+    return not _OUTSIDE.isdisjoint(given) or find_reference(settings) is not None
 
 
 def _is_inline(block: Block) -> bool:
@@ -98,12 +96,10 @@ def _is_plain(fields: Mapping[str, object]) -> bool:
     for tool in tools if isinstance(tools, Sequence) else ():
         if not isinstance(tool, Mapping) or tool.get("type") not in _FUNCTIONS:
             return False
-    for name, value in fields.items():
-        if name in _OUTSIDE and value not in (None, False):
-            return False
-        if name in ("messages", "system") and _refers_outside(value):
-            return False
-    return True
+    if any(_refers_outside(fields.get(name)) for name in ("messages", "system")):
+        return False
+    settings = {name: value for name, value in fields.items() if name not in _CONVERSATION}
+    return not _are_outside(settings)
 
 
 def _refers_outside(content: object) -> bool:

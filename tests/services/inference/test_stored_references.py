@@ -66,6 +66,8 @@ def test_the_rest_of_an_item_may_have_its_id() -> None:
     assert find_reference(rest) == "id"
     assert find_reference({"id": "cntr_1"}, is_part=True) == "id"
     assert find_reference({"x": {"id": "a"}}, is_part=True) == "x.id"
+    assert find_reference({"id": {"file_id": "a"}}, is_part=True) == "id.file_id"
+    assert find_reference({"id": "a", "status": {"file_id": "a"}}, is_part=True)
 
 
 @pytest.mark.parametrize("asked", ["mcpr_2", "", None, [], {"a": 1}])
