@@ -79,7 +79,6 @@ OF_CHATS: list[Case] = [
 OF_MESSAGES: list[Case] = [
     (message(thread={"type": "create"}), "thread"),
     (message(thread={"type": "continue", "previous_message_id": "msg_1"}), "thread"),
-    (message(diagnostics={"previous_message_id": "msg_1"}), "diagnostics.previous_message_id"),
     (message(fallback_credit_token="token"), "fallback_credit_token"),
     (message(billing_policy={"type": "billing_policy"}), "billing_policy"),
     (message(memory_store_id="memstore_1"), "memory_store_id"),

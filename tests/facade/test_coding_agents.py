@@ -91,7 +91,7 @@ async def test_thinking_between_tools_may_exceed_max_tokens(agent: Agent, model:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("diagnostics", {"previous_message_id": "msg_1"}),
+        ("diagnostics", {"previous_message_id": None}),
         ("fallbacks", [{"model": "claude-sonnet-4-5"}]),
         ("compaction", {"enabled": True}),
         ("never_heard_of", [{"a": 1}]),
@@ -106,6 +106,14 @@ async def test_fields_without_a_name_go_on_or_are_named(
     else:
         assert name not in sent
         assert dropped == name
+
+
+@MODELS
+async def test_a_comparison_with_an_earlier_request_is_left_out(agent: Agent, model: str):
+    """The earlier request may be another caller's."""
+    sent, dropped = await agent.ask(model, diagnostics={"previous_message_id": "msg_1"})
+    assert "diagnostics" not in sent
+    assert dropped == "diagnostics"
 
 
 @MODELS

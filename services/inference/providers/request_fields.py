@@ -28,6 +28,8 @@ from services.inference.stored_references import find_reference, is_stored_addre
 Json = dict[str, Any]
 
 _STORE = "store"
+# Anthropic's comparison of a request with an earlier one; coding agents ask for it.
+_DIAGNOSTICS = "diagnostics"
 _BILLING_LINE = "messages[].has_billing_line"
 
 
@@ -159,14 +161,22 @@ class RequestFields:
         read = read_object(extra.json, "extra").items()
         fields = {name: value for name, value in read if value is not None and name not in but}
         if not self.pass_stateful:
-            if fields.get(_STORE):
-                # The caller could read it with the operator's key alone.
-                fields[_STORE] = False
-                self.drop(f"extra.{_STORE}")
+            self._leave_out_optional(fields)
             place = find_reference(fields)
             if place is not None:
                 raise self.stored_object_error(f"extra.{place}")
         return fields
+
+    def _leave_out_optional(self, fields: Json) -> None:
+        """Leave out references to stored objects on which no answer depends; report them."""
+        if fields.get(_STORE):
+            # The caller could read it with the operator's key alone.
+            fields[_STORE] = False
+            self.drop(f"extra.{_STORE}")
+        diagnostics = fields.get(_DIAGNOSTICS)
+        if isinstance(diagnostics, dict) and find_reference(diagnostics) is not None:
+            del fields[_DIAGNOSTICS]
+            self.drop(f"extra.{_DIAGNOSTICS}")
 
     def is_native_opaque(self, opaque: Opaque) -> bool:
         """Return whether an opaque object is written in the provider's dialect."""
