@@ -256,6 +256,7 @@ class Services:
                 clock,
                 CollectorRegistry(),
                 services._inference.cost_of,
+                services._inference.demand_of,
             )
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,

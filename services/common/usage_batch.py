@@ -18,6 +18,7 @@ SHARED = (
 OWN = (
     *("id", "time_ms", "request_id", "first_content_ms", "duration_ms", "input_tokens"),
     *("output_tokens", "cached_tokens", "cache_written_tokens", "reasoning_tokens", "cost_pusd"),
+    "estimated",
 )
 # Maximum of a 64-bit column.
 BIGGEST = 2**63 - 1
@@ -86,7 +87,9 @@ class UsageBatch:
             common = dict(zip(SHARED, shared, strict=True))
             common["is_part"] = not common.pop("requests")
             for own in rows:
-                yield UsageRecord(**common, **dict(zip(OWN, own, strict=True)))
+                values = dict(zip(OWN, own, strict=True))
+                values["estimated"] = bool(values["estimated"])
+                yield UsageRecord(**common, **values)
 
     # The methods of protobuf messages that code which sends messages calls.
 
@@ -119,4 +122,5 @@ def _own(record: UsageRecord) -> Own:
         min(record.cache_written_tokens, BIGGEST),
         min(record.reasoning_tokens, BIGGEST),
         record.cost_pusd if record.HasField("cost_pusd") else None,
+        int(record.estimated),
     )

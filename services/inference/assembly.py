@@ -12,6 +12,7 @@ from typing import Self
 
 from prometheus_client import CollectorRegistry
 
+from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 from services.common.authentication import caller_id
 from services.common.byte_budget import ByteBudget, open_budget
 from services.common.clock import Clock
@@ -21,7 +22,7 @@ from services.common.secrets import Secrets
 from services.common.settings import Adaptation as AdaptationSettings
 from services.common.settings import Provider, Settings, effective_providers
 from services.common.telemetry.spans import Telemetry
-from services.inference import abilities, diagnostics, discovery
+from services.inference import abilities, diagnostics, discovery, embeddings
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import Adaptation
 from services.inference.byte_store import Bounds, open_store
@@ -32,6 +33,8 @@ from services.inference.fetching.connecting import Resolver
 from services.inference.fetching.fetched import Fetches
 from services.inference.fetching.fetcher import Fetcher
 from services.inference.http import Client
+from services.inference.limits.fees import Fees
+from services.inference.limits.reservation import Demand
 from services.inference.memory.turn_client import TurnFactory
 from services.inference.metrics import Metrics
 from services.inference.pricing.costs import Costs
@@ -256,6 +259,20 @@ class Inference:
     def cost_of(self, used: UsedModel) -> int | None:
         """Return the cost of a model's usage, by the settings in force; see `cost_of_used`."""
         return cost_of_used(used, self.engine.routes.costs)
+
+    def demand_of(self, request: GenerateRequest | EmbedRequest, fees: Fees | None) -> Demand:
+        """Return what a request may use at most, by the settings in force.
+
+        Args:
+            request: the request, perhaps without its conversation.
+            fees: its fees; None if its caller has no budget.
+
+        Raises:
+            GatewayError: as `Plans.plan_for`.
+        """
+        if isinstance(request, EmbedRequest):
+            return embeddings.demand_of(self.engine, request, fees)
+        return self.engine.demand_of(request, fees)
 
     async def record_usage(self) -> None:
         """Record the usage of all ended requests, within some seconds."""

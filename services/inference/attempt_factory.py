@@ -85,6 +85,17 @@ class RequestAttempts:
         self._adapted: dict[int, StepRequest] = {}
         self._rounds = rounds
 
+    def input_tokens(self) -> int:
+        """Estimate the input tokens of the latest request for a step, or of the caller's."""
+        if self._lazy is not None:
+            return estimate.estimate_lazy(self._lazy)
+        request = self._request if self._prepared is None else self._prepared[1].request
+        return estimate.estimate_input_tokens(request)
+
+    def prepared_tokens(self, step: Step) -> int:
+        """Estimate the input tokens of the request as adapted to a step's model."""
+        return estimate.estimate_input_tokens(self.prepare(step).request)
+
     def prepare(self, step: Step) -> StepRequest:
         """Return the request as adapted to a step's model, with media converted by `adapt`."""
         if self._adapted and (adapted := self._adapted.get(id(step))) is not None:

@@ -6,6 +6,7 @@ mixed in one answer, or in answers that a caller compares.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1 import inference_pb2
@@ -21,7 +22,10 @@ from services.common.texts import MAX_NAME, quoted
 from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
 from services.inference.engine import Engine
+from services.inference.estimate import estimate_inputs
 from services.inference.fallback.attempts import AttemptOptions
+from services.inference.limits.fees import Fees
+from services.inference.limits.reservation import Demand
 from services.inference.offload import mark_large
 from services.inference.plans.plan import Plan, Step
 from services.inference.providers.base import EmbeddingCall, Provider, Target
@@ -46,6 +50,28 @@ async def embed(engine: Engine, request: EmbedRequest) -> EmbedResponse:
     check(request)
     if request.ByteSize() > _LARGE:
         mark_large()
+    routed, plan = _routed(engine, request)
+    plan = engine.balancer.expand_deployments(plan, routed, whole=True)
+    attempts = EmbeddingAttempts(request, routed, engine.routes.providers, engine.refusals)
+    meter = engine.metering.begin(routed, partial(estimate_inputs, request), endpoint="embeddings")
+    [batch] = await engine.runner(plan, attempts, whole=True, on_end=meter.run_ended).whole()
+    response = attempts.response
+    response.route.CopyFrom(batch[0].whole.route)
+    return response
+
+
+def demand_of(engine: Engine, request: EmbedRequest, fees: Fees | None) -> Demand:
+    """Return what a request may use at most.
+
+    Raises:
+        GatewayError: as `embed`.
+    """
+    routed, plan = _routed(engine, request)
+    return Demand(plan, routed, fees, engine.routes.costs, generates=False)
+
+
+def _routed(engine: Engine, request: EmbedRequest) -> tuple[GenerateRequest, Plan]:
+    """Return a generate request with the models and headers of a request, and the plan."""
     routed = GenerateRequest(
         model=request.model,
         dialect=request.dialect,
@@ -54,14 +80,7 @@ async def embed(engine: Engine, request: EmbedRequest) -> EmbedResponse:
     )
     if request.fallback in _CHAINS and request.HasField("fallback_config"):
         routed.fallback_config.CopyFrom(request.fallback_config)
-    plan = in_one_space(engine.plan_of(routed), is_chain=request.fallback in _CHAINS)
-    plan = engine.balancer.expand_deployments(plan, routed, whole=True)
-    attempts = EmbeddingAttempts(request, routed, engine.routes.providers, engine.refusals)
-    meter = engine.metering.begin(routed, endpoint="embeddings")
-    [batch] = await engine.runner(plan, attempts, whole=True, on_end=meter.run_ended).whole()
-    response = attempts.response
-    response.route.CopyFrom(batch[0].whole.route)
-    return response
+    return routed, in_one_space(engine.plan_of(routed), is_chain=request.fallback in _CHAINS)
 
 
 def check(request: EmbedRequest) -> None:

@@ -35,6 +35,8 @@ from services.inference.fallback.recent_attempts import RecentAttempts
 from services.inference.fallback.run_context import OnEnd, RetryBudget, RunContext
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.files import place_files
+from services.inference.limits.fees import Fees
+from services.inference.limits.reservation import Demand
 from services.inference.media import MediaRef, overriding_media
 from services.inference.memory.begin_turn import (
     RequestTurn,
@@ -60,6 +62,7 @@ from services.inference.tools.offer import NOTHING
 from services.inference.tools.rounds import Rounds
 from services.inference.tools.running import WebTools
 from services.inference.usage.metering import NO_METER, Metering
+from services.inference.usage.request_usage import RequestUsage, current_usage
 
 
 class Engine:
@@ -144,6 +147,18 @@ class Engine:
     def plan_of(self, request: GenerateRequest) -> Plan:
         """Return the fallback plan for a request; see `Plans.plan_for`."""
         return self._routed[1].plan_for(request)
+
+    def demand_of(self, request: GenerateRequest, fees: Fees | None) -> Demand:
+        """Return what a request may use at most; see `Inference.demand_of`."""
+        routes, plans = self._routed
+        plan = plans.plan_for(request)
+        providers = routes.providers_of(request.dialect)
+        is_native = any(
+            provider.dialect == request.dialect
+            for name in {place.target.provider for place in plan.places()}
+            if (provider := providers.get(name)) is not None
+        )
+        return Demand(plan, request, fees, routes.costs, is_native=is_native)
 
     def _show_breaker(self, key: ModelKey, state: State) -> None:
         is_known = self.routes.models.offers(key.provider, key.model)
@@ -257,8 +272,16 @@ class Engine:
                 plan, prepared.attempts, whole=whole, budget=budget, on_end=meter.round_ended
             )
 
+        usage: RequestUsage | None = current_usage.get(None)
         loop = tool_loop.ToolLoop(
-            prepared.plan, rounds, start_runner, web, self._metrics, meter.end, whole=whole
+            prepared.plan,
+            rounds,
+            start_runner,
+            web,
+            self._metrics,
+            meter.end,
+            None if usage is None else usage.extend,
+            whole=whole,
         )
         return loop.batches()
 
@@ -275,7 +298,7 @@ class Engine:
         attempts = RequestAttempts(
             lazy.request, (), plan, providers, self._signer, self.refusals, lazy=lazy
         )
-        meter = self.metering.begin(lazy.request)
+        meter = self.metering.begin(lazy.request, attempts.input_tokens)
         return self.runner(plan, attempts, whole=whole, on_end=meter.run_ended)
 
     def runner(
@@ -369,7 +392,6 @@ class Engine:
             admit: see `count_tokens`.
             task: see `generate`.
         """
-        meter = NO_METER if counts else self.metering.begin(request, task=task)
         plan, providers = checked.plan, checked.providers
         media = checked.media
         conversation = None if turn is None else turn.conversation
@@ -442,4 +464,11 @@ class Engine:
         tools = None
         if rounds is not None and checked.offers_tools and checked.web is not None:
             tools = rounds, checked.web
+        if counts:
+            return PreparedRequest(plan, providers, attempts, tools, NO_METER)
+        usage = None if task else current_usage.get(None)
+        if usage is not None and usage.extend is not None and (named or conversation is not None):
+            # The bytes of files, and the turns of a memory, were not known before.
+            await usage.extend(await offload(attempts.prepared_tokens, plan.steps[0]), 0)
+        meter = self.metering.begin(request, attempts.input_tokens, task=task)
         return PreparedRequest(plan, providers, attempts, tools, meter)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
+from services.common.lazy_request import LazyRequest
 from services.common.tokens import estimate_bytes, estimate_tokens
 
 # Overhead of the dialects per part of a request.
@@ -45,6 +46,12 @@ def estimate_input_tokens(request: GenerateRequest) -> int:
         total += _TOOL + estimate_tokens(tool.name) + estimate_tokens(tool.description)
         total += estimate_bytes(tool.input_schema) + estimate_bytes(tool.extra.json)
     return total + estimate_bytes(request.output_format.schema)
+
+
+def estimate_lazy(lazy: LazyRequest) -> int:
+    """Estimate the input tokens of a lazy request from its JSON; its conversation is only text."""
+    total = _REQUEST + (_TOOLS if "tools" in lazy.fields else 0)
+    return total + sum(estimate_bytes(lazy.json_of(name)) for name in lazy.fields)
 
 
 def estimate_inputs(request: EmbedRequest) -> int:

@@ -16,12 +16,15 @@ from services.common.errors import GatewayError
 from services.inference.limits.admission import Admission
 from services.inference.limits.allowance import Claim
 from services.inference.limits.leaser import Key, Leaser
+from services.inference.limits.reservation import Reservation
 from services.inference.limits.subjects import CallerLimits
 from tests.simulate.virtual_time import VirtualTimeLoop, simulate
 
 DATABASE_S = 0.005
 ANSWER_S = 2.0
+# Tokens of an answer on average, and what a request reserves.
 TOKENS = 1_000
+RESERVED = 4_000
 # The simulation begins so long before a new minute.
 BEFORE_MINUTE_S = 10
 _BEGIN_MS = 1_700_000_040_000 - 1000 * BEFORE_MINUTE_S
@@ -96,6 +99,7 @@ class _Table:
             claim.amount,
             claim.min_amount,
             claim.prefetch_amount,
+            overdraws=claim.overdraws,
         )
         self._rows[*place, worker] = claim.held_amount + granted
         self._sums[place] = others + claim.held_amount + granted
@@ -178,7 +182,8 @@ class _Simulation:
     async def _request(self) -> None:
         user = self._random.choice(self._users)
         try:
-            permit = await self._random.choice(self._workers).admit(CallerLimits([user]), TOKENS)
+            worker = self._random.choice(self._workers)
+            permit = await worker.admit(CallerLimits([user]), Reservation(1, RESERVED))
         except GatewayError:
             self._outcome.refused += 1
             return

@@ -1,7 +1,7 @@
 """The amount that a claim on an allowance is granted.
 
-Invariant: the leases of all workers on an allowance never exceed its limit together, except by the
-usage of answers that cost more than estimated.
+Invariant: the leases of all workers on an allowance never exceed its limit together, except by one
+reservation (`overdraws`), and by the usage of answers beyond what was reserved for them.
 """
 
 from typing import NamedTuple
@@ -18,14 +18,17 @@ class Granted(NamedTuple):
 
     Attributes:
         amount: amount granted in addition to the held one.
-        remaining: amount that no worker holds afterwards.
+        remaining: amount that no worker holds afterwards; negative if the workers hold more than
+            the limit.
     """
 
     amount: int
     remaining: int
 
 
-def grant(free: int, amount: int, min_amount: int, prefetch_amount: int) -> Granted:
+def grant(
+    free: int, amount: int, min_amount: int, prefetch_amount: int, *, overdraws: bool = False
+) -> Granted:
     """Return the grant of a claim.
 
     Args:
@@ -33,11 +36,12 @@ def grant(free: int, amount: int, min_amount: int, prefetch_amount: int) -> Gran
         amount: amount that the claim needs.
         min_amount: the smallest useful part of `amount`; less is not granted.
         prefetch_amount: amount requested in advance, in addition to `amount`.
+        overdraws: whether `min_amount` is granted if anything is free. The amounts are reservations
+            then: what is free would otherwise never be used by requests that may cost more.
     """
-    free = max(0, free)
-    needed = min(amount, free)
+    needed = min(amount, max(0, free))
     if needed < min(amount, min_amount):
-        needed = 0
+        needed = min(amount, min_amount) if overdraws and free > 0 else 0
     left = free - needed
-    extra = min(prefetch_amount, left // _PREFETCH_DIVISOR)
+    extra = min(prefetch_amount, max(0, left) // _PREFETCH_DIVISOR)
     return Granted(needed + extra, left - extra)

@@ -8,7 +8,7 @@ response was lost. During a claim the row of `limits` is locked: claims on a sub
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import RowMapping, bindparam, delete, func, select, tuple_
+from sqlalchemy import RowMapping, bindparam, case, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.accounts.limits.arithmetic import UNLIMITED, Granted, grant
@@ -38,8 +38,10 @@ _LIMITS = (
     .with_for_update()
 )
 _OF_CLAIMS = tuple_(*_KEY).in_(bindparam("claims", expanding=True))
+# The unspent part of a row, while its worker lives.
+RESERVED = case((table.c.reserved_until_ms > bindparam("now_ms"), table.c.reserved), else_=0)
 _HELD_BY_OTHERS = (
-    select(*_KEY, func.sum(table.c.amount))
+    select(*_KEY, func.sum(table.c.amount), func.sum(RESERVED))
     .where(
         _OF_CLAIMS,
         table.c.holder != bindparam("claimant"),
@@ -64,6 +66,9 @@ class Claim(NamedTuple):
         min_amount: the smallest useful part of `amount`; less is not granted.
         prefetch_amount: amount requested in advance, in addition to `amount`.
         releases: whether the worker gives up the allowance.
+        reserved_amount: the part of `held_amount` that is not spent yet.
+        reserved_until_ms: until when it counts as reserved, in Unix milliseconds.
+        overdraws: whether `min_amount` is granted if anything is left.
     """
 
     kind: SubjectKind
@@ -76,6 +81,9 @@ class Claim(NamedTuple):
     min_amount: int = 0
     prefetch_amount: int = 0
     releases: bool = False
+    reserved_amount: int = 0
+    reserved_until_ms: int = 0
+    overdraws: bool = False
 
     @property
     def key(self) -> tuple[str, str, str, int]:
@@ -89,10 +97,12 @@ class Lease(NamedTuple):
     Attributes:
         granted: the granted and the remaining amount.
         limit: the current limit, or None without a limit.
+        spent: what all workers hold without reservations.
     """
 
     granted: Granted
     limit: int | None
+    spent: int
 
 
 class _Upserts:
@@ -107,9 +117,10 @@ class _Upserts:
         inserted = insert_into(connection, table)
         key = [column.name for column in table.primary_key.columns]
         ends = {"ends_at_ms": inserted.excluded.ends_at_ms}
+        reserved = {name: inserted.excluded[name] for name in ("reserved", "reserved_until_ms")}
         amount = inserted.excluded.amount
         self.replacing = inserted.on_conflict_do_update(
-            index_elements=key, set_={"amount": amount, **ends}
+            index_elements=key, set_={"amount": amount, **ends, **reserved}
         )
         self.adding = inserted.on_conflict_do_update(
             index_elements=key, set_={"amount": table.c.amount + amount, **ends}
@@ -141,7 +152,7 @@ class LeaseRepository:
             amounts = await _limits_of(connection, claims)
             held = await self._held_by_others(connection, holder, claims)
             leases = [
-                _answer(claim, amounts.get(claim.key[:2], {}), held.get(claim.key, 0))
+                _answer(claim, amounts.get(claim.key[:2], {}), *held.get(claim.key, (0, 0)))
                 for claim in claims
             ]
             if self._upserts is None:
@@ -152,7 +163,8 @@ class LeaseRepository:
 
     async def _held_by_others(
         self, connection: AsyncConnection, holder: str, claims: Sequence[Claim]
-    ) -> dict[tuple[str, str, str, int], int]:
+    ) -> dict[tuple[str, str, str, int], tuple[int, int]]:
+        """Return the amounts that other workers hold, and the reserved parts of them."""
         values = {
             "claims": [claim.key for claim in claims],
             "claimant": holder,
@@ -160,7 +172,8 @@ class LeaseRepository:
         }
         rows = await connection.execute(_HELD_BY_OTHERS, values)
         return {
-            (kind, one, measure, start): int(amount) for kind, one, measure, start, amount in rows
+            (kind, one, measure, start): (int(amount), int(reserved))
+            for kind, one, measure, start, amount, reserved in rows
         }
 
     async def _purge(self) -> None:
@@ -183,12 +196,18 @@ async def _limits_of(
     return {(row["subject_kind"], row["subject_id"]): row for row in rows.mappings()}
 
 
-def _answer(claim: Claim, amounts: Mapping[Any, Any], others: int) -> Lease:
+def _answer(
+    claim: Claim, amounts: Mapping[Any, Any], others: int, reserved_by_others: int
+) -> Lease:
     limit = amounts.get(claim.measure)
     free = UNLIMITED if limit is None else limit - others - claim.held_amount
+    spent = others - reserved_by_others + claim.held_amount - claim.reserved_amount
     if claim.releases:
-        return Lease(Granted(0, max(0, free)), limit)
-    return Lease(grant(free, claim.amount, claim.min_amount, claim.prefetch_amount), limit)
+        return Lease(Granted(0, free), limit, spent)
+    granted = grant(
+        free, claim.amount, claim.min_amount, claim.prefetch_amount, overdraws=claim.overdraws
+    )
+    return Lease(granted, limit, spent)
 
 
 async def _write(
@@ -200,21 +219,22 @@ async def _write(
 ) -> None:
     """Write the amounts that the worker holds from now on."""
     held = [
-        _row(claim, holder, claim.held_amount + lease.granted.amount)
+        _row(claim, holder, lease.granted.amount)
         for claim, lease in zip(claims, leases, strict=True)
         if not claim.releases
     ]
     if held:
         await execute_many(connection, upserts.replacing, held)
     releasing = [claim for claim in claims if claim.releases]
-    if left := [_row(claim, SHARED, claim.held_amount) for claim in releasing if claim.held_amount]:
+    if left := [_row(claim, SHARED, 0) for claim in releasing if claim.held_amount]:
         await execute_many(connection, upserts.adding, left)
     if releasing:
         values = {"claims": [claim.key for claim in releasing], "claimant": holder}
         await connection.execute(_CLOSE, values)
 
 
-def _row(claim: Claim, holder: str, amount: int) -> dict[str, Any]:
+def _row(claim: Claim, holder: str, granted: int) -> dict[str, Any]:
+    """Return the row of a holder after a claim."""
     kind, subject_id, measure, window_start_ms = claim.key
     return {
         "subject_kind": kind,
@@ -222,6 +242,8 @@ def _row(claim: Claim, holder: str, amount: int) -> dict[str, Any]:
         "measure": measure,
         "window_start_ms": window_start_ms,
         "holder": holder,
-        "amount": amount,
+        "amount": claim.held_amount + granted,
         "ends_at_ms": claim.ends_at_ms,
+        "reserved": 0 if holder == SHARED else claim.reserved_amount + granted,
+        "reserved_until_ms": claim.reserved_until_ms,
     }

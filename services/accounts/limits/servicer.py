@@ -51,6 +51,7 @@ class LimitServicer(LimitServiceServicer):
                     granted=lease.granted.amount,
                     remaining=lease.granted.remaining,
                     limit=lease.limit,
+                    spent=lease.spent,
                 )
                 for lease in leases
             ]
@@ -74,9 +75,15 @@ def _claim(claim: limits_pb2.Claim, path: str) -> Claim:
         "amount",
         "min_amount",
         "prefetch_amount",
+        "reserved_amount",
+        "reserved_until_ms",
     ):
         if not 0 <= getattr(claim, name) <= _MAX_AMOUNT:
             raise invalid(f"{path}.{name}", f"{path}.{name}: out of range")
+    if claim.reserved_amount > claim.held_amount:
+        raise invalid(
+            f"{path}.reserved_amount", f"{path}.reserved_amount: must be at most held_amount"
+        )
     return Claim(
         kind,
         claim.id,
@@ -88,4 +95,7 @@ def _claim(claim: limits_pb2.Claim, path: str) -> Claim:
         claim.min_amount,
         claim.prefetch_amount,
         claim.releases,
+        claim.reserved_amount,
+        claim.reserved_until_ms,
+        claim.overdraws,
     )

@@ -23,8 +23,10 @@ limits = Table(
 )
 
 # The amount that each worker holds of an allowance: of the use of a measure by a subject in a
-# window. The sum of the unexpired rows of an allowance never exceeds the limit, except by the usage
-# of answers that cost more than estimated.
+# window. The sum of the unexpired rows of an allowance never exceeds the limit, except by one
+# reservation, and by the usage of answers beyond what was reserved for them. `reserved` is the part
+# of `amount` that is not spent yet; after `reserved_until_ms` it counts as spent, since the worker
+# may have ended.
 allowances = Table(
     "allowances",
     metadata,
@@ -35,4 +37,6 @@ allowances = Table(
     Column("holder", String(64), primary_key=True),
     Column("amount", BigInteger, nullable=False),
     Column("ends_at_ms", BigInteger, nullable=False, index=True),
+    Column("reserved", BigInteger, nullable=False, server_default="0"),
+    Column("reserved_until_ms", BigInteger, nullable=False, server_default="0"),
 )

@@ -174,6 +174,7 @@ def _sums() -> Sequence[ColumnElement[Any]]:
         requests(usage_pb2.USAGE_OUTCOME_CANCELLED).label("cancelled_requests"),
         *(func.sum(records.c[name]).label(name) for name in TOKENS),
         func.sum(case((records.c.cost_pusd.is_(None), 1), else_=0)).label("unpriced"),
+        func.sum(records.c.estimated).label("estimated"),
         func.coalesce(func.sum(records.c.cost_pusd // _PART), 0).label("whole"),
         func.coalesce(func.sum(records.c.cost_pusd % _PART), 0).label("rest"),
     ]
@@ -234,7 +235,7 @@ def _usage(groups: _Groups, row: Any, names: Mapping[Any, str]) -> UsageSum:
         group = datetime.fromtimestamp(group * 3600, UTC).strftime("%Y-%m-%dT%H:00:00Z")
     elif groups.by == usage_pb2.USAGE_GROUPING_DAY:
         group = datetime.fromtimestamp(group * 86_400, UTC).date().isoformat()
-    counts = ("requests", "failed_requests", *TOKENS, "unpriced")
+    counts = ("requests", "failed_requests", *TOKENS, "unpriced", "estimated")
     return UsageSum(
         group=group,
         name=names.get(group, ""),

@@ -137,12 +137,14 @@ def _adding_to_postgresql() -> str:
         **{name: f"SUM({name})" for name in TOKENS},
         "cost_pusd": "COALESCE(SUM(cost_pusd), 0)",
         "unpriced": "SUM(CASE WHEN cost_pusd IS NULL THEN 1 ELSE 0 END)",
+        "estimated": "SUM(estimated)",
     }
     places = ", ".join(str(place + 1) for place in range(len(GROUP)))
     return (
         f"WITH added AS (INSERT INTO {records.name} ({', '.join(names)}) "
         f"SELECT * FROM unnest({arrays}) ON CONFLICT (id) DO NOTHING "
-        f"RETURNING time_ms, outcome, requests, cost_pusd, {', '.join((*GROUP[1:], *TOKENS))}), "
+        "RETURNING time_ms, outcome, requests, cost_pusd, estimated, "
+        f"{', '.join((*GROUP[1:], *TOKENS))}), "
         f"counted AS (INSERT INTO {days.name} ({', '.join((*GROUP, *SUMS))}) "
         f"SELECT CAST(time_ms / {DAY_MS} AS integer), {', '.join(GROUP[1:])}, "
         f"{', '.join(sums[name] for name in SUMS)} FROM added "

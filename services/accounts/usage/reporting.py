@@ -33,7 +33,7 @@ _GROUPS: Mapping[int, Column[Any]] = {
     usage_pb2.USAGE_GROUPING_MODEL: days.c.model,
     usage_pb2.USAGE_GROUPING_PROVIDER: days.c.provider,
 }
-_COUNTS = ("requests", "failed_requests", *TOKENS, "unpriced")
+_COUNTS = ("requests", "failed_requests", *TOKENS, "unpriced", "estimated")
 # Costs are summed in two parts, each of which fits into SQLite's 64-bit integers.
 _PART = 10**9
 

@@ -12,6 +12,7 @@ SUMS = tuple(column.name for column in days.columns if column.name not in GROUP)
 
 _TIME = OWN.index("time_ms")
 _COST = OWN.index("cost_pusd")
+_ESTIMATED = OWN.index("estimated")
 _FIRST_TOKENS = OWN.index(TOKENS[0])
 _OF_SHARED = tuple(SHARED.index(name) for name in GROUP[1:])
 _OUTCOME, _REQUESTS = SHARED.index("outcome"), SHARED.index("requests")
@@ -34,6 +35,7 @@ def sums_of(batch: UsageBatch) -> Sequence[tuple[int | str, ...]]:
                 *map(sum, tokens),
                 sum(costs),
                 len(of_day) - len(costs),
+                sum(columns[_ESTIMATED]),
             ]
             known = found.get((day, *names))
             if known is not None:

@@ -37,6 +37,7 @@ records = Table(
     Column("cache_written_tokens", BigInteger, nullable=False),
     Column("reasoning_tokens", BigInteger, nullable=False),
     Column("cost_pusd", BigInteger),
+    Column("estimated", SmallInteger, nullable=False, server_default="0"),
 )
 
 days = Table(
@@ -57,6 +58,7 @@ days = Table(
     Column("reasoning_tokens", BigInteger, nullable=False),
     Column("cost_pusd", BigInteger, nullable=False),
     Column("unpriced", BigInteger, nullable=False),
+    Column("estimated", BigInteger, nullable=False, server_default="0"),
 )
 TOKENS = (
     *("input_tokens", "output_tokens", "cached_tokens"),

@@ -343,7 +343,7 @@ CREATE TABLE allowances (
 	window_start_ms BIGINT NOT NULL,
 	holder VARCHAR(64) NOT NULL,
 	amount BIGINT NOT NULL,
-	ends_at_ms BIGINT NOT NULL,
+	ends_at_ms BIGINT NOT NULL, reserved BIGINT DEFAULT '0' NOT NULL, reserved_until_ms BIGINT DEFAULT '0' NOT NULL,
 	CONSTRAINT pk_allowances PRIMARY KEY (subject_kind, subject_id, measure, window_start_ms, holder)
 );
 CREATE TABLE admin_keys (
@@ -391,7 +391,7 @@ CREATE TABLE usage_records (
 	cached_tokens BIGINT NOT NULL,
 	cache_written_tokens BIGINT NOT NULL,
 	reasoning_tokens BIGINT NOT NULL,
-	cost_pusd BIGINT,
+	cost_pusd BIGINT, estimated SMALLINT DEFAULT '0' NOT NULL,
 	CONSTRAINT pk_usage_records PRIMARY KEY (id)
 );
 CREATE TABLE usage_days (
@@ -409,7 +409,7 @@ CREATE TABLE usage_days (
 	cache_written_tokens BIGINT NOT NULL,
 	reasoning_tokens BIGINT NOT NULL,
 	cost_pusd BIGINT NOT NULL,
-	unpriced BIGINT NOT NULL,
+	unpriced BIGINT NOT NULL, estimated BIGINT DEFAULT '0' NOT NULL,
 	CONSTRAINT pk_usage_days PRIMARY KEY (day, user_id, team_id, key_id, model, provider)
 );
 CREATE TABLE conversations (

@@ -55,11 +55,13 @@ class AttemptRecord:
         first_ms: milliseconds until the first content; None before that.
         duration_ms: milliseconds until the outcome.
         outcome: the outcome; None while the attempt is under way.
+        delivered_tokens: the estimated tokens of the output that was received, if the attempt
+            ended without a complete report of its usage; else None.
     """
 
     __slots__ = (
         *("_is_probe", "_log", "_reason", "_span", "_status"),
-        *("attempt", "began", "duration_ms", "first_ms", "outcome", "step"),
+        *("attempt", "began", "delivered_tokens", "duration_ms", "first_ms", "outcome", "step"),
     )
 
     def __init__(self, log: "AttemptLog", step: Step, span: Span | None) -> None:
@@ -67,6 +69,7 @@ class AttemptRecord:
         self._log = log
         self.step = step
         self.attempt: ReportsUsage | None = None
+        self.delivered_tokens: int | None = None
         self.first_ms: int | None = None
         self._span = span
         self._is_probe = log.breakers.begin(step.key)

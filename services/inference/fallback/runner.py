@@ -86,9 +86,8 @@ class FallbackRunner:
         except BaseException:
             self._context.on_end(self._context)
             raise
-        delivered = (
-            DeliveredPrefix() if self._context.plan.max_recovered_characters is not None else None
-        )
+        delivered = DeliveredPrefix()
+        recovers = self._context.plan.max_recovered_characters is not None
         on_batch: OnBatch | None = None
         try:
             while True:
@@ -110,20 +109,24 @@ class FallbackRunner:
                     started.record.served()
                     return
                 except UpstreamError as error:
-                    has_finished = delivered is not None and delivered.finished
+                    has_finished = recovers and delivered.finished
                     if has_finished and error.status is None:
                         started.record.served()
                         return  # only the usage is missing
                     started.attempt.add_head(error)
                     started.record.failed(error)
-                    if delivered is None or error.limit or has_finished:
+                    if not recovers or error.limit or has_finished:
                         # An answer that exceeds a limit, or its own end, is not recovered.
                         raise self._context.with_attempts(error) from None
+                    started.record.delivered_tokens = delivered.tokens()
                     started = await self._recover(started, error, delivered)
                 except GatewayError as error:
                     started.record.failed(error)
                     raise self._context.with_attempts(error) from None
         finally:
+            record = started.record
+            if record.outcome != "served" or started.attempt.usage is None:
+                record.delivered_tokens = delivered.tokens()
             try:
                 await started.close()
             finally:
@@ -292,14 +295,13 @@ class FallbackRunner:
         return self._context.with_attempts(error)
 
 
-def _noted(batch: Batch, delivered: DeliveredPrefix | None) -> Batch:
+def _noted(batch: Batch, delivered: DeliveredPrefix) -> Batch:
     """Add a batch to the delivered part of the answer; return the batch."""
-    if delivered is not None:
-        delivered.note(batch)
+    delivered.note(batch)
     return batch
 
 
-def _passing(attempt: Attempt, delivered: DeliveredPrefix | None, on_batch: OnBatch) -> OnBatch:
+def _passing(attempt: Attempt, delivered: DeliveredPrefix, on_batch: OnBatch) -> OnBatch:
     """Return a function that filters an attempt's batches and passes them to `on_batch`.
 
     It returns True when `on_batch` does, or when the rest of the answer is not needed.

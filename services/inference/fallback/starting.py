@@ -1,18 +1,19 @@
 """Starts an attempt: from the request to the first content, within the timeout of its step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
 from services.common.passthrough_answer import PassthroughAnswer, Route
 from services.common.timer_wheel import Deadline
+from services.common.tokens import estimate_bytes, estimate_tokens
 from services.inference.attempt import Attempt
 from services.inference.fallback.attempt_log import AttemptRecord, DeploymentRecord
 from services.inference.fallback.run_context import RunContext
 from services.inference.plans.policy import out_of_time
 from services.inference.providers.failures import cut_off
-from services.inference.stream.accumulator import Accumulator
+from services.inference.stream.accumulator import Accumulator, whole_of
 from services.inference.stream.batches import Batches
 from services.inference.stream.content import has_content
 from services.inference.stream.filters import Batch
@@ -123,6 +124,7 @@ async def start_attempt(
         if isinstance(record, DeploymentRecord):
             record.answers(attempt.answer_headers)
         _describe(context, index, attempt, head[0] if whole is None else whole)
+        _estimate_missing_usage(record, attempt, head if whole is None else whole)
     except BaseException as error:
         record.ended_by(error)
         if batches is not None:
@@ -195,6 +197,28 @@ def _content(batch: Batch, provider: str) -> Batch:
     if not has_content(batch):
         raise cut_off(provider)
     return batch
+
+
+def _estimate_missing_usage(
+    record: AttemptRecord,
+    attempt: Attempt,
+    answer: Sequence[Batch] | GenerateResponse | PassthroughAnswer,
+) -> None:
+    """Estimate the output tokens of a whole answer, if its provider has reported no usage."""
+    if record.outcome != "served" or attempt.usage is not None:
+        return
+    if isinstance(answer, PassthroughAnswer):
+        record.delivered_tokens = estimate_bytes(answer.passthrough)
+        return
+    if not isinstance(answer, GenerateResponse):
+        answer = whole_of(answer)
+    record.delivered_tokens = sum(
+        estimate_tokens(block.text)
+        + estimate_tokens(block.thinking.text)
+        + estimate_tokens(block.tool_use.input)
+        for choice in answer.choices
+        for block in choice.blocks
+    )
 
 
 def _describe(

@@ -9,11 +9,13 @@ from services.common.passthrough_answer import CallerLimit, Route
 from services.inference.limits.allowance import Allowance
 from services.inference.limits.leaser import RETURN_AFTER_S, Leaser
 from services.inference.limits.refusals import limit_reached
+from services.inference.limits.reservation import Reservation
 from services.inference.limits.subjects import CallerLimits, Need
 
 # The pause before slots are claimed a second time: another worker may hold a free slot for its next
 # request, and returns it within the pause.
 _PAUSE_S = 3 * RETURN_AFTER_S
+_NOTHING = Reservation(0, 0, 0)
 # Maximum callers whose limits and allowances are cached.
 KEPT_CALLERS = 1_000
 
@@ -38,12 +40,12 @@ class Admission:
         self._pause = pause
         self._allowances: dict[CallerLimits, CallerAllowances] = {}
 
-    async def admit(self, limits: CallerLimits, tokens: int) -> "Permit":
+    async def admit(self, limits: CallerLimits, amounts: Reservation) -> "Permit":
         """Take the needs of a request from all allowances at once.
 
         Args:
             limits: the limits of the caller.
-            tokens: the estimated tokens of the request.
+            amounts: what the request reserves.
 
         Returns:
             The permit, which the caller must `end`.
@@ -52,36 +54,76 @@ class Admission:
             GatewayError: rate_limited or budget_exceeded, a limit is reached; unavailable, the
                 counts cannot be read.
         """
+        allowances = await self._acquire(limits, amounts, limits.needs)
+        return Permit(self, self._leaser, self._now_ms, allowances, amounts)
+
+    async def extend(
+        self, limits: CallerLimits, before: Reservation, amounts: Reservation
+    ) -> Reservation:
+        """Increase the reservation of a request; return the new one.
+
+        Args:
+            limits: the limits of the caller.
+            before: what is reserved.
+            amounts: what the request needs in total.
+
+        Raises:
+            GatewayError: as `admit`.
+        """
+        tokens, cost = max(0, amounts[1] - before[1]), max(0, amounts[2] - before[2])
+        added = Reservation(0, tokens, cost)
+        needs = [need for need in limits.settled if added[need.place]]
+        if needs:
+            await self._acquire(limits, added, needs, before)
+        return Reservation(1, before.tokens + tokens, before.cost_pusd + cost)
+
+    async def _acquire(
+        self,
+        limits: CallerLimits,
+        amounts: Reservation,
+        needs: Sequence[Need],
+        before: Reservation = _NOTHING,
+    ) -> "CallerAllowances":
+        """Take amounts, in addition to those taken before, from all allowances of some needs."""
         may_wait = True
+        # Whether the limits known to this worker are of use: what the request has reserved may be
+        # all that is left.
+        has_claimed = before is _NOTHING
         while True:
             now_ms = self._now_ms()
-            permit = self._take(limits, tokens, now_ms)
-            if permit is not None:
-                return permit
-            lacking = self._lacking(limits, tokens, now_ms)
-            refused = self._refused(lacking)
+            allowances = self._take(limits, amounts, needs, now_ms)
+            if allowances is not None:
+                return allowances
+            lacking = self._lacking(amounts, needs, now_ms)
+            refused = self._refused(lacking) if has_claimed else None
             if refused is None:
-                await self._wait(lacking)
+                has_claimed = True
+                await self._wait(lacking, before)
                 continue
-            need, amount = refused
-            slots = self._leaser.allowance(need.key, need.limit)
+            slots = self._leaser.allowance(refused.key, refused.limit)
             if not (slots.is_slots and may_wait and slots.limit):
-                raise self._refusal(need, amount, limits)
+                raise self._refusal(refused, limits)
             may_wait = False
             await self._pause(_PAUSE_S)
-            self._leaser.allowance(need.key, need.limit).invalidate()
+            self._leaser.allowance(refused.key, refused.limit).invalidate()
 
-    def _take(self, limits: CallerLimits, tokens: int, now_ms: int) -> "Permit | None":
-        """Take the needs of a request if this worker has enough of all allowances, else None."""
+    def _take(
+        self, limits: CallerLimits, amounts: Reservation, needs: Sequence[Need], now_ms: int
+    ) -> "CallerAllowances | None":
+        """Take amounts if this worker has enough of all allowances; None if not."""
         allowances = self._allowances.get(limits)
         if allowances is None or allowances.forgotten != self._leaser.forgotten:
             allowances = self._find(limits)
-        for need, allowance in allowances.by_need:
-            if not allowance.admits(tokens if need.counts_tokens else need.amount, now_ms):
+        by_need = allowances.by_need
+        if needs is not limits.needs:
+            by_need = [one for one in by_need if one[0] in needs]
+        for need, allowance in by_need:
+            # Something must be left even for a request that costs nothing.
+            if not allowance.admits(amounts[need.place] or 1, now_ms):
                 return None
-        for need, allowance in allowances.by_need:
-            allowance.take(tokens if need.counts_tokens else need.taken, now_ms)
-        return Permit(self._leaser, self._now_ms, allowances, tokens, now_ms)
+        for need, allowance in by_need:
+            allowance.take(amounts[need.place], now_ms)
+        return allowances
 
     def _find(self, limits: CallerLimits) -> "CallerAllowances":
         """Return the allowances of a caller."""
@@ -91,38 +133,38 @@ class Admission:
         return allowances
 
     def _lacking(
-        self, limits: CallerLimits, tokens: int, now_ms: int
+        self, amounts: Reservation, needs: Sequence[Need], now_ms: int
     ) -> Sequence[tuple[Need, int]]:
         """Return the needs that this worker's allowances do not admit, each with its amount."""
-        needed = [(need, tokens if need.counts_tokens else need.amount) for need in limits.needs]
+        needed = [(need, amounts[need.place] or 1) for need in needs]
         return [
             (need, amount)
             for need, amount in needed
             if not self._leaser.allowance(need.key, need.limit).admits(amount, now_ms)
         ]
 
-    async def _wait(self, lacking: Sequence[tuple[Need, int]]) -> None:
+    async def _wait(self, lacking: Sequence[tuple[Need, int]], before: Reservation) -> None:
         """Claim the lacking needs of a request, and wait for the grants."""
         allowances = [self._leaser.allowance(need.key, need.limit) for need, _ in lacking]
-        for (_, amount), allowance in zip(lacking, allowances, strict=True):
-            allowance.want(amount)
+        for (need, amount), allowance in zip(lacking, allowances, strict=True):
+            allowance.want(amount, before[need.place])
         try:
             await self._leaser.claim([need.key for need, _ in lacking])
         finally:
             for allowance in allowances:
                 allowance.stop_waiting()
 
-    def _refused(self, lacking: Sequence[tuple[Need, int]]) -> tuple[Need, int] | None:
+    def _refused(self, lacking: Sequence[tuple[Need, int]]) -> Need | None:
         now_ms = self._now_ms()
         for need, amount in lacking:
             allowance = self._leaser.allowance(need.key, need.limit)
             if allowance.is_exhausted(amount, now_ms):
-                return need, amount
+                return need
         return None
 
-    def _refusal(self, need: Need, amount: int, limits: CallerLimits) -> GatewayError:
+    def _refusal(self, need: Need, limits: CallerLimits) -> GatewayError:
         allowance = self._leaser.allowance(need.key, need.limit)
-        error = limit_reached(need.key, amount, allowance, self._now_ms())
+        error = limit_reached(need.key, allowance, self._now_ms())
         error.caller_limits = [
             one.message() for one in CallerAllowances(limits, self._leaser).tightest()
         ]
@@ -160,30 +202,40 @@ class Permit:
     """An admitted request: what it has taken from its caller's allowances.
 
     Attributes:
-        tokens: the estimated tokens that were taken.
+        amounts: what is reserved.
     """
 
-    __slots__ = ("_allowances", "_is_open", "_leaser", "_now_ms", "_taken_ms", "tokens")
+    __slots__ = ("_admission", "_allowances", "_is_open", "_leaser", "_now_ms", "amounts")
 
     def __init__(
         self,
+        admission: Admission,
         leaser: Leaser,
         now_ms: Callable[[], int],
         allowances: CallerAllowances,
-        tokens: int,
-        taken_ms: int,
+        amounts: Reservation,
     ) -> None:
+        self._admission = admission
         self._leaser = leaser
         self._now_ms = now_ms
         self._allowances = allowances
-        self._taken_ms = taken_ms
         self._is_open = True
-        self.tokens = tokens
+        self.amounts = amounts
 
     @property
     def counts_cost(self) -> bool:
         """Whether `end` needs the cost of the request."""
         return self._allowances.limits.count_cost
+
+    async def extend(self, amounts: Reservation) -> None:
+        """Reserve more, if the request needs more in total than is reserved.
+
+        Raises:
+            GatewayError: as `Admission.admit`.
+        """
+        if self._is_open:
+            limits = self._allowances.limits
+            self.amounts = await self._admission.extend(limits, self.amounts, amounts)
 
     def put_limits(self, route: RouteInfo | Route) -> None:
         """Set the state of the caller's limits in the route of an answer."""
@@ -203,19 +255,14 @@ class Permit:
         if not self._is_open:
             return
         self._is_open = False
-        now_ms, taken_ms, leaser = self._now_ms(), self._taken_ms, self._leaser
+        now_ms, leaser, used = self._now_ms(), self._leaser, (0, tokens, cost_pusd)
         for need in self._allowances.limits.settled:
             key = need.key
             # The allowance may have been replaced meanwhile.
             allowance = leaser.allowance(key, need.limit)
-            if need.counts_tokens:
-                allowance.settle(tokens - self.tokens, taken_ms, now_ms)
-            elif allowance.is_slots:
-                allowance.settle(-need.taken, taken_ms, now_ms)
+            allowance.settle(self.amounts[need.place], used[need.place], now_ms)
+            if allowance.is_slots:
                 if allowance.is_scarce:
                     leaser.return_soon(key)
-                continue
-            else:
-                allowance.settle(cost_pusd, taken_ms, now_ms)
-            if allowance.is_overdrawn:
+            elif allowance.is_overdrawn or allowance.is_scarce:
                 leaser.note(key)

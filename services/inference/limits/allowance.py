@@ -1,16 +1,17 @@
 """This worker's part of an allowance: pure arithmetic, without a clock or a database.
 
 The worker leases parts of the allowance and admits requests from them. The leased amount that
-requests have not used is available, and no more is admitted. An answer that costs more than
-estimated makes the available amount negative until the next claim.
+requests have not used is available, and no more is admitted. Tokens and money are reserved when a
+request is admitted, and settled when it ends. An answer that uses more than was reserved for it
+makes the available amount negative until the next claim.
 """
 
 from typing import Final, NamedTuple
 
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Measure
+from services.common.limit_windows import Window, window_of
 from services.common.passthrough_answer import CallerLimit
-from services.inference.limits.windows import Window, window_of
 
 # The amount kept available after a tick, as a multiple of what was used in the tick.
 _TICKS_AHEAD: Final = 2
@@ -18,6 +19,14 @@ _TICKS_AHEAD: Final = 2
 _SCARCE: Final = 8
 # Time without a request after which a day's or month's allowance is forgotten.
 _FORGOTTEN_MS: Final = 600_000
+# Measures of which requests reserve an amount, and use another.
+RESERVED: Final = frozenset(
+    {
+        limits_pb2.MEASURE_TOKENS_PER_MINUTE,
+        limits_pb2.MEASURE_SPEND_PER_DAY,
+        limits_pb2.MEASURE_SPEND_PER_MONTH,
+    }
+)
 
 
 class Claim(NamedTuple):
@@ -30,6 +39,9 @@ class Claim(NamedTuple):
     min_amount: int
     prefetch_amount: int
     releases: bool
+    reserved_amount: int = 0
+    reserved_until_ms: int = 0
+    overdraws: bool = False
 
 
 class Allowance:
@@ -45,7 +57,10 @@ class Allowance:
     Attributes:
         limit: the limit in force.
         is_slots: whether the measure is concurrent requests, each of which returns its slot.
-        used: amount used in the window; for slots, the number of running requests.
+        is_reserved: whether requests reserve an amount, of which one may exceed the limit.
+        used: amount used in the window, with what is reserved by requests in progress; for slots,
+            the number of running requests.
+        reserved: the part of `used` that is reserved by requests in progress.
         window: the current window.
         wanted: amount that waiting requests need, to be claimed.
     """
@@ -58,15 +73,20 @@ class Allowance:
         "_held",
         "_min_amount",
         "_remaining",
+        "_replaced",
+        "_reported_until_ms",
         "_sent",
         "_slot_lease_ms",
+        "_spent",
         "_takes_in_tick",
         "_target",
         "_used_in_tick",
         "_waiting",
+        "is_reserved",
         "is_slots",
         "limit",
         "measure",
+        "reserved",
         "used",
         "wanted",
         "window",
@@ -84,7 +104,9 @@ class Allowance:
         self.measure = measure
         self.limit = limit
         self.is_slots = measure == limits_pb2.MEASURE_CONCURRENT_REQUESTS
+        self.is_reserved = measure in RESERVED
         self.used = 0
+        self.reserved = 0
         self.wanted = 0
         self._waiting = 0
         self._fresh_ms = fresh_ms
@@ -94,18 +116,25 @@ class Allowance:
         self._used_in_tick = 0
         self._takes_in_tick = 0
         self._min_amount = 0
+        self._replaced = 0  # the part of `wanted` that is reserved already
         self._sent: Claim | None = None
         self._begin(window_of(measure, now_ms))
 
     def _begin(self, window: Window) -> None:
         self.window = window
-        self.used = 0
+        # A request that ends in this window is charged to it.
+        self.used = self.reserved
         self._held = 0
         # For slots, the end of the lease.
         self._ends_ms = 0 if self.is_slots else window.end_ms
-        # The amount that no worker held at the last grant, and the time of that grant.
+        # The amount that no worker held at the last grant, negative if they held more than the
+        # limit, and the time of that grant.
         self._remaining = 0
         self._granted_at_ms: int | None = None
+        # The amount that all workers had spent at that time, and until when the LimitService
+        # counts what is reserved here as reserved.
+        self._spent = 0
+        self._reported_until_ms = 0
 
     @property
     def available(self) -> int:
@@ -131,39 +160,48 @@ class Allowance:
         else:
             used = self.used if now_ms < self.window.start_ms else 0
             self._begin(window_of(self.measure, now_ms))
-            self.used = used
+            self.used = max(self.used, used)
 
     def take(self, amount: int, now_ms: int) -> None:
-        """Use an amount that `admits` has found to be available."""
+        """Use or reserve an amount that `admits` has found to be available."""
         self.used += amount
+        if self.is_reserved:
+            self.reserved += amount
         self._used_in_tick += amount
         self._takes_in_tick += 1
         self._active_at_ms = now_ms
 
-    def settle(self, change: int, taken_ms: int, now_ms: int) -> None:
-        """Correct the amount that a request took, once its usage is known.
-
-        Args:
-            change: used amount minus taken amount.
-            taken_ms: when the amount was taken. A negative change is ignored if its window has
-                ended.
-            now_ms: the time.
-        """
+    def settle(self, reserved: int, used: int, now_ms: int) -> None:
+        """Replace the amount that a request took by the amount that it used, once it has ended."""
         self.advance(now_ms)
-        if change > 0:
-            self.used += change
-            self._used_in_tick += change
-        elif taken_ms >= self.window.start_ms:
-            self.used += change
+        if self.is_reserved:
+            self.reserved -= reserved
+        self.used += used - reserved
+        if used > reserved:
+            self._used_in_tick += used - reserved
+        elif self._remaining < 0:
+            # What exceeds the limit goes first.
+            returned = min(reserved - used, -self._remaining)
+            self._held -= returned
+            self._remaining += returned
         self._active_at_ms = now_ms
 
     def is_exhausted(self, amount: int, now_ms: int) -> bool:
-        """Return whether the last grant is current and left less than `amount`."""
+        """Return whether the last grant is current and left less than `amount`.
+
+        A reservation needs only that something is left.
+        """
         granted_at_ms = self._granted_at_ms
         is_fresh = (
             granted_at_ms is not None and granted_at_ms <= now_ms < granted_at_ms + self._fresh_ms
         )
-        return is_fresh and amount > max(0, self.available) + self._remaining
+        needed = min(1, amount) if self.is_reserved else amount
+        return is_fresh and needed > max(0, self.available) + self._remaining
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the limit is used up even if requests in progress used nothing."""
+        return not self.is_reserved or max(self._spent, self.used - self.reserved) >= self.limit
 
     def invalidate(self) -> None:
         """Invalidate the reported remainder, so that the next request claims again."""
@@ -180,10 +218,19 @@ class Allowance:
             return 0
         return left if left < self.limit else self.limit
 
-    def want(self, amount: int) -> None:
-        """Record that a request waits for `amount`, until `stop_waiting` is called."""
-        self._min_amount = min(self._min_amount, amount) if self.wanted else amount
-        self.wanted += amount
+    def want(self, amount: int, replaced: int = 0) -> None:
+        """Record that a request waits for an amount, until `stop_waiting` is called.
+
+        Args:
+            amount: the amount, in addition to `replaced`.
+            replaced: the amount that the request has reserved already. It is claimed again together
+                with the addition, so that they may exceed the limit as one reservation.
+        """
+        total = amount + replaced
+        if not self.wanted or total < self._min_amount or replaced > self._replaced:
+            self._min_amount = total
+        self._replaced += replaced
+        self.wanted += total
         self._waiting += 1
 
     def stop_waiting(self) -> None:
@@ -216,9 +263,14 @@ class Allowance:
         so_far = self._used_in_tick if self._takes_in_tick > 1 else 0
         return max(self._target, so_far)
 
+    def _ends_soon(self, lease_ends_ms: int, now_ms: int) -> bool:
+        """Return whether a lease must be renewed."""
+        # More than a whole lease is left if the clock was set back.
+        return not self._slot_lease_ms * 2 // 3 <= lease_ends_ms - now_ms <= self._slot_lease_ms
+
     def is_forgotten(self, now_ms: int) -> bool:
         """Return whether this allowance can be removed from memory."""
-        if self._waiting or self._sent is not None or self.available > 0:
+        if self._waiting or self._sent is not None or self.available > 0 or self.reserved:
             return False
         return self.used == 0 or now_ms >= self.window.end_ms
 
@@ -235,34 +287,58 @@ class Allowance:
         """
         self.advance(now_ms)
         is_idle = self.used > 0 and now_ms > self._active_at_ms + _FORGOTTEN_MS
+        is_idle = is_idle and not self.reserved
         releases = releases or (is_idle and not self.is_slots and not self._waiting)
         available, target = max(0, self.available), 0 if releases else self._kept()
         keeps = available if self._waiting else min(available, target)
+        if self.is_reserved and self.wanted > available:
+            # Returned, and granted again if that is enough. Otherwise one reservation may exceed
+            # what is left, which the LimitService decides.
+            keeps = available = 0
         amount = max(0, self.wanted - available)
         is_low = self.wanted > available or 2 * available < target
         prefetch_amount = max(0, target - available) if is_low else 0
-        if self.is_slots and self._held:
-            # More than a whole lease is left where the clock was set back.
-            left_ms = self._ends_ms - now_ms
-            is_due = not self._slot_lease_ms * 2 // 3 <= left_ms <= self._slot_lease_ms
+        if self.is_slots:
+            is_due = self._held > 0 and self._ends_soon(self._ends_ms, now_ms)
         else:
-            is_due = False
+            is_due = self.reserved > 0 and self._ends_soon(self._reported_until_ms, now_ms)
         is_changed = amount or prefetch_amount or keeps != available or self.available < 0
         if not (is_changed or is_due or (releases and self._held)):
-            self.wanted = 0
+            self.wanted = self._replaced = 0
             return None
         min_amount = min(amount, max(1, self._min_amount - available))
         ends_at_ms = now_ms + self._slot_lease_ms if self.is_slots else self.window.end_ms
-        held_amount = self.used + keeps
-        self.wanted = 0
+        held_amount = self.used - self._replaced + keeps
+        reserved_amount = min(held_amount, self.reserved - self._replaced + keeps)
+        self.wanted = self._replaced = 0
         self._held = min(self._held, held_amount)
+        reserved_until_ms = now_ms + self._slot_lease_ms
         self._sent = Claim(
-            self.window, ends_at_ms, held_amount, amount, min_amount, prefetch_amount, releases
+            self.window,
+            ends_at_ms,
+            held_amount,
+            amount,
+            min_amount,
+            prefetch_amount,
+            releases,
+            max(0, reserved_amount),
+            reserved_until_ms,
+            self.is_reserved,
         )
         return self._sent
 
-    def apply_grant(self, granted: int, remaining: int, limit: int | None, now_ms: int) -> None:
-        """Apply the grant for the last claim."""
+    def apply_grant(
+        self, granted: int, remaining: int, limit: int | None, now_ms: int, spent: int = 0
+    ) -> None:
+        """Apply the grant for the last claim.
+
+        Args:
+            granted: the granted amount.
+            remaining: the amount that no worker holds.
+            limit: the current limit; None if it was removed.
+            now_ms: the time.
+            spent: the amount that all workers have spent.
+        """
         sent, self._sent = self._sent, None
         assert sent is not None, "nothing was claimed"
         self.advance(now_ms)
@@ -279,6 +355,8 @@ class Allowance:
             self._ends_ms = sent.ends_at_ms
         self._remaining = remaining
         self._granted_at_ms = now_ms
+        self._spent = spent
+        self._reported_until_ms = sent.reserved_until_ms
 
     def failed(self) -> None:
         """Record that the last claim was not answered; it may have been granted nevertheless."""

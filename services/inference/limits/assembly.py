@@ -10,9 +10,8 @@ from services.common.settings import Settings
 from services.inference.limits.admission import Admission
 from services.inference.limits.lease_client import LimitClient
 from services.inference.limits.leaser import Leaser
-from services.inference.limits.limiter import Limiter
+from services.inference.limits.limiter import DemandOf, Limiter, Price
 from services.inference.limits.metrics import Metrics
-from services.inference.limits.usage import Price
 
 
 class Limiting:
@@ -25,6 +24,7 @@ class Limiting:
         clock: the clock.
         counters: registry of the metrics.
         price: returns the price of a model's usage.
+        demand_of: returns what a request may use at most.
         new_id: makes the id of this worker as a holder of leases.
 
     Attributes:
@@ -39,6 +39,7 @@ class Limiting:
         clock: Clock,
         counters: CollectorRegistry,
         price: Price,
+        demand_of: DemandOf,
         *,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
@@ -53,7 +54,7 @@ class Limiting:
             # Claims every `lease_every_s` renew the leases; one of them may fail.
             slot_lease_s=max(limits.slot_lease_s, 3 * limits.lease_every_s),
         )
-        self.limiter = Limiter(Admission(self._leaser, clock.now_ms), price)
+        self.limiter = Limiter(Admission(self._leaser, clock.now_ms), price, demand_of)
 
     async def stop(self) -> None:
         """Return the leased amounts that were not used."""

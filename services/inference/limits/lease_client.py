@@ -65,4 +65,7 @@ def _message(key: Key, claim: Claim) -> limits_pb2.Claim:
         min_amount=claim.min_amount,
         prefetch_amount=claim.prefetch_amount,
         releases=claim.releases,
+        reserved_amount=claim.reserved_amount,
+        reserved_until_ms=claim.reserved_until_ms,
+        overdraws=claim.overdraws,
     )

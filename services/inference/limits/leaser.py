@@ -219,5 +219,5 @@ class Leaser:
             now_ms = self._now_ms()
             for (_, one, _), grant in zip(part, grants, strict=True):
                 limit = grant.limit if grant.HasField("limit") else None
-                one.apply_grant(grant.granted, grant.remaining, limit, now_ms)
+                one.apply_grant(grant.granted, grant.remaining, limit, now_ms, grant.spent)
         return failure

@@ -1,6 +1,6 @@
 """Admits requests of callers with limits, and settles them once they have been answered."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -11,54 +11,63 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateRequest,
     GenerateResponse,
 )
-from services.common.errors import GatewayError
 from services.common.lazy_request import LazyRequest
 from services.common.passthrough_answer import PassthroughAnswer
 from services.inference import estimate
 from services.inference.limits.admission import KEPT_CALLERS, Admission, Permit
+from services.inference.limits.fees import Fees, fees_of
 from services.inference.limits.named_models import check_models
+from services.inference.limits.reservation import Demand, Reservation
 from services.inference.limits.subjects import CallerLimits
-from services.inference.limits.usage import AnswerMeter, End, Price, tokens_of
 from services.inference.offload import mark, offload
 from services.inference.stream.filters import Batch
-from services.inference.usage.lines import UsedModel
+from services.inference.usage.lines import UsedModel, tokens_of
 from services.inference.usage.request_usage import RequestUsage, current_usage
 
-# Minimum bytes of JSON per token, roughly.
-_BYTES_A_TOKEN = 3
+# Returns the price of a model's usage in 10^-12 US dollars, or None if the price is unknown.
+Price = Callable[[UsedModel], int | None]
+# Returns what a request may use at most, by its plan and its fees (None if no money is counted).
+DemandOf = Callable[[GenerateRequest | EmbedRequest, Fees | None], Demand]
+
+_ONE = Reservation()
 
 
 class LimitedAnswer:
-    """The answer to an admitted request: a context manager that settles the request on exit.
+    """The answer to an admitted request: a context manager that settles the request.
+
+    It is settled with the usage that is recorded, on exit, or once the answer has been read to its
+    end: an answer with memory is still read after its caller has left.
 
     Args:
         permit: the permit of the request.
         price: returns the price of a model's usage.
+        demand: what the request may use at most; None if neither tokens nor money are counted.
     """
 
-    __slots__ = ("_answer", "_meter", "_permit", "_price", "_used")
+    __slots__ = ("_demand", "_has_start", "_permit", "_price", "_used")
 
-    def __init__(self, permit: Permit, price: Price) -> None:
+    def __init__(self, permit: Permit, price: Price, demand: Demand | None) -> None:
         self._permit = permit
         self._price = price
-        self._answer: GenerateResponse | PassthroughAnswer | EmbedResponse | None = None
-        self._meter: AnswerMeter | None = None
+        self._demand = demand
+        self._has_start = False
         # The meter of this task's request adds the usage of its models there.
-        self._used = RequestUsage()
+        self._used = RequestUsage(None if demand is None else self._extend)
         current_usage.set(self._used)
 
     def add_answer(self, answer: GenerateResponse | PassthroughAnswer | EmbedResponse) -> None:
-        """Set the whole answer, and add the state of the caller's limits to it."""
-        self._answer = answer
+        """Settle a whole answer, and add the state of the caller's limits to it."""
+        self._used.when_ended(self._settle)
         self._permit.put_limits(answer.route)
 
     def add_events(self, batch: Batch) -> None:
-        """Add events of a streamed answer, and the state of the caller's limits to its start."""
-        if self._meter is None:
-            self._meter = AnswerMeter()
-        start = self._meter.add_events(batch)
-        if start is not None:
-            self._permit.put_limits(start.route)
+        """Add the state of the caller's limits to the start of a streamed answer."""
+        if self._has_start:
+            return
+        for event in batch:
+            if event.HasField("start"):
+                self._has_start = True
+                self._permit.put_limits(event.start.route)
 
     def __enter__(self) -> Self:
         return self
@@ -69,28 +78,17 @@ class LimitedAnswer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        permit = self._permit
-        end = End.LEFT
-        if error is None:
-            end = End.COMPLETE
-        elif isinstance(error, GatewayError):
-            end = End.FAILED
-        models = self._models(end)
-        tokens = sum(map(tokens_of, models))
-        cost = sum([self._price(one) or 0 for one in models]) if permit.counts_cost else 0
-        permit.end(tokens, cost)
+        self._used.when_ended(self._settle)
 
-    def _models(self, end: End) -> Sequence[UsedModel]:
-        """Return the usage of the request by model."""
-        answer, meter = self._answer, self._meter
-        if meter is None:
-            reported = self._used.reported
-            if answer is not None and end is End.COMPLETE and reported is not None:
-                return reported
-            meter = AnswerMeter()
-            if answer is not None:
-                meter.add_answer(answer)
-        return meter.used(self._used, self._permit.tokens, end)
+    def _settle(self) -> None:
+        used = self._used.all
+        cost = sum([self._price(one) or 0 for one in used]) if self._permit.counts_cost else 0
+        self._permit.end(sum(map(tokens_of, used)), cost)
+
+    async def _extend(self, input_tokens: int, output_tokens: int) -> None:
+        """Reserve what a request needs that uses more than its caller sent."""
+        if self._demand is not None:
+            await self._permit.extend(self._demand.reservation(input_tokens, output_tokens))
 
 
 class LimitedCount:
@@ -118,7 +116,7 @@ class LimitedCount:
         """
         if self._permit is None:
             # One token, so that a caller without any left is refused; it is returned.
-            self._permit = await self._admission.admit(self._limits, 1)
+            self._permit = await self._admission.admit(self._limits, _ONE)
 
     def __enter__(self) -> Self:
         return self
@@ -139,11 +137,13 @@ class Limiter:
     Args:
         admission: admits requests.
         price: returns the price of a model's usage.
+        demand_of: returns what a request may use at most.
     """
 
-    def __init__(self, admission: Admission, price: Price) -> None:
+    def __init__(self, admission: Admission, price: Price, demand_of: DemandOf) -> None:
         self._admission = admission
         self._price = price
+        self._demand_of = demand_of
         # By the `id` of the limits' sequence, which each value keeps alive.
         self._known: dict[int, CallerLimits] = {}
 
@@ -155,23 +155,22 @@ class Limiter:
         """Admit a request that has been validated; the caller must enter the answer at once.
 
         Raises:
-            GatewayError: as `Admission.admit`; permission_denied, a model is not allowed.
+            GatewayError: as `Admission.admit`; permission_denied, a model is not allowed, or the
+                caller has a budget and the cost is not known; as `Plans.plan_for`.
         """
         known = self._known.get(id(limits)) or self._read_limits(limits)
+        # The fields of a lazy conversation name no models.
+        request = given.request if isinstance(given, LazyRequest) else given
         if known.restrict_models or known.count_cost:
-            # The fields of a lazy conversation name no models.
-            named = given.request if isinstance(given, LazyRequest) else given
-            if isinstance(named, GenerateRequest):
-                mark(named)
-            await offload(check_models, limits, named, counts_cost=known.count_cost)
-        tokens = 0
+            if isinstance(request, GenerateRequest):
+                mark(request)
+            await offload(check_models, limits, request, counts_cost=known.count_cost)
+        demand, amounts = None, _ONE
         if known.count_tokens:
-            if isinstance(given, LazyRequest):
-                # The conversation of a lazy request is only text.
-                tokens = given.ByteSize() // _BYTES_A_TOKEN + 1
-            else:
-                tokens = await _tokens_of(given)
-        return LimitedAnswer(await self._admission.admit(known, tokens), self._price)
+            demand = self._demand_of(request, fees_of(given) if known.count_cost else None)
+            amounts = demand.reservation(await _tokens_of(given))
+        permit = await self._admission.admit(known, amounts)
+        return LimitedAnswer(permit, self._price, demand)
 
     def begin_count(self, limits: Sequence[SubjectLimits]) -> LimitedCount:
         """Return the admission of a count of tokens."""
@@ -186,9 +185,11 @@ class Limiter:
         return known
 
 
-async def _tokens_of(given: GenerateRequest | EmbedRequest) -> int:
+async def _tokens_of(given: GenerateRequest | LazyRequest | EmbedRequest) -> int:
     """Return the estimated input tokens of a request."""
     if isinstance(given, EmbedRequest):
         return estimate.estimate_inputs(given)
+    if isinstance(given, LazyRequest):
+        return estimate.estimate_lazy(given)
     mark(given)
     return await offload(estimate.estimate_input_tokens, given)

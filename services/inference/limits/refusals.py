@@ -35,14 +35,18 @@ _MEASURES: Mapping[Measure.ValueType, tuple[str, str]] = {
 _PUSD = 10**12
 
 
-def limit_reached(key: Key, amount: int, allowance: Allowance, now_ms: int) -> GatewayError:
-    """Return the error for a request that needs more than remains in the window."""
+def limit_reached(key: Key, allowance: Allowance, now_ms: int) -> GatewayError:
+    """Return the error for a request that needs more than remains in the window.
+
+    If requests in progress have reserved what remains, the next one may pass once they have ended.
+    """
     kind, measure = key.kind, key.measure
     name, unit = _MEASURES[measure]
     counted = f"{_SUBJECTS[kind]}.{name}"
     limit, end_ms = allowance.limit, allowance.window.end_ms
-    wait_s = 1 if allowance.is_slots else max(1, -(-(end_ms - now_ms) // 1000))
-    if measure in SPEND:
+    is_spent = allowance.is_spent and not allowance.is_slots
+    wait_s = max(1, -(-(end_ms - now_ms) // 1000)) if is_spent else 1
+    if measure in SPEND and is_spent:
         until = datetime.fromtimestamp(end_ms // 1000, UTC).strftime("%Y-%m-%d at %H:%M UTC")
         return GatewayError(
             errors_pb2.REASON_BUDGET_EXCEEDED,
@@ -52,8 +56,10 @@ def limit_reached(key: Key, amount: int, allowance: Allowance, now_ms: int) -> G
             limit=counted,
         )
     reached = f"the limit of {_SHOWN[kind]}, {limit:,} {unit}, "
-    if measure == limits_pb2.MEASURE_TOKENS_PER_MINUTE and amount > limit:
-        message = f"{reached}is less than the tokens of this request, about {amount:,}"
+    if measure in SPEND:
+        reached = f"the budget of {_SHOWN[kind]}, {dollars(limit)} US dollars {unit}, "
+    if not (is_spent or allowance.is_slots):
+        message = f"{reached}is reserved by requests in progress; try again in {wait_s} s"
     else:
         message = f"{reached}is reached; try again in {wait_s} s"
     return GatewayError(

@@ -23,27 +23,23 @@ _EMBEDDED = "embedded"
 _TOKENS = limits_pb2.MEASURE_TOKENS_PER_MINUTE
 SPEND = frozenset({limits_pb2.MEASURE_SPEND_PER_MONTH, limits_pb2.MEASURE_SPEND_PER_DAY})
 # Measures whose remainder is reported to callers.
-_REPORTED = (_TOKENS, limits_pb2.MEASURE_REQUESTS_PER_MINUTE)
+_REPORTED = (_TOKENS, limits_pb2.MEASURE_REQUESTS_PER_MINUTE, *sorted(SPEND))
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The amount that a request needs of an allowance.
+    """An allowance of which a request needs an amount.
 
     Attributes:
         key: the key of the allowance.
         limit: the limit in the caller's identity.
-        counts_tokens: whether the needed and the taken amount are the tokens of the request.
-        amount: the amount that must be available, if tokens are not counted.
-        taken: the amount that is taken on admission, if tokens are not counted.
-        is_settled: whether the taken amount is corrected once the request has been answered.
+        place: the place of the amount in a `Reservation`.
+        is_settled: whether the taken amount is replaced once the request has ended.
     """
 
     key: Key
     limit: int
-    counts_tokens: bool
-    amount: int
-    taken: int
+    place: int
     is_settled: bool
 
 
@@ -87,15 +83,8 @@ class CallerLimits:
 
 def _need(key: Key, limit: int) -> Need:
     measure = key.measure
-    return Need(
-        key,
-        limit,
-        counts_tokens=measure == _TOKENS,
-        # The cost of an answer is known after it, so something must remain.
-        amount=1,
-        taken=0 if measure in SPEND else 1,
-        is_settled=measure != limits_pb2.MEASURE_REQUESTS_PER_MINUTE,
-    )
+    place = 1 if measure == _TOKENS else 2 if measure in SPEND else 0
+    return Need(key, limit, place, measure != limits_pb2.MEASURE_REQUESTS_PER_MINUTE)
 
 
 def _order(allowance: tuple[Key, int]) -> tuple[bool, int]:

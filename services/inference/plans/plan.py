@@ -120,6 +120,11 @@ class Plan(NamedTuple):
     is_balanced: bool = False
     load_class: int = 0
 
+    def places(self) -> "Iterator[Step]":
+        """Yield the steps at all deployments of their models."""
+        for step in self.steps:
+            yield from step.deployments or (step,)
+
     def next_model_index(self, index: int) -> int:
         """Return the index of the step with the next model, past other deployments of this one."""
         steps = self.steps

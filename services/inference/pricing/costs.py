@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common import settings
@@ -9,11 +11,13 @@ from services.common.money import picodollars
 from services.inference.pricing.counts import counts_of
 from services.inference.pricing.price import (
     Counts,
+    MostUsage,
     Price,
     Rate,
     TokenRates,
     Unit,
     cost,
+    highest_cost,
     token_rates,
 )
 from services.inference.pricing.price_list import PublishedPrices, published_prices
@@ -22,8 +26,9 @@ _KEPT = 1_000
 _TOKENS = 10**6
 # Units that the settings price by the thousand or individually, instead of by the million.
 _PER = {Unit.WEB_SEARCH: 10**3, Unit.REQUEST: 10**3, Unit.AUDIO_HOUR: 1}
-_SANDBOX = "sandbox"
+_SANDBOX, _EMBEDDED = "sandbox", "embedded"
 _FREE: Price = {unit: Rate(0) for unit in Unit}
+_LOOPBACK_NAMES = frozenset({"localhost", "host.docker.internal"})
 
 
 class Costs:
@@ -76,6 +81,15 @@ class Costs:
             found = found.at(self._now_ms() if at_ms is None else at_ms)
         return None if found is None else cost(found, counts)
 
+    def highest_cost(
+        self, usage: MostUsage, provider: str, model: str, upstream: str
+    ) -> int | None:
+        """Return the highest cost of a request now in picodollars, or None; see `highest_cost`."""
+        found = self._found(provider, model, upstream)
+        if isinstance(found, PublishedPrices):
+            found = found.at(self._now_ms())
+        return None if found is None else highest_cost(found, usage)
+
     def is_priced(self, provider: str, model: str, upstream: str) -> bool:
         """Return whether any price of a model is known."""
         return self._found(provider, model, upstream) is not None
@@ -97,11 +111,25 @@ class Costs:
         if served_by is not None and served_by.price is not None:
             return _configured_price(served_by.price)
         if served_by is None:
-            return _FREE if provider == _SANDBOX else None
-        if served_by.kind == _SANDBOX:
+            return _FREE if provider in (_SANDBOX, _EMBEDDED) else None
+        if served_by.kind == _SANDBOX or is_own_server(served_by):
             return _FREE
         name = upstream or model.removeprefix(f"{provider}/")
         return published_prices(served_by.base_url, name)
+
+
+def is_own_server(provider: settings.Provider) -> bool:
+    """Return whether a provider is a server on this machine that needs no key, such as Ollama.
+
+    Its models are free if the settings have no price.
+    """
+    host = urlsplit(provider.base_url).hostname or ""
+    if provider.api_key_env or provider.api_key.get_secret_value() or provider.headers:
+        return False
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host in _LOOPBACK_NAMES
 
 
 def unknown_costs() -> Costs:

@@ -139,3 +139,46 @@ def _rate(price: Price, unit: Unit) -> Rate | None:
             return price[current]
         current = _PARENTS.get(current)
     return None
+
+
+class MostUsage(NamedTuple):
+    """The most that a request may use.
+
+    Attributes:
+        input_tokens: input tokens.
+        output_tokens: output tokens, of all answers.
+        searches: web searches of the provider.
+        inputs: the units of which input tokens may be, besides INPUT.
+        outputs: the units of which output tokens may be, besides OUTPUT and REASONING.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    searches: int = 0
+    inputs: frozenset[Unit] = frozenset()
+    outputs: frozenset[Unit] = frozenset()
+
+
+def highest_cost(price: Price, usage: MostUsage) -> int | None:
+    """Return the highest cost of a request in picodollars, or None if a unit has no price.
+
+    All tokens are of the dearest of their units. A lifetime of cache writes of an hour needs a
+    price of its own if cache writes have one, since it is dearer.
+    """
+    if Unit.CACHE_WRITE_1H in usage.inputs and Unit.CACHE_WRITE in price:
+        if Unit.CACHE_WRITE_1H not in price:
+            return None
+    total = 0
+    tokens = usage.input_tokens
+    if Unit.REQUEST in price:
+        total = price[Unit.REQUEST].at(tokens)
+    for units, count in (
+        ((Unit.INPUT, Unit.CACHE_WRITE, *usage.inputs), tokens),
+        ((Unit.OUTPUT, Unit.REASONING, *usage.outputs), usage.output_tokens),
+        ((Unit.WEB_SEARCH,), usage.searches),
+    ):
+        rates = [_rate(price, unit) for unit in units] if count else []
+        if None in rates:
+            return None
+        total += count * max([rate.at(tokens) for rate in rates if rate is not None], default=0)
+    return min(total, MAX_PUSD)

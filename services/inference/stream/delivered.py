@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import Event
+from services.common.tokens import estimate_tokens
 from services.inference.stream.pieces import MOST, join, keep
 
 # The kind of delta of each kind of block whose beginning can be compared.
@@ -74,6 +75,12 @@ class DeliveredPrefix:
             return None
         return "".join(block.content() for block in self.blocks) or None
 
+    def tokens(self) -> int:
+        """Return the estimated tokens of what was delivered."""
+        blocks = sum(estimate_tokens(block.content()) for block in self.blocks)
+        is_stray = not self.blocks or self._pieces is not self.blocks[-1].pieces
+        return blocks + (estimate_tokens("".join(self._pieces)) if is_stray else 0)
+
     def size(self) -> int:
         """Return the number of delivered characters."""
         return sum(len(piece) for block in self.blocks for piece in block.pieces)
@@ -93,8 +100,7 @@ class DeliveredPrefix:
             self.blocks[-1].signed = True
         elif kind in ("thinking", "refusal", "input"):
             # Texts beside native events belong to no block.
-            if self.blocks:
-                keep(self.blocks[-1].pieces, getattr(event, kind))
+            keep(self._pieces, getattr(event, kind))
         elif kind in ("opaque", "citation"):
             self._is_known = False
         elif kind == "extra_fields":

@@ -6,7 +6,7 @@ Calls of the caller's tools end the answer, after the gateway tools of the same 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 
@@ -22,6 +22,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, Finish, WebTool
 from services.common.ids import new_server_call_id
 from services.common.tokens import estimate_tokens
+from services.inference.estimate import estimate_messages
 from services.inference.fallback.run_context import RetryBudget
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.metrics import Metrics
@@ -54,6 +55,8 @@ class ToolLoop:
         tools: runs tool calls.
         metrics: counts rounds and calls.
         on_end: called once, when the answer has ended.
+        extend: reserves more tokens and money before a further round, for all input tokens so far
+            and for the output tokens of the rounds before; None if nothing is reserved.
         whole: whether rounds are not streamed.
     """
 
@@ -65,9 +68,11 @@ class ToolLoop:
         tools: WebTools,
         metrics: Metrics,
         on_end: Callable[[], None],
+        extend: Callable[[int, int], Awaitable[None]] | None = None,
         *,
         whole: bool,
     ) -> None:
+        self._extend = extend
         self._plan = plan
         self._rounds = rounds
         self._start_runner = start_runner
@@ -115,6 +120,11 @@ class ToolLoop:
                 if end is not None:
                     yield [end, Event(usage=self._usage)]
                     return
+                if self._extend is not None and runner.serving is not None:
+                    seen = (*self._rounds.seen(runner.serving), message)
+                    await self._extend(
+                        _read_in(self._usage) + estimate_messages(seen), self._written
+                    )
                 said.append(message)
                 self._go_on_from(runner.serving)
                 number += 1
@@ -255,6 +265,10 @@ def _message(choice: Choice) -> Message:
     if choice.HasField("extra"):
         message.extra.CopyFrom(choice.extra)
     return message
+
+
+def _read_in(usage: Usage) -> int:
+    return usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens
 
 
 def _written_in(message: Message) -> int:

@@ -29,8 +29,9 @@ class UsedModel(NamedTuple):
         provider: the name of the provider.
         upstream: the provider's name of the model.
         input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens: as in
-            `pricing.counts.counts_from`; `input_tokens` is None if the provider reported no usage.
+            `pricing.counts.counts_from`; `input_tokens` is None if nothing was used.
         other_units: counts that are billed separately, by the names of units.
+        is_estimated: whether tokens are estimated, since the provider did not report them.
     """
 
     model: str
@@ -42,6 +43,17 @@ class UsedModel(NamedTuple):
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     other_units: Mapping[str, int] | None = None
+    is_estimated: bool = False
+
+
+def tokens_of(used: UsedModel) -> int:
+    """Return the input and output tokens of a model's usage."""
+    return (
+        (used.input_tokens or 0)
+        + used.output_tokens
+        + used.cache_read_tokens
+        + used.cache_write_tokens
+    )
 
 
 class UsedLine(NamedTuple):

@@ -1,6 +1,6 @@
 """Meters the usage of one request at providers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from gateway.accounts.v1.usage_pb2 import UsageOutcome
@@ -29,6 +29,8 @@ _OUTCOMES: Mapping[str | None, UsageOutcome.ValueType] = {"served": SERVED, "can
 _MOST_SECONDS = 1e9
 _NO_MODEL = (("", "", "", None),)
 _NO_COUNTS: tuple[int | None, int, int, int, int] = (None, 0, 0, 0, 0)
+# Returns the estimated input tokens of a request, for providers that do not report them.
+EstimateInput = Callable[[], int]
 
 
 class LineWriter(Protocol):
@@ -72,12 +74,13 @@ class RequestMeter(Meter):
         total: receives the same usage when the request has ended; None if it is not needed.
         owner: the caller.
         request: the request.
+        estimate_input: estimates its input tokens.
         task: the helper task that the request does for another request, or "".
         endpoint: the endpoint, if it does not follow from the request's dialect.
     """
 
     __slots__ = (
-        *("_endpoint", "_id", "_owner", "_records"),
+        *("_endpoint", "_estimate_input", "_id", "_owner", "_records"),
         *("_request", "_task", "_total", "_writer"),
     )
 
@@ -87,11 +90,15 @@ class RequestMeter(Meter):
         total: RequestUsage | None,
         owner: Caller,
         request: GenerateRequest,
+        estimate_input: EstimateInput,
         task: str,
         endpoint: str,
     ) -> None:
         self._writer = writer
         self._total = total
+        if total is not None:
+            total.begin()
+        self._estimate_input = estimate_input
         self._owner = owner
         self._request = request
         self._task = task
@@ -111,13 +118,15 @@ class RequestMeter(Meter):
     def end(self) -> None:
         """Record the request, which has ended."""
         records = self._records
-        if len(records) == 1 and not self._task:
+        if len(records) == 1 and not self._task and not is_estimated(records[0]):
             self._end_of_only(records[0])
         else:
             self._end_of_all()
+        if self._total is not None:
+            self._total.end()
 
     def _end_of_only(self, record: AttemptRecord) -> None:
-        """Record a request of one attempt, as nearly all are."""
+        """Record a request of one attempt with reported usage or without any, as nearly all are."""
         usage = None if record.attempt is None else record.attempt.usage
         counts: tuple[int | None, int, int, int, int]
         if isinstance(usage, TokenCounts):
@@ -161,10 +170,10 @@ class RequestMeter(Meter):
             first_ms, duration_ms = main.first_ms, main.duration_ms
             if len(records) == 1:
                 attempts = 0 if main.outcome == "unsupported" else 1
-                used = (_used(main),)
+                used = (_used(main, self._estimate_input),)
             else:
                 attempts = sum([record.outcome != "unsupported" for record in records])
-                used = _all_used(records)
+                used = _all_used(records, self._estimate_input)
                 before_ms = int(1000 * (main.began - records[0].began))
                 duration_ms += before_ms
                 first_ms = None if first_ms is None else before_ms + first_ms
@@ -203,11 +212,20 @@ class Metering:
     def __init__(self, writer: LineWriter | None = None) -> None:
         self._writer = writer
 
-    def begin(self, request: GenerateRequest, *, task: str = "", endpoint: str = "") -> Meter:
+    def begin(
+        self,
+        request: GenerateRequest,
+        estimate_input: EstimateInput,
+        *,
+        task: str = "",
+        endpoint: str = "",
+    ) -> Meter:
         """Return the meter of a new request of the current task's caller.
 
         Args:
             request: the request.
+            estimate_input: estimates its input tokens; called once the request has ended, if a
+                provider did not report them.
             task: the helper task that the request does for another request, or "".
             endpoint: the endpoint; by default that of the request's dialect.
         """
@@ -215,7 +233,7 @@ class Metering:
         total = current_usage.get(None)
         if owner is None or (self._writer is None and total is None):
             return NO_METER
-        return RequestMeter(self._writer, total, owner, request, task, endpoint)
+        return RequestMeter(self._writer, total, owner, request, estimate_input, task, endpoint)
 
     def add_transcript(self, target: Target, usage: HelperUsage) -> None:
         """Record the usage of an audio transcription for a request."""
@@ -227,7 +245,7 @@ class Metering:
             told = None
         elif other_units and (usage.input_tokens or usage.output_tokens):
             other_units = None
-        used = (*_named(target), told, usage.output_tokens, 0, 0, 0, other_units)
+        used = (*_named(target), told, usage.output_tokens, 0, 0, 0, other_units, False)
         self._add_part(target.name, usage.task, used)
 
     def add_embedding(self, target: Target, usage: Usage | None) -> None:
@@ -251,16 +269,30 @@ class Metering:
         )
 
 
-def _all_used(records: Sequence[AttemptRecord]) -> Sequence[tuple[Any, ...]]:
+def is_estimated(record: AttemptRecord) -> bool:
+    """Return whether the usage of an attempt is estimated: the provider did not report all of it.
+
+    An attempt that failed before its first content is not billed, but one that was cancelled is.
+    """
+    attempt = record.attempt
+    if attempt is None or record.outcome == "unsupported":
+        return False
+    if record.delivered_tokens is not None:
+        return True
+    return attempt.usage is None and record.outcome != "failed"
+
+
+def _all_used(
+    records: Sequence[AttemptRecord], estimate_input: EstimateInput
+) -> Sequence[tuple[Any, ...]]:
     """Return the usage by model in all attempts; the model of the last attempt comes first."""
     found: dict[tuple[str, str, str], tuple[Any, ...]] = {}
     for record in reversed(records):
-        used = _used(record)
+        used = _used(record, estimate_input)
         key = used[:3]
         before = found.get(key)
         if before is None or before[3] is None:
-            # Earlier attempts without reported usage are left out, unless they are of the first
-            # model.
+            # Earlier attempts without usage are left out, unless they are of the first model.
             if not found or used[3] is not None or before is not None:
                 found[key] = used
         elif used[3] is not None:
@@ -272,25 +304,34 @@ def _added(one: Sequence[Any], other: Sequence[Any]) -> Sequence[Any]:
     other_units = dict(one[5] or {})
     for unit, count in (other[5] or {}).items():
         other_units[unit] = other_units.get(unit, 0) + count
-    return [*(a + b for a, b in zip(one[:5], other[:5], strict=True)), other_units or None]
+    tokens = (a + b for a, b in zip(one[:5], other[:5], strict=True))
+    return [*tokens, other_units or None, one[6] or other[6]]
 
 
-def _used(record: AttemptRecord) -> tuple[Any, ...]:
-    """Return the usage of an attempt's model, as the values of `UsedModel`."""
+def _used(record: AttemptRecord, estimate_input: EstimateInput) -> tuple[Any, ...]:
+    """Return the usage of an attempt's model, as the values of `UsedModel`.
+
+    Usage that was not reported is estimated: the input from the request, the output from what was
+    delivered.
+    """
     attempt = record.attempt
     usage = None if attempt is None else attempt.usage
     target = record.step.target
+    names = target.name, target.provider, target.upstream
+    if not is_estimated(record):
+        return (*names, None) if usage is None else (*names, *_reported(usage), False)
+    delivered = record.delivered_tokens or 0
     if usage is None:
-        return (target.name, target.provider, target.upstream, None)
+        return (*names, estimate_input(), delivered, 0, 0, 0, None, True)
+    read, written, *others = _reported(usage)
+    return (*names, read, max(written, delivered), *others, True)
+
+
+def _reported(usage: Usage | TokenCounts) -> tuple[Any, ...]:
+    """Return the tokens and the other units of a reported usage."""
     if isinstance(usage, tuple):
-        return (target.name, target.provider, target.upstream, *usage, None)
-    return (
-        target.name,
-        target.provider,
-        target.upstream,
-        *_counts(usage),
-        _other_units(usage) if usage.HasField("extra") else None,
-    )
+        return (*usage, None)
+    return (*_counts(usage), _other_units(usage) if usage.HasField("extra") else None)
 
 
 def _counts(usage: Usage) -> tuple[int, int, int, int, int]:

@@ -11,14 +11,14 @@ from services.common.usage_batch import BIGGEST, SHARED, Own, Shared, UsageBatch
 from services.inference.pricing.costs import Costs
 from services.inference.pricing.counts import counts_from
 from services.inference.pricing.price import TokenRates, Unit
-from services.inference.usage.lines import FAILED, SEPARATOR, UsedModel
+from services.inference.usage.lines import SEPARATOR, SERVED, UsedModel
 from services.inference.usage.model_names import ModelNames
 
 # The id of a record: the time, the file's name, the number of the line, and that of the model in
 # the line. It begins with the prefix of `ids.time_prefix`.
 _ID = f"{RECORD}%011x_%s_%x_%x"
 # Defaults of the values of a `UsedModel` that a whole line omits at its end.
-_LEFT_OUT = (None, None, None, None, 0, 0, 0, 0, None)
+_LEFT_OUT = (None, None, None, None, 0, 0, 0, 0, None, False)
 _MODEL, _PROVIDER = SHARED.index("model"), SHARED.index("provider")
 _UPSTREAM, _OUTCOME = SHARED.index("upstream_model"), SHARED.index("outcome")
 
@@ -132,6 +132,7 @@ class BatchMaker:
             cache_write,
             reasoning,
             cost,
+            0,
         )
 
     def _read_head(self, head: bytes) -> "_Head":
@@ -175,6 +176,7 @@ class BatchMaker:
             own = (
                 *(_ID % (time_ms, self._file, number, place), time_ms, request_id),
                 *(None if is_part else first_ms, duration_ms, *_bounded(tokens), cost),
+                int(used.is_estimated),
             )
             made.append((shared, own))
             is_part = True  # all models but the first
@@ -183,9 +185,10 @@ class BatchMaker:
 
 
 def _cost_untold(outcome: int) -> int | None:
-    """Return the cost of an answer without reported usage: 0 for a failure, else unknown."""
-    # Providers do not bill failures.
-    return 0 if outcome == FAILED else None
+    """Return the cost of a request without usage: unknown if it was served, else 0."""
+    # Providers do not bill failures, and nothing was sent for the rest. Earlier versions wrote
+    # such lines for answers without reported usage, too.
+    return None if outcome == SERVED else 0
 
 
 def _bounded(tokens: tuple[int, ...]) -> tuple[int, ...]:

@@ -189,7 +189,7 @@ class LimitState(_message.Message):
     REMAINING_FIELD_NUMBER: _builtins.int
     RESET_MS_FIELD_NUMBER: _builtins.int
     measure: Global___Measure.ValueType
-    """Required. MEASURE_REQUESTS_PER_MINUTE or MEASURE_TOKENS_PER_MINUTE."""
+    """Required. Any measure but MEASURE_CONCURRENT_REQUESTS."""
     limit: _builtins.int
     """Required. The limit."""
     remaining: _builtins.int
@@ -256,6 +256,9 @@ class Claim(_message.Message):
     MIN_AMOUNT_FIELD_NUMBER: _builtins.int
     PREFETCH_AMOUNT_FIELD_NUMBER: _builtins.int
     RELEASES_FIELD_NUMBER: _builtins.int
+    RESERVED_AMOUNT_FIELD_NUMBER: _builtins.int
+    RESERVED_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    OVERDRAWS_FIELD_NUMBER: _builtins.int
     kind: Global___SubjectKind.ValueType
     """Required. Type of the subject."""
     id: _builtins.str
@@ -286,6 +289,18 @@ class Claim(_message.Message):
     """Optional. Whether the worker gives up the allowance: nothing is granted, and `held_amount`
     stays counted until the window ends, without a worker id.
     """
+    reserved_amount: _builtins.int
+    """Optional. The part of `held_amount` that is not spent yet: reservations of requests in
+    progress, and the part of the lease that the worker keeps.
+    """
+    reserved_until_ms: _builtins.int
+    """Required with `reserved_amount`. Until when it counts as reserved without another claim, in
+    Unix milliseconds; then it counts as spent, as the worker may have ended.
+    """
+    overdraws: _builtins.bool
+    """Optional. Whether `min_amount` is granted if less than that is left, but something: the amounts
+    are reservations, of which one may exceed the limit.
+    """
     def __init__(
         self,
         *,
@@ -299,10 +314,13 @@ class Claim(_message.Message):
         min_amount: _builtins.int = ...,
         prefetch_amount: _builtins.int = ...,
         releases: _builtins.bool = ...,
+        reserved_amount: _builtins.int = ...,
+        reserved_until_ms: _builtins.int = ...,
+        overdraws: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "ends_at_ms", b"ends_at_ms", "held_amount", b"held_amount", "id", b"id", "kind", b"kind", "measure", b"measure", "min_amount", b"min_amount", "prefetch_amount", b"prefetch_amount", "releases", b"releases", "window_start_ms", b"window_start_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "ends_at_ms", b"ends_at_ms", "held_amount", b"held_amount", "id", b"id", "kind", b"kind", "measure", b"measure", "min_amount", b"min_amount", "overdraws", b"overdraws", "prefetch_amount", b"prefetch_amount", "releases", b"releases", "reserved_amount", b"reserved_amount", "reserved_until_ms", b"reserved_until_ms", "window_start_ms", b"window_start_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -341,25 +359,83 @@ class Grant(_message.Message):
     GRANTED_FIELD_NUMBER: _builtins.int
     REMAINING_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    SPENT_FIELD_NUMBER: _builtins.int
     granted: _builtins.int
     """Required. Granted in addition to what the claim holds."""
     remaining: _builtins.int
-    """Required. The amount that no worker holds after this grant; 0 or more. Very large if unlimited."""
+    """Required. The amount that no worker holds after this grant; negative if they hold more than the
+    limit, very large if unlimited.
+    """
     limit: _builtins.int
     """Optional. The current limit; absent if it was removed, and everything was granted."""
+    spent: _builtins.int
+    """Required. The amount that all workers have spent: what they hold without reservations."""
     def __init__(
         self,
         *,
         granted: _builtins.int = ...,
         remaining: _builtins.int = ...,
         limit: _builtins.int | None = ...,
+        spent: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "granted", b"granted", "limit", b"limit", "remaining", b"remaining"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "granted", b"granted", "limit", b"limit", "remaining", b"remaining", "spent", b"spent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
 
 Global___Grant: _TypeAlias = Grant  # noqa: Y015
+
+@_typing.final
+class LimitUsage(_message.Message):
+    """The state of one limit of a key, user or team, as known to the accounts database. Workers report
+    what they use every `limits.lease_every_s`.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    MEASURE_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    USED_FIELD_NUMBER: _builtins.int
+    RESERVED_FIELD_NUMBER: _builtins.int
+    REMAINING_FIELD_NUMBER: _builtins.int
+    RESETS_AT_MS_FIELD_NUMBER: _builtins.int
+    kind: Global___SubjectKind.ValueType
+    """Required. Type of the subject."""
+    measure: Global___Measure.ValueType
+    """Required. The measure."""
+    limit: _builtins.int
+    """Required. The limit."""
+    used: _builtins.int
+    """Required. The amount that has been used in the window; 0 for concurrent requests."""
+    reserved: _builtins.int
+    """Required. The amount that is reserved: by requests in progress, and by workers for their next
+    requests.
+    """
+    remaining: _builtins.int
+    """Required. The amount that is neither used nor reserved; 0 or more."""
+    resets_at_ms: _builtins.int
+    """Optional. When the window ends, in Unix milliseconds; absent for concurrent requests."""
+    def __init__(
+        self,
+        *,
+        kind: Global___SubjectKind.ValueType = ...,
+        measure: Global___Measure.ValueType = ...,
+        limit: _builtins.int = ...,
+        used: _builtins.int = ...,
+        reserved: _builtins.int = ...,
+        remaining: _builtins.int = ...,
+        resets_at_ms: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_resets_at_ms", b"_resets_at_ms", "resets_at_ms", b"resets_at_ms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_resets_at_ms", b"_resets_at_ms", "kind", b"kind", "limit", b"limit", "measure", b"measure", "remaining", b"remaining", "reserved", b"reserved", "resets_at_ms", b"resets_at_ms", "used", b"used"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__resets_at_ms: _TypeAlias = _typing.Literal["resets_at_ms"]  # noqa: Y015
+    _WhichOneofArgType__resets_at_ms: _TypeAlias = _typing.Literal["_resets_at_ms", b"_resets_at_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__resets_at_ms) -> _WhichOneofReturnType__resets_at_ms | None: ...
+
+Global___LimitUsage: _TypeAlias = LimitUsage  # noqa: Y015

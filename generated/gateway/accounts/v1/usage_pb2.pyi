@@ -168,6 +168,7 @@ class UsageRecord(_message.Message):
     REASONING_TOKENS_FIELD_NUMBER: _builtins.int
     COST_PUSD_FIELD_NUMBER: _builtins.int
     IS_PART_FIELD_NUMBER: _builtins.int
+    ESTIMATED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. At most 64 characters; sorts by time."""
     time_ms: _builtins.int
@@ -216,6 +217,10 @@ class UsageRecord(_message.Message):
     """Optional. Cost in picodollars (10^-12 US dollars); absent if no price is known."""
     is_part: _builtins.bool
     """Whether another record represents the request, and this one only additional usage."""
+    estimated: _builtins.bool
+    """Whether tokens, and thus the cost, are estimated, since the provider did not report them: the
+    answer broke off, was cut off, its caller disconnected, or the provider never reports usage.
+    """
     def __init__(
         self,
         *,
@@ -242,10 +247,11 @@ class UsageRecord(_message.Message):
         reasoning_tokens: _builtins.int = ...,
         cost_pusd: _builtins.int | None = ...,
         is_part: _builtins.bool = ...,
+        estimated: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd", "_first_content_ms", b"_first_content_ms", "cost_pusd", b"cost_pusd", "first_content_ms", b"first_content_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd", "_first_content_ms", b"_first_content_ms", "attempts", b"attempts", "cache_written_tokens", b"cache_written_tokens", "cached_tokens", b"cached_tokens", "cost_pusd", b"cost_pusd", "duration_ms", b"duration_ms", "endpoint", b"endpoint", "first_content_ms", b"first_content_ms", "id", b"id", "input_tokens", b"input_tokens", "is_part", b"is_part", "key_id", b"key_id", "model", b"model", "outcome", b"outcome", "output_tokens", b"output_tokens", "provider", b"provider", "reasoning_tokens", b"reasoning_tokens", "request_id", b"request_id", "requested_model", b"requested_model", "step", b"step", "team_id", b"team_id", "time_ms", b"time_ms", "upstream_model", b"upstream_model", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd", "_first_content_ms", b"_first_content_ms", "attempts", b"attempts", "cache_written_tokens", b"cache_written_tokens", "cached_tokens", b"cached_tokens", "cost_pusd", b"cost_pusd", "duration_ms", b"duration_ms", "endpoint", b"endpoint", "estimated", b"estimated", "first_content_ms", b"first_content_ms", "id", b"id", "input_tokens", b"input_tokens", "is_part", b"is_part", "key_id", b"key_id", "model", b"model", "outcome", b"outcome", "output_tokens", b"output_tokens", "provider", b"provider", "reasoning_tokens", b"reasoning_tokens", "request_id", b"request_id", "requested_model", b"requested_model", "step", b"step", "team_id", b"team_id", "time_ms", b"time_ms", "upstream_model", b"upstream_model", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost_pusd: _TypeAlias = _typing.Literal["cost_pusd"]  # noqa: Y015
     _WhichOneofArgType__cost_pusd: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd"]  # noqa: Y015
@@ -385,6 +391,7 @@ class UsageSum(_message.Message):
     REASONING_TOKENS_FIELD_NUMBER: _builtins.int
     COST_DOLLARS_FIELD_NUMBER: _builtins.int
     UNPRICED_FIELD_NUMBER: _builtins.int
+    ESTIMATED_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     """The day, the name of the model or provider, or the id; empty for records without one."""
     name: _builtins.str
@@ -407,6 +414,8 @@ class UsageSum(_message.Message):
     """Required. US dollars, exact: `0.00125`."""
     unpriced: _builtins.int
     """Records of answers with unknown cost, which is not included in `cost_dollars`."""
+    estimated: _builtins.int
+    """Records whose tokens are estimated; they are included in all sums."""
     def __init__(
         self,
         *,
@@ -421,10 +430,11 @@ class UsageSum(_message.Message):
         reasoning_tokens: _builtins.int = ...,
         cost_dollars: _builtins.str = ...,
         unpriced: _builtins.int = ...,
+        estimated: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_written_tokens", b"cache_written_tokens", "cached_tokens", b"cached_tokens", "cost_dollars", b"cost_dollars", "failed_requests", b"failed_requests", "group", b"group", "input_tokens", b"input_tokens", "name", b"name", "output_tokens", b"output_tokens", "reasoning_tokens", b"reasoning_tokens", "requests", b"requests", "unpriced", b"unpriced"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_written_tokens", b"cache_written_tokens", "cached_tokens", b"cached_tokens", "cost_dollars", b"cost_dollars", "estimated", b"estimated", "failed_requests", b"failed_requests", "group", b"group", "input_tokens", b"input_tokens", "name", b"name", "output_tokens", b"output_tokens", "reasoning_tokens", b"reasoning_tokens", "requests", b"requests", "unpriced", b"unpriced"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

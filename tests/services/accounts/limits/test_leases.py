@@ -16,6 +16,9 @@ NOW_S = 1_700_000_000.0
 MINUTE_MS = 1_699_999_980_000
 END_MS = MINUTE_MS + 60_000
 TEAM = Claim(SubjectKind.TEAM, "team_1", "requests_per_minute", MINUTE_MS, END_MS, 0)
+MONEY = Claim(
+    SubjectKind.TEAM, "team_1", "spend_per_day_pusd", MINUTE_MS, END_MS, 0, overdraws=True
+)
 SLOTS = Claim(SubjectKind.TEAM, "team_1", "concurrent_requests", 0, int(1000 * NOW_S) + 30_000, 0)
 
 
@@ -27,18 +30,23 @@ def clock() -> ManualClock:
 @pytest.fixture
 async def leases(engine: AsyncEngine, clock: ManualClock) -> LeaseRepository:
     """A team of 100 requests a minute, three at once."""
-    limits = UsageLimits(requests_per_minute=100, concurrent_requests=3)
+    limits = UsageLimits(requests_per_minute=100, concurrent_requests=3, spend_per_day_pusd=500)
     await LimitRepository(engine, clock).set(SubjectKind.TEAM, "team_1", limits)
     return LeaseRepository(engine, clock)
 
 
-async def _lease(leases: LeaseRepository, holder: str, claim: Claim) -> Lease:
+async def _leased(leases: LeaseRepository, holder: str, claim: Claim) -> Lease:
     [lease] = await leases.lease(holder, [claim])
     return lease
 
 
-def _granted(amount: int, remaining: int, limit: int = 100) -> Lease:
-    return Lease(Granted(amount, remaining), limit)
+async def _lease(leases: LeaseRepository, holder: str, claim: Claim) -> tuple[Granted, int | None]:
+    lease = await _leased(leases, holder, claim)
+    return lease.granted, lease.limit
+
+
+def _granted(amount: int, remaining: int, limit: int = 100) -> tuple[Granted, int]:
+    return Granted(amount, remaining), limit
 
 
 async def test_workers_share_what_is_there(leases: LeaseRepository) -> None:
@@ -61,11 +69,11 @@ async def test_a_claim_that_is_repeated_counts_once(leases: LeaseRepository) -> 
 
 
 async def test_what_was_used_beyond_the_limit_is_kept(leases: LeaseRepository) -> None:
-    assert await _lease(leases, "a", TEAM._replace(held_amount=130)) == _granted(0, 0)
+    assert await _lease(leases, "a", TEAM._replace(held_amount=130)) == _granted(0, -30)
     assert await _lease(
         leases, "a", TEAM._replace(held_amount=130, amount=1, min_amount=1)
-    ) == _granted(0, 0)
-    assert await _lease(leases, "b", TEAM._replace(amount=1, min_amount=1)) == _granted(0, 0)
+    ) == _granted(0, -30)
+    assert await _lease(leases, "b", TEAM._replace(amount=1, min_amount=1)) == _granted(0, -30)
 
 
 async def test_windows_subjects_and_measures_are_apart(
@@ -79,7 +87,7 @@ async def test_windows_subjects_and_measures_are_apart(
         window_start_ms=END_MS, ends_at_ms=END_MS + 60_000, amount=100, min_amount=1
     )
     claims = [after, SLOTS._replace(amount=9), TEAM._replace(kind=SubjectKind.USER, amount=9)]
-    assert await leases.lease("b", claims) == [
+    assert [(one.granted, one.limit) for one in await leases.lease("b", claims)] == [
         _granted(100, 0),
         _granted(3, 0, 3),
         _granted(5, 0, 5),
@@ -88,9 +96,12 @@ async def test_windows_subjects_and_measures_are_apart(
 
 async def test_without_a_limit_all_is_granted(leases: LeaseRepository) -> None:
     nobody = TEAM._replace(subject_id="team_2", amount=10**9, min_amount=10**9)
-    assert await _lease(leases, "a", nobody) == Lease(Granted(10**9, UNLIMITED - 10**9), None)
+    assert await _lease(leases, "a", nobody) == (
+        Granted(10**9, UNLIMITED - 10**9),
+        None,
+    )
     of_a_measure = TEAM._replace(measure="tokens_per_minute", amount=10**9)
-    assert (await _lease(leases, "a", of_a_measure)).granted.amount == 10**9
+    assert (await _leased(leases, "a", of_a_measure)).granted.amount == 10**9
 
 
 async def test_slots_of_a_worker_that_died_come_back(
@@ -116,6 +127,32 @@ async def test_what_a_worker_closes_counts_until_the_window_ends(leases: LeaseRe
     for holder in "ab":
         await _lease(leases, holder, TEAM._replace(held_amount=15, releases=True))
     assert await _lease(leases, "a", TEAM._replace(amount=100, min_amount=1)) == _granted(70, 0)
+
+
+async def test_one_reservation_may_exceed_the_limit(leases: LeaseRepository) -> None:
+    wants = MONEY._replace(amount=800, min_amount=800)
+    assert await _lease(leases, "a", wants) == _granted(800, -300, 500)
+    assert await _lease(leases, "b", wants) == _granted(0, -300, 500)
+    settled = MONEY._replace(held_amount=499)
+    assert await _lease(leases, "a", settled) == _granted(0, 1, 500)
+    assert await _lease(leases, "b", wants) == _granted(800, -799, 500)
+
+
+async def test_what_is_spent_is_told_from_what_is_reserved(
+    leases: LeaseRepository, clock: ManualClock
+) -> None:
+    reserves = MONEY._replace(
+        held_amount=200,
+        amount=100,
+        min_amount=100,
+        reserved_amount=150,
+        reserved_until_ms=int(1000 * clock.now_s) + 4_000,
+    )
+    assert (await _leased(leases, "a", reserves)).spent == 50
+    assert (await _leased(leases, "b", MONEY._replace(held_amount=7))).spent == 57
+    # A worker that no longer renews may have spent what it had reserved.
+    clock.now_s += 4
+    assert (await _leased(leases, "b", MONEY._replace(held_amount=7))).spent == 307
 
 
 async def test_rows_of_windows_that_ended_are_deleted(

@@ -16,6 +16,7 @@ from services.common.passthrough_answer import Route
 from services.inference.limits.admission import Admission, Permit
 from services.inference.limits.allowance import Claim
 from services.inference.limits.leaser import Key, Leaser
+from services.inference.limits.reservation import Reservation
 from services.inference.limits.subjects import CallerLimits
 from tests.waiting import until
 
@@ -43,9 +44,18 @@ class FakeLimits:
         grants = []
         for key, claim in claims:
             free = self.limit - self.others - claim.held_amount
-            granted, remaining = grant(free, claim.amount, claim.min_amount, claim.prefetch_amount)
+            granted, remaining = grant(
+                free,
+                claim.amount,
+                claim.min_amount,
+                claim.prefetch_amount,
+                overdraws=claim.overdraws,
+            )
             self.held[key] = claim.held_amount + granted
-            grants.append(Grant(granted=granted, remaining=remaining, limit=self.limit))
+            spent = self.others + claim.held_amount - claim.reserved_amount
+            grants.append(
+                Grant(granted=granted, remaining=remaining, limit=self.limit, spent=spent)
+            )
         return grants
 
 
@@ -63,8 +73,8 @@ class Worker:
         self.pauses.append(seconds)
         self.on_pause()
 
-    async def admit(self, *limits: SubjectLimits, tokens: int = 0) -> Permit:
-        return await self._admission.admit(CallerLimits(limits), tokens)
+    async def admit(self, *limits: SubjectLimits, tokens: int = 0, cost: int = 0) -> Permit:
+        return await self._admission.admit(CallerLimits(limits), Reservation(1, tokens, cost))
 
 
 @pytest.fixture
@@ -141,18 +151,87 @@ async def test_a_permit_ends_once(worker: Worker, limits: FakeLimits) -> None:
         await worker.admit(user)
 
 
+async def test_of_many_at_once_one_exceeds_the_budget(worker: Worker, limits: FakeLimits) -> None:
+    limits.limit = 1_000
+    user = _with(USER, spend_per_day_pusd=1_000)
+    outcomes = await asyncio.gather(
+        *(worker.admit(user, cost=2_000) for _ in range(40)), return_exceptions=True
+    )
+    [permit] = [one for one in outcomes if isinstance(one, Permit)]
+    refused = [one for one in outcomes if isinstance(one, GatewayError)]
+    assert len(refused) == 39
+    assert {(one.reason, one.retry_after_s) for one in refused} == {
+        (errors_pb2.REASON_RATE_LIMITED, 1)
+    }
+    assert "is reserved by requests in progress; try again in 1 s" in refused[0].message
+    permit.end(0, 2_000)
+    with pytest.raises(GatewayError, match="has spent its budget") as raised:
+        await worker.admit(user, cost=1)
+    assert raised.value.reason == errors_pb2.REASON_BUDGET_EXCEEDED
+    assert raised.value.retry_after_s is not None and raised.value.retry_after_s > 1
+
+
+async def test_a_request_fits_once_another_is_settled(worker: Worker, limits: FakeLimits) -> None:
+    limits.limit = 1_000
+    user = _with(USER, spend_per_day_pusd=1_000)
+    permit = await worker.admit(user, cost=2_000)
+    permit.end(0, 10)
+    again = await worker.admit(user, cost=2_000)
+    with pytest.raises(GatewayError):
+        await worker.admit(user, cost=1)
+    again.end(0, 10)
+    await worker.leaser.close()
+    assert max(limits.held.values()) == 20
+
+
+async def test_a_free_request_needs_that_something_is_left(
+    worker: Worker, limits: FakeLimits
+) -> None:
+    limits.limit = 1_000
+    user = _with(USER, spend_per_day_pusd=1_000)
+    (await worker.admit(user)).end(0, 0)
+    (await worker.admit(user, cost=1_000)).end(0, 1_000)
+    with pytest.raises(GatewayError):
+        await worker.admit(user)
+
+
+async def test_one_request_may_extend_what_it_has_reserved(
+    worker: Worker, limits: FakeLimits
+) -> None:
+    limits.limit = 1_000
+    user = _with(USER, spend_per_day_pusd=1_000)
+    permit = await worker.admit(user, cost=600)
+    await permit.extend(Reservation(1, 0, 500))
+    assert permit.amounts.cost_pusd == 600
+    await permit.extend(Reservation(1, 0, 1_200))
+    assert permit.amounts.cost_pusd == 1_200
+    # It alone has exceeded the budget, and may do so by more.
+    await permit.extend(Reservation(1, 0, 1_500))
+    with pytest.raises(GatewayError):
+        await worker.admit(user, cost=1)
+    permit.end(0, 900)
+    second = await worker.admit(user, cost=50)
+    third = await worker.admit(user, cost=50)
+    await third.extend(Reservation(1, 0, 2_000))
+    with pytest.raises(GatewayError):
+        await second.extend(Reservation(1, 0, 60))
+    second.end(0, 50)
+    third.end(0, 50)
+    await worker.leaser.close()
+    assert max(limits.held.values()) == 1_000
+
+
 async def test_costs_are_claimed_at_once_when_they_exceed_the_lease(
     worker: Worker, limits: FakeLimits
 ) -> None:
     limits.limit = 1_000
     user = _with(USER, spend_per_day_pusd=1_000)
-    permits = [await worker.admit(user) for _ in range(2)]
+    permits = [await worker.admit(user, cost=1) for _ in range(2)]
     permits[0].end(0, 900)
     await until(lambda: max(limits.held.values()) >= 900)
-    # Answers that are under way may exceed the budget.
     permits[1].end(0, 300)
     with pytest.raises(GatewayError) as raised:
-        await worker.admit(user)
+        await worker.admit(user, cost=1)
     assert raised.value.reason == errors_pb2.REASON_BUDGET_EXCEEDED
     assert max(limits.held.values()) == 1_200
 
@@ -269,9 +348,9 @@ async def test_what_was_forgotten_is_counted_anew(limits: FakeLimits) -> None:
     worker = Minutes(limits)
     caller = CallerLimits([_with(USER, requests_per_minute=3)])
     key = caller.needs[0].key
-    await worker.admission.admit(caller, 0)
+    await worker.admission.admit(caller, Reservation())
     await worker.end_the_minute(key)
-    permit = await worker.admission.admit(caller, 0)
+    permit = await worker.admission.admit(caller, Reservation())
     assert worker.leaser.allowance(key, 3).used == 1
     permit.put_limits(route := Route("model", "provider", "primary", 1, {}))
     [told] = route.limits
@@ -284,9 +363,9 @@ async def test_what_ends_in_a_later_minute_is_settled_there(limits: FakeLimits) 
     worker = Minutes(limits)
     caller = CallerLimits([_with(USER, tokens_per_minute=1_000)])
     key = caller.needs[0].key
-    longer, shorter = [await worker.admission.admit(caller, 10) for _ in range(2)]
-    await worker.end_the_minute(key)
+    longer, shorter = [await worker.admission.admit(caller, Reservation(1, 10)) for _ in range(2)]
+    worker.now_ms += 60_000
     longer.end(25, 0)
     shorter.end(1, 0)
-    assert worker.leaser.allowance(key, 1_000).used == 15
+    assert worker.leaser.allowance(key, 1_000).used == 26
     await worker.leaser.close()

@@ -8,6 +8,7 @@ NOW_MS = 1_700_000_000_000  # 20 s after the beginning of a minute
 NEXT_MINUTE_MS = 1_700_000_040_000
 SLOT_LEASE_MS = 30_000
 REQUESTS = limits_pb2.MEASURE_REQUESTS_PER_MINUTE
+TOKENS = limits_pb2.MEASURE_TOKENS_PER_MINUTE
 SLOTS = limits_pb2.MEASURE_CONCURRENT_REQUESTS
 
 
@@ -124,26 +125,89 @@ def test_an_answer_that_used_more_makes_a_debt_that_is_claimed() -> None:
     one = _allowance(limits_pb2.MEASURE_TOKENS_PER_MINUTE)
     _leased(one, 3)
     one.take(3, NOW_MS)
-    one.settle(10, one.window.start_ms, NOW_MS)
+    one.settle(3, 13, NOW_MS)
     assert one.available == -10
     claim = _next_claim(one)
-    assert (claim.held_amount, claim.amount) == (13, 0)
+    assert (claim.held_amount, claim.amount, claim.reserved_amount) == (13, 0, 0)
     one.apply_grant(0, 37, 100, NOW_MS)
     assert one.available == 0
     assert one.remaining() == 37
 
 
-def test_what_was_not_used_is_given_back_within_its_window() -> None:
-    one = _allowance()
+def test_what_was_reserved_and_not_used_is_given_back() -> None:
+    one = _allowance(TOKENS)
     _leased(one, 5)
-    window = one.window
     one.take(5, NOW_MS)
-    one.settle(-2, window.start_ms, NOW_MS)
-    assert one.available == 2
-    one.settle(-2, window.start_ms, NEXT_MINUTE_MS)
-    assert (one.used, one.available) == (0, 0)
-    one.settle(4, window.start_ms, NEXT_MINUTE_MS)
-    assert (one.used, one.available) == (4, -4)
+    assert (one.used, one.reserved) == (5, 5)
+    one.settle(5, 3, NOW_MS)
+    assert (one.used, one.reserved, one.available) == (3, 0, 2)
+
+
+def test_a_reservation_counts_in_the_window_in_which_it_ends() -> None:
+    one = _allowance(TOKENS)
+    _leased(one, 5)
+    one.take(5, NOW_MS)
+    one.advance(NEXT_MINUTE_MS)
+    assert (one.used, one.available) == (5, -5)
+    claim = _next_claim(one, NEXT_MINUTE_MS)
+    assert (claim.held_amount, claim.reserved_amount) == (5, 5)
+    one.apply_grant(0, 95, 100, NEXT_MINUTE_MS)
+    one.settle(5, 7, NEXT_MINUTE_MS)
+    assert (one.used, one.available) == (7, -2)
+
+
+def test_a_reservation_claims_all_that_it_needs_at_once() -> None:
+    one = _allowance(TOKENS)
+    _leased(one, 3)
+    one.want(5)
+    one.want(4)
+    claim = _next_claim(one)
+    # What it kept goes back, so that the LimitService sees what is left.
+    assert (claim.held_amount, claim.amount, claim.min_amount) == (0, 9, 4)
+    assert claim.overdraws
+
+
+def test_reservations_are_refused_only_where_nothing_is_left() -> None:
+    one = _allowance(TOKENS)
+    _leased(one, 3, remaining=0)
+    assert not one.is_exhausted(50, NOW_MS)
+    one.take(3, NOW_MS)
+    assert one.is_exhausted(1, NOW_MS)
+
+
+def test_what_is_spent_differs_from_what_is_reserved() -> None:
+    one = _allowance(TOKENS)
+    one.want(200)
+    _next_claim(one)
+    one.apply_grant(200, 0, 100, NOW_MS, spent=40)
+    one.take(200, NOW_MS)
+    assert not one.is_spent
+    one.settle(200, 100, NOW_MS)
+    assert one.is_spent
+
+
+def test_reservations_are_renewed_after_a_third_of_their_lease() -> None:
+    one = _allowance(limits_pb2.MEASURE_SPEND_PER_DAY)
+    _leased(one, 5)
+    one.take(5, NOW_MS)
+    assert one.next_claim(NOW_MS + SLOT_LEASE_MS // 3) is None
+    later = NOW_MS + SLOT_LEASE_MS // 3 + 1
+    claim = _next_claim(one, later)
+    assert (claim.held_amount, claim.reserved_amount) == (5, 5)
+    assert claim.reserved_until_ms == later + SLOT_LEASE_MS
+
+
+def test_a_longer_reservation_is_claimed_with_what_it_has() -> None:
+    one = _allowance(TOKENS, limit=10)
+    _leased(one, 8, remaining=2)
+    one.take(8, NOW_MS)
+    one.want(5, 8)
+    claim = _next_claim(one)
+    assert (claim.held_amount, claim.amount, claim.min_amount) == (0, 13, 13)
+    one.apply_grant(13, 0, 10, NOW_MS)
+    assert one.available == 5
+    one.take(5, NOW_MS)
+    assert (one.used, one.reserved) == (13, 13)
 
 
 def test_what_a_tick_used_is_kept_for_the_next_ones() -> None:
@@ -178,7 +242,7 @@ def test_a_debt_is_urgent_where_little_is_left(remaining: int, more: int, is_urg
     _leased(one, 3, remaining)
     one.take(3, NOW_MS)
     assert not one.is_overdrawn
-    one.settle(more, one.window.start_ms, NOW_MS)
+    one.settle(3, 3 + more, NOW_MS)
     assert one.is_overdrawn is is_urgent
 
 
@@ -237,7 +301,7 @@ def test_free_slots_are_kept_while_enough_are_left(remaining: int, keeps: int) -
     one = _allowance(SLOTS)
     _leased(one, 4, remaining)
     one.take(4, NOW_MS)
-    one.settle(-2, one.window.start_ms, NOW_MS)
+    one.settle(2, 0, NOW_MS)
     one.tick()
     claim = one.next_claim(NOW_MS)
     assert (4 if claim is None else claim.held_amount) == 2 + keeps
@@ -246,17 +310,28 @@ def test_free_slots_are_kept_while_enough_are_left(remaining: int, keeps: int) -
 def test_a_month_that_nobody_uses_is_closed_and_forgotten() -> None:
     one = _allowance(limits_pb2.MEASURE_SPEND_PER_MONTH)
     _leased(one, 10)
-    one.take(4, NOW_MS)
+    one.take(6, NOW_MS)
+    one.settle(6, 4, NOW_MS)
     assert not one.is_forgotten(NOW_MS)
     later = NOW_MS + 600_001
     claim = _next_claim(one, later)
     assert (claim.releases, claim.held_amount) == (True, 4)
     # What an answer costs meanwhile is claimed anew.
-    one.settle(3, one.window.start_ms, later)
+    one.settle(0, 3, later)
     one.apply_grant(0, 96, 100, later)
     assert (one.used, one.available) == (3, -3)
     claim = _next_claim(one, later)
     assert (claim.releases, claim.held_amount) == (False, 3)
+
+
+def test_what_is_in_progress_is_neither_closed_nor_forgotten() -> None:
+    one = _allowance(limits_pb2.MEASURE_SPEND_PER_MONTH)
+    _leased(one, 10)
+    one.take(10, NOW_MS)
+    later = NOW_MS + 600_001
+    assert not _next_claim(one, later).releases
+    one.apply_grant(0, 90, 100, later)
+    assert not one.is_forgotten(one.window.end_ms)
 
 
 def test_an_allowance_of_which_nothing_was_used_is_forgotten() -> None:

@@ -1,4 +1,4 @@
-"""The law of limits: what passes in a window never exceeds the limit.
+"""The laws of limits: what passes in a window never exceeds the limit, or by one reservation.
 
 Workers with the real arithmetic share a table in memory that grants as the LimitService does.
 Claims reach it at any time, answers are lost, workers are killed, and clocks move on.
@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from gateway.accounts.v1 import limits_pb2
 from services.accounts.limits.arithmetic import grant
+from services.common.limit_windows import Window
 from services.inference.limits.allowance import Allowance, Claim
-from services.inference.limits.windows import Window
 
 WORKERS = st.integers(0, 1)
 SLOT_LEASE_MS = 30_000
@@ -40,7 +40,13 @@ class Table:
             self.rows[start, ""] = before + claim.held_amount, claim.ends_at_ms
             self.rows.pop((start, holder), None)
             return 0, max(0, free)
-        granted, remaining = grant(free, claim.amount, claim.min_amount, claim.prefetch_amount)
+        granted, remaining = grant(
+            free,
+            claim.amount,
+            claim.min_amount,
+            claim.prefetch_amount,
+            overdraws=claim.overdraws,
+        )
         self.rows[start, holder] = claim.held_amount + granted, claim.ends_at_ms
         return granted, remaining
 
@@ -56,9 +62,9 @@ class Worker:
 
 
 class Windows(RuleBasedStateMachine):
-    """Requests, or tokens, of which each window has so many."""
+    """Requests, of which each window has so many."""
 
-    measure = limits_pb2.MEASURE_TOKENS_PER_MINUTE
+    measure = limits_pb2.MEASURE_REQUESTS_PER_MINUTE
     limit = 6
 
     def __init__(self) -> None:
@@ -152,16 +158,115 @@ class Windows(RuleBasedStateMachine):
         assert max(self.passed.values(), default=0) <= self.limit
 
 
-class Settled(Windows):
-    """Tokens of which some are given back once the answer is known."""
+class Reservations(RuleBasedStateMachine):
+    """Money that is reserved, settled with at most as much, and of which one request may have more.
 
-    @rule(at=WORKERS, amount=st.integers(1, 5))
-    def give_back(self, at: int, amount: int) -> None:
+    The spent and the reserved amounts of requests that a killed worker had in progress stay.
+    """
+
+    limit = 10
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ms = 1_700_000_000_000
+        self.table = Table(self.limit)
+        self.born = 0
+        self.workers = [self.new_worker() for _ in range(2)]
+        self.in_progress: list[list[int]] = [[], []]
+        self.total = 0  # spent and reserved, of all workers that ever were
+        self.largest = 0
+
+    def new_worker(self) -> Worker:
+        self.born += 1
+        measure = limits_pb2.MEASURE_SPEND_PER_MONTH
+        made = Allowance(
+            measure,
+            self.limit,
+            fresh_ms=1_000,
+            slot_lease_ms=SLOT_LEASE_MS,
+            now_ms=self.now_ms,
+        )
+        return Worker(f"worker_{self.born}", made)
+
+    def claim(self, at: int, *, is_lost: bool = False) -> None:
+        worker = self.workers[at]
+        claim = worker.allowance.next_claim(self.now_ms)
+        if claim is None:
+            return
+        answer = self.table.answer(worker.holder, claim, self.now_ms)
+        if is_lost:
+            worker.allowance.failed()
+        else:
+            worker.allowance.apply_grant(*answer, self.limit, self.now_ms)
+
+    def reserve(self, at: int, amount: int) -> bool:
         one = self.workers[at].allowance
-        one.advance(self.now_ms)
-        amount = min(amount, one.used)
-        one.settle(-amount, one.window.start_ms, self.now_ms)
-        self.passed[one.window] -= amount
+        if not one.admits(amount, self.now_ms):
+            return False
+        # Something was left: only the reservation that exceeds the limit does so.
+        assert self.total < self.limit
+        one.take(amount, self.now_ms)
+        self.total += amount
+        self.largest = max(self.largest, amount)
+        return True
+
+    @rule(at=WORKERS, amounts=st.lists(st.integers(1, 15), min_size=1, max_size=4))
+    def begin(self, at: int, amounts: list[int]) -> None:
+        waiting = []
+        one = self.workers[at].allowance
+        for amount in amounts:
+            if self.reserve(at, amount):
+                self.in_progress[at].append(amount)
+            else:
+                one.want(amount)
+                waiting.append(amount)
+        self.claim(at)
+        for amount in waiting:
+            one.stop_waiting()
+            if self.reserve(at, amount):
+                self.in_progress[at].append(amount)
+
+    @rule(at=WORKERS, more=st.integers(1, 15))
+    def extend(self, at: int, more: int) -> None:
+        if not self.in_progress[at]:
+            return
+        one, before = self.workers[at].allowance, self.in_progress[at][0]
+        if not one.admits(more, self.now_ms):
+            one.want(more, before)
+            self.claim(at)
+            one.stop_waiting()
+        if one.admits(more, self.now_ms):
+            assert self.total - before < self.limit
+            one.take(more, self.now_ms)
+            self.total += more
+            self.in_progress[at][0] += more
+            self.largest = max(self.largest, before + more)
+
+    @rule(at=WORKERS, share=st.floats(0, 1))
+    def end(self, at: int, share: float) -> None:
+        if self.in_progress[at]:
+            reserved = self.in_progress[at].pop()
+            used = int(share * reserved)
+            self.workers[at].allowance.settle(reserved, used, self.now_ms)
+            self.total -= reserved - used
+
+    @rule(at=WORKERS, is_lost=st.booleans())
+    def tick(self, at: int, is_lost: bool) -> None:
+        self.workers[at].allowance.tick()
+        self.claim(at, is_lost=is_lost)
+
+    @rule(at=WORKERS)
+    def kill(self, at: int) -> None:
+        self.workers[at] = self.new_worker()
+        self.in_progress[at] = []
+
+    @rule(ms=st.sampled_from([1, 900, SLOT_LEASE_MS]))
+    def wait(self, ms: int) -> None:
+        self.now_ms += ms
+
+    @invariant()
+    def at_most_one_reservation_is_over(self) -> None:
+        assert self.total < self.limit + self.largest
 
 
 class Slots(RuleBasedStateMachine):
@@ -210,7 +315,7 @@ class Slots(RuleBasedStateMachine):
     def end(self, at: int) -> None:
         one = self.workers[at].allowance
         if one.used:
-            one.settle(-1, one.window.start_ms, self.now_ms)
+            one.settle(1, 0, self.now_ms)
 
     @rule(at=WORKERS)
     def kill(self, at: int) -> None:
@@ -242,7 +347,7 @@ class Slots(RuleBasedStateMachine):
 _SETTINGS = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestWindows = Windows.TestCase
 TestWindows.settings = _SETTINGS
-TestSettled = Settled.TestCase
-TestSettled.settings = _SETTINGS
+TestReservations = Reservations.TestCase
+TestReservations.settings = _SETTINGS
 TestSlots = Slots.TestCase
 TestSlots.settings = _SETTINGS

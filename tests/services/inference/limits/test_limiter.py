@@ -17,9 +17,10 @@ from services.inference.limits.admission import Admission
 from services.inference.limits.allowance import Claim
 from services.inference.limits.leaser import Key, Leaser
 from services.inference.limits.limiter import Limiter
-from services.inference.limits.usage import tokens_of
+from services.inference.limits.reservation import Demand
+from services.inference.pricing.price import MostUsage
 from services.inference.stream.batches import observed
-from services.inference.usage.lines import UsedModel
+from services.inference.usage.lines import UsedModel, tokens_of
 from services.inference.usage.metering import Metering
 from services.inference.usage.request_usage import RequestUsage, current_usage
 from tests.services.inference.fallback.scripted_engine import (
@@ -61,6 +62,13 @@ def price(used: UsedModel) -> int:
     return 3 * (used.input_tokens or 0) + 1_000 * used.output_tokens
 
 
+class Free:
+    """Prices at which nothing costs anything, so that nothing is reserved."""
+
+    def highest_cost(self, usage: MostUsage, provider: str, model: str, upstream: str) -> int:
+        return 0
+
+
 class Settled:
     """A limiter of an engine whose providers play scripts, and what it has counted."""
 
@@ -70,7 +78,11 @@ class Settled:
         self.there.engine.metering = Metering(self.lines if is_recorded else None)
         self.leaser = Leaser(Generous(), lambda: NOW_MS, tick_s=60, slot_lease_s=60)
         admission = Admission(self.leaser, lambda: NOW_MS)
-        self._limiter = Limiter(admission, price)
+        self._limiter = Limiter(admission, price, self._demand_of)
+
+    def _demand_of(self, request: Any, fees: Any) -> Demand:
+        assert isinstance(request, GenerateRequest)
+        return Demand(self.there.engine.plan_of(request), request, fees, Free())
 
     async def ask(self, request: GenerateRequest, *, stream: bool) -> None:
         caller.set(Caller("user_1", "team_1", PLAN_PERSONAL_FREE, "key_1"))
@@ -116,7 +128,7 @@ async def test_attempts_that_broke_off_count(settled: Settled) -> None:
     settled.there.p.plays("a", billed_and_broken())
     settled.there.p.plays("b", reporting("Hello you", HEAD, LAST))
     await settled.ask(chain("a", "b"), stream=True)
-    assert settled.counted() == settled.recorded() == [51 + 69, 3 * 110 + 10_000]
+    assert settled.counted() == settled.recorded() == [53 + 69, 3 * 110 + 12_000]
 
 
 async def test_a_request_that_failed_and_was_billed_counts(settled: Settled) -> None:
@@ -134,7 +146,7 @@ async def test_what_helpers_use_counts(settled: Settled) -> None:
     current_usage.set(total)
     caller.set(Caller("user_1", "team_1", PLAN_PERSONAL_FREE, "key_1"))
     await settled.there.engine.generate(chain("a"), task="describe_image")
-    assert total.answer is None
+    assert total.answer == ()
     assert [(one.input_tokens, one.output_tokens) for one in total.parts] == [(60, 9)]
 
 

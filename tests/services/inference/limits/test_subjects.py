@@ -27,32 +27,24 @@ def test_what_passes_last_is_asked_for_first() -> None:
     user = SubjectLimits(id="u", requests_per_minute=1, spend_per_day_pusd=2)
     team = SubjectLimits(id="t", tokens_per_minute=3, concurrent_requests=4, spend_per_month_pusd=5)
     assert [
-        (need.key.subject_id, need.key.measure, need.limit, need.counts_tokens)
+        (need.key.subject_id, need.key.measure, need.limit, need.place)
         for need in CallerLimits([user, team]).needs
     ] == [
-        ("t", limits_pb2.MEASURE_SPEND_PER_MONTH, 5, False),
-        ("u", limits_pb2.MEASURE_SPEND_PER_DAY, 2, False),
-        ("t", limits_pb2.MEASURE_TOKENS_PER_MINUTE, 3, True),
-        ("u", limits_pb2.MEASURE_REQUESTS_PER_MINUTE, 1, False),
-        ("t", limits_pb2.MEASURE_CONCURRENT_REQUESTS, 4, False),
+        ("t", limits_pb2.MEASURE_SPEND_PER_MONTH, 5, 2),
+        ("u", limits_pb2.MEASURE_SPEND_PER_DAY, 2, 2),
+        ("t", limits_pb2.MEASURE_TOKENS_PER_MINUTE, 3, 1),
+        ("u", limits_pb2.MEASURE_REQUESTS_PER_MINUTE, 1, 0),
+        ("t", limits_pb2.MEASURE_CONCURRENT_REQUESTS, 4, 0),
     ]
 
 
-def test_needs_say_what_is_taken_and_settled() -> None:
+def test_only_started_requests_are_not_settled() -> None:
     limits = SubjectLimits(
         requests_per_minute=1, tokens_per_minute=1, concurrent_requests=1, spend_per_day_pusd=1
     )
-    assert {
-        need.key.measure: (need.amount, need.taken, need.is_settled)
-        for need in CallerLimits([limits]).needs
-        if not need.counts_tokens
-    } == {
-        limits_pb2.MEASURE_SPEND_PER_DAY: (1, 0, True),
-        limits_pb2.MEASURE_REQUESTS_PER_MINUTE: (1, 1, False),
-        limits_pb2.MEASURE_CONCURRENT_REQUESTS: (1, 1, True),
-    }
-    [tokens] = [need for need in CallerLimits([limits]).needs if need.counts_tokens]
-    assert tokens.is_settled
+    assert [need.key.measure for need in CallerLimits([limits]).needs if not need.is_settled] == [
+        limits_pb2.MEASURE_REQUESTS_PER_MINUTE
+    ]
 
 
 def test_of_which_measures_callers_are_told() -> None:
@@ -62,7 +54,10 @@ def test_of_which_measures_callers_are_told() -> None:
     assert [
         [(limits.needs[at].key.subject_id, limits.needs[at].key.measure) for at in indexes]
         for indexes in limits.reported_needs
-    ] == [[(name, limits_pb2.MEASURE_REQUESTS_PER_MINUTE) for name in ("a", "b")]]
+    ] == [
+        [(name, limits_pb2.MEASURE_REQUESTS_PER_MINUTE) for name in ("a", "b")],
+        [("a", limits_pb2.MEASURE_SPEND_PER_DAY)],
+    ]
 
 
 def test_tokens_count_for_limits_on_tokens_and_money() -> None:

@@ -11,6 +11,7 @@ import pytest
 from gateway.conversation.v1.conversation_pb2 import HelperUsage, Opaque, Usage
 from services.common.settings import Model, Price, Provider, SettingsError, parse
 from services.inference.pricing.costs import Costs
+from services.inference.pricing.price import MostUsage, Rate, Unit, highest_cost
 from services.inference.providers.base import Target
 from services.inference.routing import Models
 from services.inference.usage.metering import Metering
@@ -130,7 +131,6 @@ def test_unknown_models_and_servers_have_no_cost() -> None:
     usage = Usage(input_tokens=1, output_tokens=1)
     for provider, model in (
         ("openai", "openai/gpt-17"),
-        ("ollama", "ollama/gpt-4o"),
         ("gone", "gone/gpt-4o"),
     ):
         assert costs().cost_of(usage, provider, model) is None
@@ -138,6 +138,62 @@ def test_unknown_models_and_servers_have_no_cost() -> None:
 
 def test_the_sandbox_costs_nothing() -> None:
     assert costs().cost_of(Usage(input_tokens=9), "sandbox", "sandbox/echo") == 0
+
+
+def test_servers_on_this_machine_are_free_without_a_key() -> None:
+    usage = Usage(input_tokens=1, output_tokens=1)
+    assert costs().cost_of(usage, "ollama", "ollama/gpt-4o") == 0
+    for url in ("http://localhost:1234/v1", "http://[::1]:1/v1"):
+        mine = {"mine": Provider(kind="openai", base_url=url)}
+        assert costs(providers=mine).cost_of(usage, "mine", "mine/m") == 0
+        # With a key, it may well be a proxy of a server that bills.
+        keyed = {"mine": Provider(kind="openai", base_url=url, api_key_env="KEY")}
+        assert costs(providers=keyed).cost_of(usage, "mine", "mine/m") is None
+    gpu = {"mine": Provider(kind="openai", base_url="http://gpu:8000/v1")}
+    assert costs(providers=gpu).cost_of(usage, "mine", "mine/m") is None
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "most", "expected"),
+    [
+        ("openai", "gpt-4o", MostUsage(1000, 500), "0.0075"),
+        # The tier is that of the input: $5 and $22.50.
+        ("openai", "gpt-5.4", MostUsage(300_000, 1000), "1.5225"),
+        # Caches are written at $6.25, for an hour at $10.
+        ("anthropic", "claude-opus-4-5", MostUsage(1000, 0), "0.00625"),
+        (
+            "anthropic",
+            "claude-opus-4-5",
+            MostUsage(1000, 100, 3, frozenset({Unit.CACHE_WRITE_1H})),
+            "0.0425",
+        ),
+        ("gemini", "gemini-2.5-flash", MostUsage(1000, 0), "0.0003"),
+        (
+            "gemini",
+            "gemini-2.5-flash",
+            MostUsage(1000, 0, 0, frozenset({Unit.INPUT_AUDIO})),
+            "0.001",
+        ),
+        ("openai", "gpt-17", MostUsage(1, 1), None),
+        ("anthropic", "claude-3-haiku-20240307", MostUsage(1, 1, 1), None),
+    ],
+)
+def test_the_highest_cost_is_that_of_the_dearest_units(
+    provider: str, model: str, most: MostUsage, expected: str | None
+) -> None:
+    cost = dollars(costs().highest_cost(most, provider, model, model))
+    assert cost == (None if expected is None else Decimal(expected))
+
+
+def test_an_hour_in_the_cache_needs_its_own_price() -> None:
+    price = {unit: Rate(1) for unit in (Unit.INPUT, Unit.OUTPUT, Unit.CACHE_WRITE)}
+    hour = MostUsage(1, 1, inputs=frozenset({Unit.CACHE_WRITE_1H}))
+    assert highest_cost(price, MostUsage(1, 1)) == 2
+    assert highest_cost(price, hour) is None
+    assert highest_cost({**price, Unit.CACHE_WRITE_1H: Rate(5)}, hour) == 6
+    # A price without cache writes is that of all input.
+    del price[Unit.CACHE_WRITE]
+    assert highest_cost(price, hour) == 2
 
 
 def test_a_configured_price_comes_first() -> None:

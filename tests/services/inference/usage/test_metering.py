@@ -9,15 +9,18 @@ import pytest
 
 from gateway.accounts.v1.accounts_pb2 import PLAN_PERSONAL_FREE
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from gateway.conversation.v1.conversation_pb2 import Opaque, Usage
+from gateway.conversation.v1.conversation_pb2 import Block, Message, Opaque, Usage
 from gateway.inference.v1.inference_pb2 import Event
 from services.common import logs
 from services.common.authentication import Caller, caller
 from services.common.errors import GatewayError
+from services.common.tokens import estimate_tokens
+from services.inference.estimate import estimate_input_tokens
 from services.inference.usage.lines import CANCELLED, FAILED, SERVED, UsedLine, UsedModel
 from services.inference.usage.metering import Metering
 from tests.services.inference.fallback.scripted_engine import (
     AUTO,
+    DISABLED,
     ScriptedEngine,
     answer,
     broken,
@@ -28,7 +31,11 @@ from tests.services.inference.fallback.scripted_engine import (
     request,
     start,
 )
+from tests.waiting import until
 
+MESSAGE = Message(role=conversation.ROLE_USER, blocks=[Block(text="Hi there")])
+# The estimated tokens of "Hello".
+HELLO = estimate_tokens("Hello")
 WHOLE_AND_STREAMED = pytest.mark.parametrize("stream", [False, True])
 
 
@@ -49,7 +56,7 @@ class Lines:
         user, team, key, endpoint, requested, *named, step, outcome, is_whole, attempts = head
         time_s, request_id, first_ms, duration_ms, *counts = tail
         assert is_whole
-        used = [(*named, None) if counts[0] is None else (*named, *counts, None)]
+        used = [(*named, None) if counts[0] is None else (*named, *counts, None, False)]
         self.write(
             (
                 *(time_s, request_id, user, team, key, endpoint, requested, step, outcome),
@@ -98,7 +105,7 @@ async def test_a_served_request_is_one_line(lines: Lines, stream: bool) -> None:
     assert line[:8] == (*(1.0, "req_1", "user_1", "team_1", "key_1", "messages", "a", "primary"),)
     assert (line.outcome, line.attempts, line.is_helper) == (SERVED, 1, False)
     assert [tuple(used) for used in line.used] == [
-        ("a", "p", "a", 10, 7, 3, 2, 4, {"web_search": 2})
+        ("a", "p", "a", 10, 7, 3, 2, 4, {"web_search": 2}, False)
     ]
     assert "secret" not in repr(line) and "std" not in repr(line)
 
@@ -132,9 +139,12 @@ async def test_what_a_broken_answer_cost_is_included(lines: Lines) -> None:
     await there.stream(chain("a", "b"))
     line = lines.only
     assert (line.outcome, line.attempts) == (SERVED, 2)
-    assert [(used.model, used.input_tokens, used.output_tokens) for used in line.used] == [
-        ("b", 60, 9),
-        ("a", 50, 1),
+    assert [
+        (used.model, used.input_tokens, used.output_tokens, used.is_estimated) for used in line.used
+    ] == [
+        ("b", 60, 9, False),
+        # Its last report was of one token, and more was delivered.
+        ("a", 50, HELLO, True),
     ]
 
 
@@ -147,25 +157,81 @@ async def test_attempts_at_one_model_are_added_up(lines: Lines) -> None:
         reporting("Hello you", head, Usage(input_tokens=50, output_tokens=9)),
     )
     await there.stream(request(fallback=AUTO))
-    assert [(used.model, used.input_tokens, used.output_tokens) for used in lines.only.used] == [
-        ("a", 100, 10)
-    ]
+    assert [
+        (used.model, used.input_tokens, used.output_tokens, used.is_estimated)
+        for used in lines.only.used
+    ] == [("a", 100, HELLO + 9, True)]
 
 
-async def test_a_caller_who_leaves_has_used_what_was_told(lines: Lines) -> None:
-    there = metered(lines)
-    head = Usage(input_tokens=50, output_tokens=1)
-    there.p.plays("a", [[start(), Event(usage=head), *opening("Hello")], 1e6])
-    async with aclosing(await there.engine.stream(request())) as batches:
+FALLBACKS = pytest.mark.parametrize("fallback", [AUTO, DISABLED])
+
+
+async def leave(there: ScriptedEngine, fallback: int) -> None:
+    """Request a stream, and leave after its first batch."""
+    asked = request(fallback=fallback, messages=[MESSAGE])
+    async with aclosing(await there.engine.stream(asked)) as batches:
         async for _ in batches:
             break
         await asyncio.sleep(0)
+
+
+@FALLBACKS
+async def test_a_caller_who_leaves_has_used_what_was_delivered(lines: Lines, fallback: int) -> None:
+    there = metered(lines)
+    head = Usage(input_tokens=50, output_tokens=1, cache_read_input_tokens=4)
+    there.p.plays("a", [[start(), Event(usage=head), *opening("Hello")], 1e6])
+    await leave(there, fallback)
     line = lines.only
-    assert (line.outcome, line.used[0].input_tokens, line.used[0].output_tokens) == (
-        CANCELLED,
-        50,
-        1,
-    )
+    assert line.outcome == CANCELLED
+    assert line.used == [UsedModel("a", "p", "a", 50, HELLO, 4, is_estimated=True)]
+
+
+@FALLBACKS
+async def test_what_no_provider_reports_is_estimated(lines: Lines, fallback: int) -> None:
+    there = metered(lines)
+    there.p.plays("a", [[start(), *opening("Hello")], 1e6])
+    await leave(there, fallback)
+    [used] = lines.only.used
+    read = estimate_input_tokens(request(messages=[MESSAGE]))
+    assert used == UsedModel("a", "p", "a", read, HELLO, is_estimated=True)
+
+
+@FALLBACKS
+async def test_a_stream_that_breaks_off_is_estimated(lines: Lines, fallback: int) -> None:
+    there = metered(lines, fallbacks=())
+    there.p.plays("a", broken("Hello"), broken("Hello"), broken("Hello"))
+    with pytest.raises(GatewayError):
+        await there.stream(request(fallback=fallback))
+    line = lines.only
+    [used] = line.used
+    assert (line.outcome, used.is_estimated) == (FAILED, True)
+    # What later attempts repeated was not delivered again.
+    assert used.output_tokens == HELLO
+
+
+@WHOLE_AND_STREAMED
+async def test_an_answer_without_usage_is_estimated(lines: Lines, stream: bool) -> None:
+    there = metered(lines)
+    there.p.plays("a", [[start(), *opening("Hello")], ending()[:2]])
+    if stream:
+        await there.stream(request())
+    else:
+        await there.engine.generate(request())
+    [used] = lines.only.used
+    assert (used.output_tokens, used.is_estimated) == (HELLO, True)
+    assert used.input_tokens
+
+
+async def test_who_leaves_before_the_first_content_has_sent(lines: Lines) -> None:
+    there = metered(lines)
+    there.p.plays("a", [1e6])
+    asking = asyncio.create_task(there.ask(False, request(fallback=DISABLED)))
+    await until(lambda: there.p.calls)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    [used] = lines.only.used
+    assert (lines.only.outcome, used.output_tokens, used.is_estimated) == (CANCELLED, 0, True)
+    assert used.input_tokens
 
 
 async def test_work_of_the_gateway_is_a_task(lines: Lines) -> None:

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gateway.accounts.v1 import limits_pb2
-from services.inference.limits.windows import ALWAYS, Window, window_of
+from services.common.limit_windows import ALWAYS, Window, window_of
 
 
 def _ms(*date: int) -> int:
