@@ -29,6 +29,7 @@ from facade.routes import (
     operations,
     responses,
     stored_responses,
+    usage,
 )
 
 _MESSAGES = "facade.dialects.anthropic"
@@ -93,6 +94,7 @@ def _routes() -> list[web.RouteDef]:
         web.delete("/beta/v1/files/{file_id}", files.delete),
         web.get("/beta/v1/files/{file_id}/content", files.content),
         web.get("/beta/v1/storage", files.storage),
+        web.get("/beta/v1/usage/me", usage.my_usage),
         *stored_responses.routes(),
         *conversations.routes(),
         *memory.routes(),

@@ -1,6 +1,6 @@
 """Response headers that identify the serving model."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from urllib.parse import quote
 
@@ -46,7 +46,7 @@ def answer_headers(exchange: Exchange, route: RouteInfo | Route) -> dict[str, st
 
 
 def set_caller_limits(
-    exchange: Exchange, headers: dict[str, str], limits: Iterable[LimitState | CallerLimit]
+    exchange: Exchange, headers: dict[str, str], limits: Sequence[LimitState | CallerLimit]
 ) -> None:
     """Set headers of the caller's limits in place of the provider's."""
     api_format = credentials.api_format_of(exchange.headers, credentials.rules_for(exchange.path))

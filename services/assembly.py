@@ -24,6 +24,7 @@ from gateway.memory.v1 import conversations_pb2_grpc, responses_pb2_grpc
 from services.accounts import servicer as accounts
 from services.accounts.admin import assembly as admin
 from services.accounts.admin.assembly import Administration, admin_authenticator
+from services.accounts.caller_usage import CallerUsage
 from services.accounts.change_watch import ChangeWatch
 from services.accounts.development import redeem_sign_in_code
 from services.accounts.limits import servicer as limits
@@ -172,9 +173,10 @@ class Services:
             server.add(
                 accounts_pb2_grpc.add_AccountsServiceServicer_to_server,
                 accounts.AccountsServicer(
+                    CallerUsage(database, clock),
                     partial(
                         redeem_sign_in_code, AccountRepository(database, clock), settings, clock
-                    )
+                    ),
                 ),
                 accounts.SERVICE_NAME,
             )

@@ -6,6 +6,8 @@ from typing import Any
 import grpc
 
 from gateway.accounts.v1.accounts_pb2 import (
+    GetUsageRequest,
+    GetUsageResponse,
     IdentifyRequest,
     IdentifyResponse,
     RedeemSignInCodeRequest,
@@ -13,6 +15,7 @@ from gateway.accounts.v1.accounts_pb2 import (
 )
 from gateway.accounts.v1.accounts_pb2_grpc import AccountsServiceServicer
 from gateway.errors.v1 import errors_pb2
+from services.accounts.caller_usage import CallerUsage
 from services.common.authentication import caller
 from services.common.errors import GatewayError
 
@@ -29,9 +32,15 @@ async def redeem_nothing(code: str) -> str | None:
 
 
 class AccountsServicer(AccountsServiceServicer):
-    """Returns the caller, whom the interceptor has authenticated, and redeems sign-in codes."""
+    """Returns the caller, whom the interceptor has authenticated, and redeems sign-in codes.
 
-    def __init__(self, redeem: Redeem = redeem_nothing) -> None:
+    Args:
+        usage: reads the usage and the limits of callers.
+        redeem: redeems sign-in codes.
+    """
+
+    def __init__(self, usage: CallerUsage, redeem: Redeem = redeem_nothing) -> None:
+        self._usage = usage
         self._redeem = redeem
 
     async def Identify(
@@ -46,6 +55,12 @@ class AccountsServicer(AccountsServiceServicer):
             key_id=owner.key_id,
             limits=owner.limits,
         )
+
+    async def GetUsage(
+        self, request: GetUsageRequest, context: "grpc.aio.ServicerContext[Any, Any]"
+    ) -> GetUsageResponse:
+        """Return the caller's limits, what is left of them, and the user's usage."""
+        return await self._usage.of(caller.get())
 
     async def RedeemSignInCode(
         self,

@@ -1,6 +1,6 @@
 """`gateway limits`: manage the limits of keys, users and teams."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import typer
@@ -10,6 +10,7 @@ from services.commands.shared import FLAGS, WRONG, fail, on_database, print_fiel
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
+    from gateway.accounts.v1.limits_pb2 import LimitUsage
     from services.accounts.admin.limits import LimitAdministration
     from services.accounts.limits.rules import SubjectKind, UsageLimits
     from services.common.settings import Settings
@@ -34,19 +35,28 @@ class _Subject(NamedTuple):
 
 @app.command("show")
 def show_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption = "") -> None:
-    """Show the limits of a key, a user or a team."""
+    """Show the limits of a key, a user or a team, and what is used and reserved of them."""
 
-    async def work(limits: "LimitAdministration", subject: _Subject) -> "UsageLimits":
-        return await limits.get(*subject)
+    async def work(
+        limits: "LimitAdministration", subject: _Subject
+    ) -> "tuple[UsageLimits, Sequence[LimitUsage]]":
+        return await limits.get_with_usage(*subject)
 
-    found = _on_subject(work, key, user, team)
+    found, usage = _on_subject(work, key, user, team)
     models = found.allowed_models
+    from services.accounts.limits.usage import MEASURES
+
+    states = {one.measure: one for one in usage}
+
+    def state(name: str, write: Callable[[int | None], str]) -> str:
+        return _state(getattr(found, name), write, states.get(MEASURES[name]))
+
     print_fields(
-        REQUESTS_PER_MINUTE=_number(found.requests_per_minute),
-        TOKENS_PER_MINUTE=_number(found.tokens_per_minute),
-        CONCURRENT_REQUESTS=_number(found.concurrent_requests),
-        SPEND_PER_DAY=_dollars(found.spend_per_day_pusd),
-        SPEND_PER_MONTH=_dollars(found.spend_per_month_pusd),
+        REQUESTS_PER_MINUTE=state("requests_per_minute", _number),
+        TOKENS_PER_MINUTE=state("tokens_per_minute", _number),
+        CONCURRENT_REQUESTS=state("concurrent_requests", _number),
+        SPEND_PER_DAY=state("spend_per_day_pusd", _dollars),
+        SPEND_PER_MONTH=state("spend_per_month_pusd", _dollars),
         ALLOWED_MODELS="-" if models is None else ", ".join(models) or "none",
     )
 
@@ -142,6 +152,15 @@ def _on_subject(
         return await work(LimitAdministration(engine), subject)
 
     return on_database(run)
+
+
+def _state(
+    limit: int | None, write: Callable[[int | None], str], usage: "LimitUsage | None"
+) -> str:
+    """Return a limit with what is used and reserved of it."""
+    if usage is None:
+        return write(limit)
+    return f"{write(limit)} ({write(usage.used)} used, {write(usage.reserved)} reserved)"
 
 
 def _number(value: int | None) -> str:

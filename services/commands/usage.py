@@ -17,7 +17,7 @@ Grouping = Literal["day", "user", "team", "key", "model", "provider"]
 _PAGE_SIZE = 1_000
 _COLUMNS = (
     *("requests", "failed_requests", "input_tokens", "output_tokens", "cached_tokens"),
-    *("cache_written_tokens", "reasoning_tokens", "unpriced"),
+    *("cache_written_tokens", "reasoning_tokens", "unpriced", "estimated"),
 )
 
 
@@ -65,7 +65,10 @@ async def _sums(engine: "AsyncEngine", by: Grouping, first: str, last: str) -> "
 
 
 def _print_table(sums: "list[UsageSum]", by: Grouping) -> None:
-    heading = (by.upper(), "REQUESTS", "FAILED", "INPUT", "OUTPUT", "CACHED", "COST", "UNPRICED")
+    heading = (
+        *(by.upper(), "REQUESTS", "FAILED", "INPUT", "OUTPUT", "CACHED", "COST", "UNPRICED"),
+        "ESTIMATED",
+    )
     rows: list[tuple[str, ...]] = [heading]
     for one in sums:
         counts = (
@@ -73,7 +76,8 @@ def _print_table(sums: "list[UsageSum]", by: Grouping) -> None:
             one.cached_tokens,
         )
         cost = f"${one.cost_dollars}"
-        rows.append((one.name or one.group or "-", *map(str, counts), cost, str(one.unpriced)))
+        name = one.name or one.group or "-"
+        rows.append((name, *map(str, counts), cost, str(one.unpriced), str(one.estimated)))
     print_table(rows)
 
 

@@ -48,12 +48,13 @@ class Callers:
         self.upstream = upstream
         self._http = http
 
-    async def ask(self, model: str = "openai/quick") -> int:
+    async def ask(self, model: str = "openai/quick", **fields: Any) -> int:
         """Ask once; return the status of the answer, or 0 if none came."""
         body: dict[str, Any] = {
             "model": model,
             "messages": [{"role": "user", "content": "Hello"}],
             "fallback": "disabled",
+            **fields,
         }
         headers = {"authorization": f"Bearer {self.at.key}"}
         url = f"{self.at.address}/beta/v1/chat/completions"
@@ -64,6 +65,13 @@ class Callers:
         except aiohttp.ClientError:
             return 0
 
+    async def get(self, path: str) -> Any:
+        """Return the JSON at a path."""
+        headers = {"authorization": f"Bearer {self.at.key}"}
+        async with self._http.get(self.at.address + path, headers=headers) as answer:
+            assert answer.status == 200
+            return await answer.json()
+
     def passed(self, model: str = "quick") -> int:
         """Return how many requests have reached the provider."""
         return len(self.upstream.asked(model))
@@ -72,7 +80,7 @@ class Callers:
         """Return the processes of the workers."""
         return processes.running_module(processes.family(self.at.process.pid), WORKER)
 
-    async def limit(self, **limits: int) -> None:
+    async def limit(self, **limits: str | int) -> None:
         """Set the limits of the key, and wait until all workers have heard of them."""
         options = [f"--{name.replace('_', '-')}={limit}" for name, limit in limits.items()]
         environ = {**os.environ, "GATEWAY_DATA_DIR": str(self.at.data_dir)}
@@ -81,13 +89,13 @@ class Callers:
 
 
 @asynccontextmanager
-async def limited(folder: Path, **limits: int) -> AsyncIterator[Callers]:
+async def limited(folder: Path, settings: str = "", **limits: str | int) -> AsyncIterator[Callers]:
     """Run a gateway of two workers over an upstream of the test's own."""
     connector = aiohttp.TCPConnector(force_close=True, limit=200)
     async with fault_upstream() as upstream, aiohttp.ClientSession(connector=connector) as http:
         upstream.plays("quick", actions.answers())
         port = int(upstream.url.rpartition(":")[2])
-        running = gateway(folder, port, workers=2, settings=SETTINGS)
+        running = gateway(folder, port, workers=2, settings=SETTINGS + settings)
         started = await asyncio.to_thread(running.__enter__)
         try:
             callers = Callers(started, upstream, http)

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from facade.dialects.admin.bodies import PlanName
 from facade.dialects.admin.table import JsonObject
+from facade.dialects.caller_usage import LIMIT_USAGE
 from gateway.accounts.v1 import admin_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
 from gateway.accounts.v1.admin_pb2 import ApiKey, AuditEntry, KeyState, Team, User
@@ -122,18 +123,19 @@ DELETED_USER = object_schema(
 DELETED_TEAM = object_schema("team", _DELETED)
 _OPTIONAL_INTEGER = {"type": ["integer", "null"]}
 _OPTIONAL_DOLLARS = {"type": ["string", "null"], "description": "Decimal US dollars, or null."}
-LIMITS = object_schema(
-    "limits",
-    {
-        "subject_kind": {"enum": ["key", "user", "team"]},
-        "subject_id": _STRING,
-        "requests_per_minute": _OPTIONAL_INTEGER,
-        "tokens_per_minute": _OPTIONAL_INTEGER,
-        "concurrent_requests": _OPTIONAL_INTEGER,
-        "spend_per_day": _OPTIONAL_DOLLARS,
-        "spend_per_month": _OPTIONAL_DOLLARS,
-        "allowed_models": {"type": ["array", "null"], "items": _STRING},
-    },
+_LIMIT_FIELDS: JsonObject = {
+    "subject_kind": {"enum": ["key", "user", "team"]},
+    "subject_id": _STRING,
+    "requests_per_minute": _OPTIONAL_INTEGER,
+    "tokens_per_minute": _OPTIONAL_INTEGER,
+    "concurrent_requests": _OPTIONAL_INTEGER,
+    "spend_per_day": _OPTIONAL_DOLLARS,
+    "spend_per_month": _OPTIONAL_DOLLARS,
+    "allowed_models": {"type": ["array", "null"], "items": _STRING},
+}
+LIMITS = object_schema("limits", _LIMIT_FIELDS)
+LIMITS_WITH_USAGE = object_schema(
+    "limits", {**_LIMIT_FIELDS, "usage": {"type": "array", "items": LIMIT_USAGE}}
 )
 AUDIT_ENTRY = object_schema(
     "audit_entry",

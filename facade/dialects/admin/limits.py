@@ -5,6 +5,7 @@ from functools import partial
 
 from facade.dialects.admin import answers, bodies
 from facade.dialects.admin.table import Arguments, Endpoint, JsonObject
+from facade.dialects.caller_usage import render_limits
 from gateway.accounts.v1 import admin_pb2, limits_pb2
 from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectKind, SubjectLimits
 from services.common.money import parse_dollars
@@ -47,8 +48,12 @@ def _clear(kind: str, given: Arguments) -> admin_pb2.ClearLimitsRequest:
     return admin_pb2.ClearLimitsRequest(kind=number, id=subject_id)
 
 
-def _render(found: admin_pb2.GetLimitsResponse | admin_pb2.SetLimitsResponse) -> JsonObject:
+def _render(found: admin_pb2.SetLimitsResponse) -> JsonObject:
     return answers.render_limits(found.limits)
+
+
+def _render_with_usage(found: admin_pb2.GetLimitsResponse) -> JsonObject:
+    return {**answers.render_limits(found.limits), "usage": render_limits(found.usage)}
 
 
 def _render_cleared(_: admin_pb2.ClearLimitsResponse) -> JsonObject:
@@ -69,8 +74,8 @@ def _endpoints(kind: str) -> Iterator[Endpoint]:
         summary=f"Get the limits of a {kind}",
         rpc="GetLimits",
         request=partial(_get, kind),
-        render=_render,
-        answer=answers.LIMITS,
+        render=_render_with_usage,
+        answer=answers.LIMITS_WITH_USAGE,
     )
     yield Endpoint(
         method="PUT",

@@ -13,7 +13,7 @@ _DAY = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 _COUNT: JsonObject = {"type": "integer", "minimum": 0}
 _COUNTS = (
     *("requests", "failed_requests", "input_tokens", "output_tokens", "cached_tokens"),
-    *("cache_written_tokens", "reasoning_tokens", "unpriced"),
+    *("cache_written_tokens", "reasoning_tokens", "unpriced", "estimated"),
 )
 
 
@@ -70,6 +70,7 @@ _SUM_FIELDS: JsonObject = {
     },
     **dict.fromkeys(_COUNTS, _COUNT),
     "unpriced": {**_COUNT, "description": "Answers of unknown cost, not included in `cost`."},
+    "estimated": {**_COUNT, "description": "Records with estimated tokens, which are included."},
     "cost": {"type": "string", "description": "Decimal US dollars, exact."},
 }
 _SUM = answers.object_schema("usage", _SUM_FIELDS)

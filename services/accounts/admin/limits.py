@@ -1,15 +1,17 @@
 """Administration of the limits of keys, users and teams in the database."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from sqlalchemy import Table, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from gateway.accounts.v1.limits_pb2 import LimitUsage
 from gateway.errors.v1 import errors_pb2
 from services.accounts.admin.audit import COMMAND_LINE, Actor, Record, Subject, record
 from services.accounts.limits.repository import read_limits, write_limits
 from services.accounts.limits.rules import SubjectKind, UsageLimits
+from services.accounts.limits.usage import usage_of_limits
 from services.accounts.names import is_id
 from services.accounts.tables import api_keys, teams, users
 from services.common import ids
@@ -47,6 +49,16 @@ class LimitAdministration:
         async with reading(self._engine) as connection:
             await _check_subject(connection, kind, subject_id)
             return await read_limits(connection, kind, subject_id) or UsageLimits()
+
+    async def get_with_usage(
+        self, kind: SubjectKind, subject_id: str
+    ) -> tuple[UsageLimits, Sequence[LimitUsage]]:
+        """Return the limits of a subject, and the state of each limit on a number."""
+        async with reading(self._engine) as connection:
+            await _check_subject(connection, kind, subject_id)
+            limits = await read_limits(connection, kind, subject_id) or UsageLimits()
+            known = [limits.to_proto(kind, subject_id)]
+            return limits, await usage_of_limits(connection, known, self._clock.now_ms())
 
     async def set(
         self, kind: SubjectKind, subject_id: str, limits: UsageLimits, actor: Actor = COMMAND_LINE

@@ -213,8 +213,8 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     ) -> admin_pb2.GetLimitsResponse:
         """Return the limits of a subject."""
         kind = _kind(request.kind)
-        limits = await self._limits.get(kind, request.id)
-        return admin_pb2.GetLimitsResponse(limits=limits.to_proto(kind, request.id))
+        limits, usage = await self._limits.get_with_usage(kind, request.id)
+        return admin_pb2.GetLimitsResponse(limits=limits.to_proto(kind, request.id), usage=usage)
 
     async def SetLimits(
         self, request: admin_pb2.SetLimitsRequest, context: Context

@@ -235,6 +235,8 @@ async def _write(
 
 def _row(claim: Claim, holder: str, granted: int) -> dict[str, Any]:
     """Return the row of a holder after a claim."""
+    if claim.releases:
+        claim = claim._replace(reserved_amount=0)
     kind, subject_id, measure, window_start_ms = claim.key
     return {
         "subject_kind": kind,
@@ -244,6 +246,7 @@ def _row(claim: Claim, holder: str, granted: int) -> dict[str, Any]:
         "holder": holder,
         "amount": claim.held_amount + granted,
         "ends_at_ms": claim.ends_at_ms,
-        "reserved": 0 if holder == SHARED else claim.reserved_amount + granted,
+        # Of measures without reservations, what a worker holds counts as used.
+        "reserved": claim.reserved_amount + granted if claim.overdraws else 0,
         "reserved_until_ms": claim.reserved_until_ms,
     }

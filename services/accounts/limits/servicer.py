@@ -10,6 +10,7 @@ from gateway.accounts.v1.limits_pb2 import Grant, LeaseRequest, LeaseResponse, M
 from gateway.accounts.v1.limits_pb2_grpc import LimitServiceServicer
 from services.accounts.limits.leases import Claim, LeaseRepository
 from services.accounts.limits.rules import SubjectKind
+from services.accounts.limits.usage import MEASURES
 from services.common.errors import invalid
 
 SERVICE_NAME = limits_pb2.DESCRIPTOR.services_by_name["LimitService"].full_name
@@ -18,13 +19,8 @@ MAX_CLAIMS = 1_000
 _MAX_ID = 64
 # Twice the greatest limit, so that sums stay within 64 bits.
 _MAX_AMOUNT = 8 * 10**18
-_MEASURES: Mapping[Measure.ValueType, str] = {
-    limits_pb2.MEASURE_REQUESTS_PER_MINUTE: "requests_per_minute",
-    limits_pb2.MEASURE_TOKENS_PER_MINUTE: "tokens_per_minute",
-    limits_pb2.MEASURE_CONCURRENT_REQUESTS: "concurrent_requests",
-    limits_pb2.MEASURE_SPEND_PER_DAY: "spend_per_day_pusd",
-    limits_pb2.MEASURE_SPEND_PER_MONTH: "spend_per_month_pusd",
-}
+# The names of measures in the tables.
+_NAMES: Mapping[Measure.ValueType, str] = {measure: name for name, measure in MEASURES.items()}
 
 
 class LimitServicer(LimitServiceServicer):
@@ -59,7 +55,7 @@ class LimitServicer(LimitServiceServicer):
 
 
 def _claim(claim: limits_pb2.Claim, path: str) -> Claim:
-    measure = _MEASURES.get(claim.measure)
+    measure = _NAMES.get(claim.measure)
     if measure is None:
         raise invalid(f"{path}.measure", f"{path}.measure: is required")
     try:

@@ -33,7 +33,7 @@ _GROUPS: Mapping[int, Column[Any]] = {
     usage_pb2.USAGE_GROUPING_MODEL: days.c.model,
     usage_pb2.USAGE_GROUPING_PROVIDER: days.c.provider,
 }
-_COUNTS = ("requests", "failed_requests", *TOKENS, "unpriced", "estimated")
+COUNTS = ("requests", "failed_requests", *TOKENS, "unpriced", "estimated")
 # Costs are summed in two parts, each of which fits into SQLite's 64-bit integers.
 _PART = 10**9
 
@@ -51,9 +51,8 @@ async def report(engine: AsyncEngine, request: ReportUsageRequest) -> ReportUsag
     query = (
         select(
             group.label("grp"),
-            *(func.sum(days.c[name]).label(name) for name in _COUNTS),
-            func.sum(days.c.cost_pusd // _PART).label("whole"),
-            func.sum(days.c.cost_pusd % _PART).label("rest"),
+            *(func.sum(days.c[name]).label(name) for name in COUNTS),
+            *cost_columns(),
         )
         .where(*_conditions(request, group))
         .group_by(group)
@@ -68,6 +67,19 @@ async def report(engine: AsyncEngine, request: ReportUsageRequest) -> ReportUsag
     if len(rows) > len(page):
         response.next_page_token = token_of(str(page[-1].grp))
     return response
+
+
+def cost_columns() -> Sequence[ColumnElement[Any]]:
+    """Return the columns of a sum of costs, for `cost_of`."""
+    return [
+        func.coalesce(func.sum(days.c.cost_pusd // _PART), 0).label("whole"),
+        func.coalesce(func.sum(days.c.cost_pusd % _PART), 0).label("rest"),
+    ]
+
+
+def cost_of(row: Any) -> str:
+    """Return the cost of a row with `cost_columns`, in decimal dollars."""
+    return decimal_dollars(int(row.whole) * _PART + int(row.rest))
 
 
 def _conditions(request: ReportUsageRequest, group: Column[Any]) -> Sequence[ColumnElement[bool]]:
@@ -91,8 +103,8 @@ def _sum(row: Any, names: Mapping[Any, str]) -> UsageSum:
     return UsageSum(
         group=group,
         name=names.get(group, ""),
-        cost_dollars=decimal_dollars(int(row.whole) * _PART + int(row.rest)),
-        **{name: int(getattr(row, name)) for name in _COUNTS},
+        cost_dollars=cost_of(row),
+        **{name: int(getattr(row, name)) for name in COUNTS},
     )
 
 

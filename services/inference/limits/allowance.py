@@ -71,6 +71,7 @@ class Allowance:
         "_fresh_ms",
         "_granted_at_ms",
         "_held",
+        "_is_settled",
         "_min_amount",
         "_remaining",
         "_replaced",
@@ -134,6 +135,8 @@ class Allowance:
         # The amount that all workers had spent at that time, and until when the LimitService
         # counts what is reserved here as reserved.
         self._spent = 0
+        # Whether the LimitService is still to learn what requests have used.
+        self._is_settled = False
         self._reported_until_ms = 0
 
     @property
@@ -176,6 +179,7 @@ class Allowance:
         self.advance(now_ms)
         if self.is_reserved:
             self.reserved -= reserved
+            self._is_settled = True
         self.used += used - reserved
         if used > reserved:
             self._used_in_tick += used - reserved
@@ -301,7 +305,8 @@ class Allowance:
         if self.is_slots:
             is_due = self._held > 0 and self._ends_soon(self._ends_ms, now_ms)
         else:
-            is_due = self.reserved > 0 and self._ends_soon(self._reported_until_ms, now_ms)
+            renews = self.reserved > 0 and self._ends_soon(self._reported_until_ms, now_ms)
+            is_due = self._is_settled or renews
         is_changed = amount or prefetch_amount or keeps != available or self.available < 0
         if not (is_changed or is_due or (releases and self._held)):
             self.wanted = self._replaced = 0
@@ -312,6 +317,7 @@ class Allowance:
         reserved_amount = min(held_amount, self.reserved - self._replaced + keeps)
         self.wanted = self._replaced = 0
         self._held = min(self._held, held_amount)
+        self._is_settled = False
         reserved_until_ms = now_ms + self._slot_lease_ms
         self._sent = Claim(
             self.window,
@@ -361,3 +367,4 @@ class Allowance:
     def failed(self) -> None:
         """Record that the last claim was not answered; it may have been granted nevertheless."""
         self._sent = None
+        self._is_settled = self.is_reserved

@@ -30,6 +30,8 @@ Price = Callable[[UsedModel], int | None]
 DemandOf = Callable[[GenerateRequest | EmbedRequest, Fees | None], Demand]
 
 _ONE = Reservation()
+# So that a caller without any tokens or money left is refused; both are returned.
+_LEAST = Reservation(tokens=1, cost_pusd=1)
 
 
 class LimitedAnswer:
@@ -115,8 +117,7 @@ class LimitedCount:
             GatewayError: as `Admission.admit`.
         """
         if self._permit is None:
-            # One token, so that a caller without any left is refused; it is returned.
-            self._permit = await self._admission.admit(self._limits, _ONE)
+            self._permit = await self._admission.admit(self._limits, _LEAST)
 
     def __enter__(self) -> Self:
         return self

@@ -9,6 +9,7 @@ keys, users and teams.
 
 from collections import abc as _abc
 from gateway.accounts.v1 import limits_pb2 as _limits_pb2
+from gateway.accounts.v1 import usage_pb2 as _usage_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
@@ -112,6 +113,65 @@ class IdentifyResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___IdentifyResponse: _TypeAlias = IdentifyResponse  # noqa: Y015
+
+@_typing.final
+class GetUsageRequest(_message.Message):
+    """Empty: the key is in the metadata."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetUsageRequest: _TypeAlias = GetUsageRequest  # noqa: Y015
+
+@_typing.final
+class GetUsageResponse(_message.Message):
+    """The caller's limits and usage."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBJECTS_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    DAY_FIELD_NUMBER: _builtins.int
+    MONTH_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def subjects(self) -> _containers.RepeatedCompositeFieldContainer[_limits_pb2.SubjectLimits]:
+        """Optional. The limits of the key, its user and the user's team, where set."""
+
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[_limits_pb2.LimitUsage]:
+        """Optional. The state of each limit in `subjects` on a number."""
+
+    @_builtins.property
+    def day(self) -> _usage_pb2.UsageSum:
+        """Required. The user's usage of the day (UTC); its `group` is the day."""
+
+    @_builtins.property
+    def month(self) -> _usage_pb2.UsageSum:
+        """Required. The user's usage of the calendar month (UTC); its `group` is the month, `2026-11`."""
+
+    def __init__(
+        self,
+        *,
+        subjects: _abc.Iterable[_limits_pb2.SubjectLimits] | None = ...,
+        limits: _abc.Iterable[_limits_pb2.LimitUsage] | None = ...,
+        day: _usage_pb2.UsageSum | None = ...,
+        month: _usage_pb2.UsageSum | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["day", b"day", "month", b"month"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["day", b"day", "limits", b"limits", "month", b"month", "subjects", b"subjects"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetUsageResponse: _TypeAlias = GetUsageResponse  # noqa: Y015
 
 @_typing.final
 class RedeemSignInCodeRequest(_message.Message):

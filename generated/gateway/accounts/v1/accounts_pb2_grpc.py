@@ -41,6 +41,11 @@ class AccountsServiceStub:
                 request_serializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.IdentifyRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.IdentifyResponse.FromString,
                 _registered_method=True)
+        self.GetUsage = channel.unary_unary(
+                '/gateway.accounts.v1.AccountsService/GetUsage',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.GetUsageRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.GetUsageResponse.FromString,
+                _registered_method=True)
         self.RedeemSignInCode = channel.unary_unary(
                 '/gateway.accounts.v1.AccountsService/RedeemSignInCode',
                 request_serializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.RedeemSignInCodeRequest.SerializeToString,
@@ -59,6 +64,16 @@ class AccountsServiceServicer:
         Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): the key is missing,
         malformed, unknown or revoked (revocation takes effect within 2 s, or 30 s while the database
         does not answer). UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetUsage(self, request, context):
+        """Returns the limits of the call's key, its user and the user's team with what is left of them,
+        and the user's usage. Both are some seconds old at most.
+
+        Statuses: OK. Otherwise those of Identify.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -83,6 +98,11 @@ def add_AccountsServiceServicer_to_server(servicer, server):
                     servicer.Identify,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.IdentifyRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.IdentifyResponse.SerializeToString,
+            ),
+            'GetUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetUsage,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.GetUsageRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.GetUsageResponse.SerializeToString,
             ),
             'RedeemSignInCode': grpc.unary_unary_rpc_method_handler(
                     servicer.RedeemSignInCode,
@@ -119,6 +139,33 @@ class AccountsService:
             '/gateway.accounts.v1.AccountsService/Identify',
             gateway_dot_accounts_dot_v1_dot_accounts__pb2.IdentifyRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_accounts__pb2.IdentifyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AccountsService/GetUsage',
+            gateway_dot_accounts_dot_v1_dot_accounts__pb2.GetUsageRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_accounts__pb2.GetUsageResponse.FromString,
             options,
             channel_credentials,
             insecure,

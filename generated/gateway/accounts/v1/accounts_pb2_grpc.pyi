@@ -46,6 +46,12 @@ class AccountsServiceStub:
     malformed, unknown or revoked (revocation takes effect within 2 s, or 30 s while the database
     does not answer). UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
     """
+    GetUsage: _grpc.UnaryUnaryMultiCallable[_accounts_pb2.GetUsageRequest, _accounts_pb2.GetUsageResponse]
+    """Returns the limits of the call's key, its user and the user's team with what is left of them,
+    and the user's usage. Both are some seconds old at most.
+
+    Statuses: OK. Otherwise those of Identify.
+    """
     RedeemSignInCode: _grpc.UnaryUnaryMultiCallable[_accounts_pb2.RedeemSignInCodeRequest, _accounts_pb2.RedeemSignInCodeResponse]
     """Exchanges a one-time code, which `gateway up` and `gateway console` print in a link, for the
     development key of a gateway that is reachable only from this machine.
@@ -68,6 +74,12 @@ class AccountsServiceAsyncStub(AccountsServiceStub):
     Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): the key is missing,
     malformed, unknown or revoked (revocation takes effect within 2 s, or 30 s while the database
     does not answer). UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
+    """
+    GetUsage: _aio.UnaryUnaryMultiCallable[_accounts_pb2.GetUsageRequest, _accounts_pb2.GetUsageResponse]  # type: ignore[assignment]
+    """Returns the limits of the call's key, its user and the user's team with what is left of them,
+    and the user's usage. Both are some seconds old at most.
+
+    Statuses: OK. Otherwise those of Identify.
     """
     RedeemSignInCode: _aio.UnaryUnaryMultiCallable[_accounts_pb2.RedeemSignInCodeRequest, _accounts_pb2.RedeemSignInCodeResponse]  # type: ignore[assignment]
     """Exchanges a one-time code, which `gateway up` and `gateway console` print in a link, for the
@@ -94,6 +106,18 @@ class AccountsServiceServicer(metaclass=_abc_1.ABCMeta):
         Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): the key is missing,
         malformed, unknown or revoked (revocation takes effect within 2 s, or 30 s while the database
         does not answer). UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
+        """
+
+    @_abc_1.abstractmethod
+    def GetUsage(
+        self,
+        request: _accounts_pb2.GetUsageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_accounts_pb2.GetUsageResponse, _abc.Awaitable[_accounts_pb2.GetUsageResponse]]:
+        """Returns the limits of the call's key, its user and the user's team with what is left of them,
+        and the user's usage. Both are some seconds old at most.
+
+        Statuses: OK. Otherwise those of Identify.
         """
 
     @_abc_1.abstractmethod

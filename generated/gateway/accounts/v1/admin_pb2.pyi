@@ -1177,18 +1177,24 @@ class GetLimitsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     LIMITS_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def limits(self) -> _limits_pb2.SubjectLimits:
         """Required. Has no limits set if nothing is limited."""
+
+    @_builtins.property
+    def usage(self) -> _containers.RepeatedCompositeFieldContainer[_limits_pb2.LimitUsage]:
+        """Optional. The state of each limit on a number."""
 
     def __init__(
         self,
         *,
         limits: _limits_pb2.SubjectLimits | None = ...,
+        usage: _abc.Iterable[_limits_pb2.LimitUsage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

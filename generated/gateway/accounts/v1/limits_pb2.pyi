@@ -397,6 +397,7 @@ class LimitUsage(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     KIND_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
     MEASURE_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     USED_FIELD_NUMBER: _builtins.int
@@ -405,6 +406,8 @@ class LimitUsage(_message.Message):
     RESETS_AT_MS_FIELD_NUMBER: _builtins.int
     kind: Global___SubjectKind.ValueType
     """Required. Type of the subject."""
+    id: _builtins.str
+    """Required. Id of the key, user or team."""
     measure: Global___Measure.ValueType
     """Required. The measure."""
     limit: _builtins.int
@@ -423,6 +426,7 @@ class LimitUsage(_message.Message):
         self,
         *,
         kind: Global___SubjectKind.ValueType = ...,
+        id: _builtins.str = ...,
         measure: Global___Measure.ValueType = ...,
         limit: _builtins.int = ...,
         used: _builtins.int = ...,
@@ -432,7 +436,7 @@ class LimitUsage(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_resets_at_ms", b"_resets_at_ms", "resets_at_ms", b"resets_at_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_resets_at_ms", b"_resets_at_ms", "kind", b"kind", "limit", b"limit", "measure", b"measure", "remaining", b"remaining", "reserved", b"reserved", "resets_at_ms", b"resets_at_ms", "used", b"used"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_resets_at_ms", b"_resets_at_ms", "id", b"id", "kind", b"kind", "limit", b"limit", "measure", b"measure", "remaining", b"remaining", "reserved", b"reserved", "resets_at_ms", b"resets_at_ms", "used", b"used"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__resets_at_ms: _TypeAlias = _typing.Literal["resets_at_ms"]  # noqa: Y015
     _WhichOneofArgType__resets_at_ms: _TypeAlias = _typing.Literal["_resets_at_ms", b"_resets_at_ms"]  # noqa: Y015

@@ -92,3 +92,21 @@ async def test_callers_of_other_subjects_are_not_limited(
             assert orjson.loads(body)["error"]["message"].startswith("the limit of the team, 1 ")
         else:
             assert (status, "x-ratelimit-limit-requests" in headers) == (200, False)
+
+
+async def test_of_40_requests_over_two_workers_one_exceeds_a_budget(
+    tmp_path: Path, storage: Storage
+) -> None:
+    # Each token costs a dollar.
+    price = {"input": 1_000_000, "output": 1_000_000}
+    dear = {"name": "dear", "provider": "sandbox", "upstream": "echo", "price": price}
+    async with limited_gateways(tmp_path, storage, 2, models=[dear]) as shared:
+        budget = UsageLimits(spend_per_day_pusd=10**12)
+        caller = await shared.caller(SubjectKind.TEAM, budget)
+        body = {**CHAT, "model": "dear", "max_tokens": 50}
+        answers = await asyncio.gather(
+            *(post(shared.gateways[number % 2], CHATS, body, caller) for number in range(40))
+        )
+        assert Counter(status for status, _, _ in answers) == {200: 1, 429: 39}
+        again = [(await post(one, CHATS, body, caller))[0] for one in shared.gateways]
+        assert again == [429, 429]

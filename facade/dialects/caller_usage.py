@@ -1,0 +1,169 @@
+"""The JSON of a caller's limits and usage: what is used, reserved and left."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from facade.credentials import ApiFormat, Format
+from gateway.accounts.v1 import limits_pb2
+from gateway.accounts.v1.accounts_pb2 import GetUsageResponse
+from gateway.accounts.v1.limits_pb2 import LimitUsage, Measure, SubjectKind
+from gateway.accounts.v1.usage_pb2 import UsageSum
+from services.common.money import decimal_dollars
+
+JsonObject = dict[str, Any]
+
+_SPEND = frozenset({limits_pb2.MEASURE_SPEND_PER_DAY, limits_pb2.MEASURE_SPEND_PER_MONTH})
+COUNTS = (
+    *("requests", "failed_requests", "input_tokens", "output_tokens", "cached_tokens"),
+    *("cache_written_tokens", "reasoning_tokens", "unpriced", "estimated"),
+)
+_KIND = {"enum": ["key", "user", "team"]}
+_STRING = {"type": "string"}
+_COUNT = {"type": "integer", "minimum": 0}
+_AMOUNT = {
+    "type": ["integer", "string"],
+    "description": "A number; of `spend_…`, decimal US dollars as text.",
+}
+LIMIT_USAGE: JsonObject = {
+    "type": "object",
+    "required": [
+        *("subject_kind", "subject_id", "name", "limit", "used", "reserved", "remaining"),
+        "resets_at",
+    ],
+    "additionalProperties": False,
+    "properties": {
+        "subject_kind": _KIND,
+        "subject_id": _STRING,
+        "name": {
+            "enum": [
+                *("requests_per_minute", "tokens_per_minute", "concurrent_requests"),
+                *("spend_per_day", "spend_per_month"),
+            ]
+        },
+        "limit": _AMOUNT,
+        "used": _AMOUNT,
+        "reserved": _AMOUNT,
+        "remaining": _AMOUNT,
+        "resets_at": {
+            "type": ["string", "null"],
+            "format": "date-time",
+            "description": "The end of the window; null for concurrent requests.",
+        },
+    },
+}
+_USED: JsonObject = {
+    "type": "object",
+    "required": ["period", *COUNTS, "cost"],
+    "properties": {
+        "period": {"type": "string", "description": "The day or the month (UTC)."},
+        **dict.fromkeys(COUNTS, _COUNT),
+        "cost": {"type": "string", "description": "Decimal US dollars, exact."},
+    },
+}
+USAGE: JsonObject = {
+    "type": "object",
+    "required": ["limits", "allowed_models", "usage"],
+    "properties": {
+        "object": {"const": "caller_usage", "description": "OpenAI format only."},
+        "type": {"const": "caller_usage", "description": "Anthropic format only."},
+        "limits": {"type": "array", "items": LIMIT_USAGE},
+        "allowed_models": {
+            "type": "array",
+            "description": "One for each subject that restricts models; all must allow a model.",
+            "items": {
+                "type": "object",
+                "required": ["subject_kind", "models"],
+                "properties": {
+                    "subject_kind": _KIND,
+                    "models": {"type": "array", "items": _STRING},
+                },
+            },
+        },
+        "usage": {
+            "type": "object",
+            "required": ["day", "month"],
+            "properties": {"day": _USED, "month": _USED},
+        },
+    },
+}
+
+
+def paths(version: JsonObject, errors: JsonObject) -> JsonObject:
+    """Return the path of the OpenAPI document.
+
+    Args:
+        version: the parameter of the version header.
+        errors: the error responses.
+    """
+    answer = {
+        "description": "The limits and the usage",
+        "content": {"application/json": {"schema": USAGE}},
+    }
+    return {
+        "/beta/v1/usage/me": {
+            "get": {
+                "summary": "Get the caller's limits, what is left of them, and the usage",
+                "operationId": "getMyUsage",
+                "parameters": [version],
+                "responses": {"200": answer, **errors},
+            }
+        }
+    }
+
+
+def render(usage: GetUsageResponse, api_format: Format) -> bytes:
+    """Return the JSON of a caller's limits and usage."""
+    name = "object" if api_format is ApiFormat.OPENAI else "type"
+    return orjson.dumps(
+        {
+            name: "caller_usage",
+            "limits": render_limits(usage.limits),
+            "allowed_models": [
+                {"subject_kind": _kind(one.kind), "models": [*one.allowed_models.patterns]}
+                for one in usage.subjects
+                if one.HasField("allowed_models")
+            ],
+            "usage": {"day": _used(usage.day), "month": _used(usage.month)},
+        }
+    )
+
+
+def render_limits(limits: Iterable[LimitUsage]) -> list[JsonObject]:
+    """Return the JSON objects of the states of limits."""
+    return [_limit(one) for one in limits]
+
+
+def _limit(one: LimitUsage) -> JsonObject:
+    is_money = one.measure in _SPEND
+    amounts: Mapping[str, int] = {
+        name: getattr(one, name) for name in ("limit", "used", "reserved", "remaining")
+    }
+    resets_at = None
+    if one.HasField("resets_at_ms"):
+        time = datetime.fromtimestamp(one.resets_at_ms // 1000, UTC)
+        resets_at = time.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "subject_kind": _kind(one.kind),
+        "subject_id": one.id,
+        "name": Measure.Name(one.measure).removeprefix("MEASURE_").lower(),
+        **{
+            name: decimal_dollars(amount) if is_money else amount
+            for name, amount in amounts.items()
+        },
+        "resets_at": resets_at,
+    }
+
+
+def _used(used: UsageSum) -> JsonObject:
+    return {
+        "period": used.group,
+        **{name: getattr(used, name) for name in COUNTS},
+        "cost": used.cost_dollars,
+    }
+
+
+def _kind(kind: SubjectKind.ValueType) -> str:
+    return SubjectKind.Name(kind).removeprefix("SUBJECT_KIND_").lower()

@@ -1,0 +1,55 @@
+"""What is used and reserved of limits, read from the leases of all workers."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import case, func, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.accounts.v1 import limits_pb2
+from gateway.accounts.v1.limits_pb2 import LimitUsage, Measure, SubjectLimits
+from services.accounts.limits.rules import SubjectKind
+from services.accounts.limits.tables import allowances as table
+from services.common.limit_windows import window_of
+
+# The measures by their fields of `SubjectLimits`, which are the names in the table too.
+MEASURES: Mapping[str, Measure.ValueType] = {
+    "requests_per_minute": limits_pb2.MEASURE_REQUESTS_PER_MINUTE,
+    "tokens_per_minute": limits_pb2.MEASURE_TOKENS_PER_MINUTE,
+    "concurrent_requests": limits_pb2.MEASURE_CONCURRENT_REQUESTS,
+    "spend_per_day_pusd": limits_pb2.MEASURE_SPEND_PER_DAY,
+    "spend_per_month_pusd": limits_pb2.MEASURE_SPEND_PER_MONTH,
+}
+_KEY = (table.c.subject_kind, table.c.subject_id, table.c.measure, table.c.window_start_ms)
+
+
+async def usage_of_limits(
+    connection: AsyncConnection, limits: Sequence[SubjectLimits], now_ms: int
+) -> list[LimitUsage]:
+    """Return the state of each limit on a number, in the order of subjects and measures."""
+    wanted: dict[tuple[str, str, str, int], LimitUsage] = {}
+    for one in limits:
+        kind = SubjectKind.of_proto(one.kind).value
+        for field, limit in one.ListFields():
+            if (measure := MEASURES.get(field.name)) is None:
+                continue
+            window = window_of(measure, now_ms)
+            state = LimitUsage(kind=one.kind, id=one.id, measure=measure, limit=limit)
+            if measure != limits_pb2.MEASURE_CONCURRENT_REQUESTS:
+                state.resets_at_ms = window.end_ms
+            wanted[kind, one.id, field.name, window.start_ms] = state
+    if not wanted:
+        return []
+    reserved = case((table.c.reserved_until_ms > now_ms, table.c.reserved), else_=0)
+    query = (
+        select(*_KEY, func.sum(table.c.amount), func.sum(reserved))
+        .where(tuple_(*_KEY).in_(list(wanted)), table.c.ends_at_ms > now_ms)
+        .group_by(*_KEY)
+    )
+    for *key, held, unspent in await connection.execute(query):
+        state = wanted[tuple(key)]
+        if state.measure == limits_pb2.MEASURE_CONCURRENT_REQUESTS:
+            unspent = held
+        state.used, state.reserved = int(held) - int(unspent), int(unspent)
+    for state in wanted.values():
+        state.remaining = max(0, state.limit - state.used - state.reserved)
+    return list(wanted.values())
