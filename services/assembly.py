@@ -173,10 +173,10 @@ class Services:
             server.add(
                 accounts_pb2_grpc.add_AccountsServiceServicer_to_server,
                 accounts.AccountsServicer(
-                    CallerUsage(database, clock),
                     partial(
                         redeem_sign_in_code, AccountRepository(database, clock), settings, clock
                     ),
+                    CallerUsage(database, clock).of,
                 ),
                 accounts.SERVICE_NAME,
             )

@@ -15,8 +15,7 @@ from gateway.accounts.v1.accounts_pb2 import (
 )
 from gateway.accounts.v1.accounts_pb2_grpc import AccountsServiceServicer
 from gateway.errors.v1 import errors_pb2
-from services.accounts.caller_usage import CallerUsage
-from services.common.authentication import caller
+from services.common.authentication import Caller, caller
 from services.common.errors import GatewayError
 
 SERVICE_NAME = "gateway.accounts.v1.AccountsService"
@@ -24,6 +23,8 @@ SERVICE_NAME = "gateway.accounts.v1.AccountsService"
 
 # Returns the development key for a one-time code, or None.
 Redeem = Callable[[str], Awaitable[str | None]]
+# Returns the usage and the limits of a caller.
+UsageOf = Callable[[Caller], Awaitable[GetUsageResponse]]
 
 
 async def redeem_nothing(code: str) -> str | None:
@@ -31,17 +32,22 @@ async def redeem_nothing(code: str) -> str | None:
     return None
 
 
+async def unknown_usage(owner: Caller) -> GetUsageResponse:
+    """Return no usage: the `UsageOf` of services without a database."""
+    return GetUsageResponse(subjects=owner.limits)
+
+
 class AccountsServicer(AccountsServiceServicer):
     """Returns the caller, whom the interceptor has authenticated, and redeems sign-in codes.
 
     Args:
-        usage: reads the usage and the limits of callers.
         redeem: redeems sign-in codes.
+        usage_of: reads the usage and the limits of a caller.
     """
 
-    def __init__(self, usage: CallerUsage, redeem: Redeem = redeem_nothing) -> None:
-        self._usage = usage
+    def __init__(self, redeem: Redeem = redeem_nothing, usage_of: UsageOf = unknown_usage) -> None:
         self._redeem = redeem
+        self._usage_of = usage_of
 
     async def Identify(
         self, request: IdentifyRequest, context: "grpc.aio.ServicerContext[Any, Any]"
@@ -60,7 +66,7 @@ class AccountsServicer(AccountsServiceServicer):
         self, request: GetUsageRequest, context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> GetUsageResponse:
         """Return the caller's limits, what is left of them, and the user's usage."""
-        return await self._usage.of(caller.get())
+        return await self._usage_of(caller.get())
 
     async def RedeemSignInCode(
         self,

@@ -14,6 +14,7 @@ from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
 from services.inference.custom_tools import with_functions
 from services.inference.fallback.attempts import AttemptOptions
+from services.inference.limits.input_tokens import most_input_tokens
 from services.inference.media import MediaRef
 from services.inference.memory.conversation import Conversation
 from services.inference.offload import mark, mark_large, offload
@@ -84,17 +85,24 @@ class RequestAttempts:
         # Requests with converted media, by `id(step)`: media are converted once per step.
         self._adapted: dict[int, StepRequest] = {}
         self._rounds = rounds
+        self._input_tokens: int | None = None
+
+    def estimate(self) -> None:
+        """Estimate the input tokens in advance, for `input_tokens`."""
+        self._input_tokens = self.input_tokens()
 
     def input_tokens(self) -> int:
         """Estimate the input tokens of the latest request for a step, or of the caller's."""
+        if self._input_tokens is not None:
+            return self._input_tokens
         if self._lazy is not None:
             return estimate.estimate_lazy(self._lazy)
         request = self._request if self._prepared is None else self._prepared[1].request
         return estimate.estimate_input_tokens(request)
 
     def prepared_tokens(self, step: Step) -> int:
-        """Estimate the input tokens of the request as adapted to a step's model."""
-        return estimate.estimate_input_tokens(self.prepare(step).request)
+        """Return the most input tokens of the request as adapted to a step's model."""
+        return most_input_tokens(self.prepare(step).request)
 
     def prepare(self, step: Step) -> StepRequest:
         """Return the request as adapted to a step's model, with media converted by `adapt`."""

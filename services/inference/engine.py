@@ -48,7 +48,7 @@ from services.inference.memory.commit import AnswerCommitter
 from services.inference.memory.split import uses_memory
 from services.inference.memory.turn_client import TurnFactory
 from services.inference.metrics import Metrics
-from services.inference.offload import mark, offload
+from services.inference.offload import is_large, mark, offload
 from services.inference.plans.plan import Plan, Plans
 from services.inference.prepared_request import CheckedRequest, PreparedRequest, check_request
 from services.inference.refusals import Refusals
@@ -470,5 +470,8 @@ class Engine:
         if usage is not None and usage.extend is not None and (named or conversation is not None):
             # The bytes of files, and the turns of a memory, were not known before.
             await usage.extend(await offload(attempts.prepared_tokens, plan.steps[0]), 0)
+        if is_large():
+            # Now it may take its time; the record is written at once when the request has ended.
+            await offload(attempts.estimate)
         meter = self.metering.begin(request, attempts.input_tokens, task=task)
         return PreparedRequest(plan, providers, attempts, tools, meter)

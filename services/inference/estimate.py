@@ -24,7 +24,7 @@ _TOOLS = 500
 # The maximum of Claude models up to 4.6 per image, above most of OpenAI's.
 _IMAGE = 1_600
 # A page of a document counts as its text and an image.
-_PAGE = 1_500 + _IMAGE
+PAGE = 1_500 + _IMAGE
 _BYTES_A_PAGE = 20_000
 _PAGES_UNSEEN = 10
 # Recordings and films have tens to hundreds of tokens per second.
@@ -73,7 +73,7 @@ def _blocks(blocks: Iterable[Block]) -> int:
 def _other(kind: str | None, block: Block) -> int:
     match kind:
         case "media":
-            return _media(block.media)
+            return estimate_media(block.media)
         case "thinking":
             return estimate_tokens(block.thinking.text)
         case "redacted_thinking":
@@ -95,16 +95,17 @@ def _other(kind: str | None, block: Block) -> int:
             return estimate_bytes(block.opaque.json)
 
 
-def _media(media: Media) -> int:
+def estimate_media(media: Media) -> int:
+    """Estimate the tokens of a medium."""
     if media.kind == conversation_pb2.MEDIA_KIND_IMAGE:
         return _IMAGE
     seen = media.WhichOneof("source") == "data"
     if media.kind != conversation_pb2.MEDIA_KIND_DOCUMENT:
         return len(media.data) // _BYTES_A_TOKEN + 1 if seen else _RECORDING_UNSEEN
     if not seen:
-        return _PAGE * _PAGES_UNSEEN
+        return PAGE * _PAGES_UNSEEN
     if media.mime_type.startswith("text/"):
         return estimate_bytes(media.data)
     # Most PDF files have uncompressed page objects; otherwise the size is used.
     named = media.data.count(b"/Type /Page") + media.data.count(b"/Type/Page")
-    return _PAGE * (named or len(media.data) // _BYTES_A_PAGE + 1)
+    return PAGE * (named or len(media.data) // _BYTES_A_PAGE + 1)

@@ -49,6 +49,11 @@ async def parse_large(request: LargeRequest) -> GenerateRequest:
     return await offload(request.parse)
 
 
+def is_large() -> bool:
+    """Return whether the current task's request is large."""
+    return _is_large.get()
+
+
 def mark_large() -> None:
     """Record that the current task's request is large, without checking it."""
     _is_large.set(True)

@@ -16,6 +16,7 @@ PAGES = {
     "Files": "/console/files",
     "Memory": "/console/memory",
     "Documents": "/console/documents",
+    "Usage": "/console/usage",
     "Operations": "/console/operations",
 }
 

@@ -196,6 +196,7 @@ async def test_limits_are_set_read_and_cleared(gateway: Gateway, kind: str) -> N
     subject_id = made["id"] if kind == "key" else made[f"{kind}_id"]
     path = f"/{kind}s/{subject_id}/limits"
     nothing = await done(gateway, "GET", path)
+    assert nothing.pop("usage") == []
     assert (nothing["subject_kind"], nothing["subject_id"]) == (kind, subject_id)
     assert {nothing[name] for name in LIMITED} == {None}
     wanted = {
@@ -207,12 +208,22 @@ async def test_limits_are_set_read_and_cleared(gateway: Gateway, kind: str) -> N
         "allowed_models": ["gpt-*", "claude"],
     }
     assert await done(gateway, "PUT", path, wanted) == {**nothing, **wanted}
-    assert await done(gateway, "GET", path) == {**nothing, **wanted}
+    read = await done(gateway, "GET", path)
+    money = read["usage"][3]
+    assert (money["name"], money["limit"], money["used"]) == (
+        "spend_per_day",
+        "0.000000000001",
+        "0",
+    )
+    assert [one["remaining"] for one in read.pop("usage")] == [
+        *(60, MAX_AMOUNT, 0, "0.000000000001", "999999.5"),
+    ]
+    assert read == {**nothing, **wanted}
     replaced = await done(gateway, "PUT", path, {"requests_per_minute": 1})
     assert replaced == {**nothing, "requests_per_minute": 1}
     for _ in range(2):
         assert await done(gateway, "DELETE", path) == {"object": "limits", "deleted": True}
-        assert await done(gateway, "GET", path) == nothing
+        assert await done(gateway, "GET", path) == {**nothing, "usage": []}
 
 
 @pytest.mark.parametrize(

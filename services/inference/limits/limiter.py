@@ -13,9 +13,9 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.lazy_request import LazyRequest
 from services.common.passthrough_answer import PassthroughAnswer
-from services.inference import estimate
 from services.inference.limits.admission import KEPT_CALLERS, Admission, Permit
 from services.inference.limits.fees import Fees, fees_of
+from services.inference.limits.input_tokens import most_input_tokens
 from services.inference.limits.named_models import check_models
 from services.inference.limits.reservation import Demand, Reservation
 from services.inference.limits.subjects import CallerLimits
@@ -187,10 +187,7 @@ class Limiter:
 
 
 async def _tokens_of(given: GenerateRequest | LazyRequest | EmbedRequest) -> int:
-    """Return the estimated input tokens of a request."""
-    if isinstance(given, EmbedRequest):
-        return estimate.estimate_inputs(given)
-    if isinstance(given, LazyRequest):
-        return estimate.estimate_lazy(given)
-    mark(given)
-    return await offload(estimate.estimate_input_tokens, given)
+    """Return the most input tokens of a request."""
+    if isinstance(given, GenerateRequest):
+        mark(given)
+    return await offload(most_input_tokens, given)

@@ -11,14 +11,16 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
 from services.common.texts import quoted
-from services.inference.estimate import estimate_input_tokens
 from services.inference.limits.fees import Fees, fees_of
+from services.inference.limits.input_tokens import most_input_tokens
 from services.inference.plans.plan import Plan, Step
 from services.inference.pricing.price import MostUsage
 from services.inference.providers.base import Target
 
 # The output of a model whose limit is not known: `max_output_tokens` of [[models]] sets it.
 UNKNOWN_OUTPUT: Final = 32_768
+# No provider bills more input tokens, unless the model's context window is known to be larger.
+_LARGEST_CONTEXT: Final = 1 << 20
 _BUDGET: Final = "the caller has a budget"
 
 
@@ -93,6 +95,7 @@ class Demand:
         tokens = cost = 0
         for step in self._plan.places():
             read, written, fees = self._most(step, input_tokens)
+            read = min(read, max(step.target.context_window, _LARGEST_CONTEXT))
             written += output_tokens
             tokens = max(tokens, read + written)
             if fees is not None:
@@ -113,7 +116,7 @@ class Demand:
             if fees.unpriced is not None:
                 raise _unknown(*fees.unpriced)
         replaced = own.messages or own.tools
-        read = max(input_tokens, estimate_input_tokens(own)) if replaced else input_tokens
+        read = max(input_tokens, most_input_tokens(own)) if replaced else input_tokens
         has_own = own.HasField("max_tokens")
         return read, self._output(own if has_own else self._request, target), fees
 

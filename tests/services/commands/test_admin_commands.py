@@ -60,7 +60,7 @@ def test_a_rotated_key_has_the_limits_of_the_old_one(gateway: Command) -> None:
     shown = fields(gateway(f"keys show {new}")[0])
     assert (shown["NAME"], shown["EXPIRES"]) == ("ci", "-")
     assert shown["REPLACES"] == fields(gateway(f"keys show {old}")[0])["ID"]
-    assert fields(gateway(f"limits show --key {new}")[0])["CONCURRENT_REQUESTS"] == "3"
+    assert fields(gateway(f"limits show --key {new}")[0])["CONCURRENT_REQUESTS"].startswith("3 (")
     assert "already rotated" in gateway.refused(f"keys rotate {old}")
     assert "seconds" in gateway.refused(f"keys rotate {new} --grace 31d")
 
@@ -106,16 +106,19 @@ def test_limits_are_set_shown_and_cleared(gateway: Command) -> None:
             "--model gpt-* --model claude"
         )
         assert fields(gateway(f"limits show {subject}")[0]) == {
-            "REQUESTS_PER_MINUTE": "1,000",
+            "REQUESTS_PER_MINUTE": "1,000 (0 used, 0 reserved)",
             "TOKENS_PER_MINUTE": "-",
             "CONCURRENT_REQUESTS": "-",
-            "SPEND_PER_DAY": "$12.5",
+            "SPEND_PER_DAY": "$12.5 ($0 used, $0 reserved)",
             "SPEND_PER_MONTH": "-",
             "ALLOWED_MODELS": "gpt-*, claude",
         }
         gateway(f"limits set {subject} --tokens-per-minute 5")
         shown = fields(gateway(f"limits show {subject}")[0])
-        assert (shown["TOKENS_PER_MINUTE"], shown["ALLOWED_MODELS"]) == ("5", "-")
+        assert (shown["TOKENS_PER_MINUTE"], shown["ALLOWED_MODELS"]) == (
+            "5 (0 used, 0 reserved)",
+            "-",
+        )
         assert gateway(f"limits clear {subject}") == ("", "")
         assert set(fields(gateway(f"limits show {subject}")[0]).values()) == {"-"}
 

@@ -8,6 +8,7 @@ const Playground = lazy(() => import("../pages/playground/page"));
 const Files = lazy(() => import("../pages/files/page"));
 const Memory = lazy(() => import("../pages/memory/page"));
 const Documents = lazy(() => import("../pages/documents/page"));
+const Usage = lazy(() => import("../pages/usage/page"));
 const Operations = lazy(() => import("../pages/operations/page"));
 
 export function App() {
@@ -25,6 +26,7 @@ export function App() {
             <Route path="/console/files" component={Files} />
             <Route path="/console/memory" component={Memory} />
             <Route path="/console/documents/:id?" component={Documents} />
+            <Route path="/console/usage" component={Usage} />
             <Route path="/console/operations" component={Operations} />
             <Route default component={NotFound} />
           </Router>

@@ -7,6 +7,7 @@ const PAGES = [
   ["/console/files", "Files"],
   ["/console/memory", "Memory"],
   ["/console/documents", "Documents"],
+  ["/console/usage", "Usage"],
   ["/console/operations", "Operations"],
 ] as const;
 

@@ -1,0 +1,33 @@
+// What the caller has used, and what is left of the limits.
+import { json } from "../../api/client";
+
+export interface LimitUsage {
+  subject_kind: "key" | "user" | "team";
+  name: string;
+  /** A number, or decimal US dollars as text. */
+  limit: number | string;
+  used: number | string;
+  reserved: number | string;
+  remaining: number | string;
+  /** RFC 3339; null for concurrent requests. */
+  resets_at: string | null;
+}
+
+export interface Period {
+  period: string;
+  requests: number;
+  input_tokens: number;
+  output_tokens: number;
+  estimated: number;
+  cost: string;
+}
+
+export interface CallerUsage {
+  limits: LimitUsage[];
+  allowed_models: { subject_kind: string; models: string[] }[];
+  usage: { day: Period; month: Period };
+}
+
+export function getUsage(signal?: AbortSignal): Promise<CallerUsage> {
+  return json<CallerUsage>("/beta/v1/usage/me", { signal });
+}
