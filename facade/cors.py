@@ -25,7 +25,7 @@ EXPOSED = (
     *("x-request-id", "request-id", "retry-after", "x-should-retry", "x-gateway-model"),
     *("x-gateway-provider", "x-gateway-deployment", "x-gateway-step", "x-gateway-attempts"),
     *("x-gateway-failed-attempts", "x-gateway-dropped", "x-gateway-cache", "age"),
-    "x-gateway-adapted",
+    *("x-gateway-adapted", "x-gateway-budget-remaining-usd", "x-gateway-budget-reset"),
     *("x-gateway-estimate", "x-memory-truncated", "accept-ranges", "content-disposition"),
     *("content-range", "etag", "x-upstream-request-id", "openai-processing-ms"),
     # Rate limit headers sent by most providers.

@@ -311,13 +311,17 @@ class Services:
 
         Running calls are cancelled after `limits.drain_s`, or as soon as `hurrying` is set.
         """
+        hurry = asyncio.create_task(self._hurry(hurrying or asyncio.Event()))
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._drain_s
+        # First what uses limits: calls of other processes, and answers whose callers have left.
+        await self._drain_limited(self._drain_s)
         if self._limiting is not None:
             await self._limiting.stop()
         if self._inference is not None:
             # Before the accounts service stops; later usage stays in the journal.
             await self._inference.record_usage()
-        hurry = asyncio.create_task(self._hurry(hurrying or asyncio.Event()))
-        await self._drain(self._drain_s)
+        await self._drain(max(0, deadline - loop.time()))
         hurry.cancel()
         for task in self._watching:
             task.cancel()
@@ -338,6 +342,12 @@ class Services:
             self._processes.unregister()
         await self.channel.close()
         await self._database.dispose()
+
+    async def _drain_limited(self, within_s: float) -> None:
+        draining = [self._server.stop_listening(within_s)]
+        if self._inference is not None:
+            draining.append(self._inference.drain(within_s))
+        await asyncio.gather(*draining)
 
     async def _drain(self, within_s: float) -> None:
         draining = [self._server.stop(within_s)]

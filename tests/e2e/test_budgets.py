@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 
 from tests.e2e.test_limits_killed import Callers, limited
+from tests.faults import actions
 from tests.faults.upstream import Action, Exchange
 from tests.waiting import until
 
@@ -97,7 +98,8 @@ async def test_of_five_prompts_beyond_the_budget_one_passes(tmp_path: Path) -> N
     async with limited(tmp_path, SETTINGS, spend_per_day="0.45") as callers:
         gate = asyncio.Event()
         callers.upstream.plays("quick", answers_at(gate, 300_000, 1))
-        prompt = {"messages": [{"role": "user", "content": "word " * 300_000}]}
+        # Estimated at 350,000 tokens.
+        prompt = {"messages": [{"role": "user", "content": "word " * 200_000}]}
         asking = [asyncio.create_task(callers.ask("reading", **prompt)) for _ in range(5)]
         await all_refused(asking, but=1)
         gate.set()
@@ -137,3 +139,22 @@ async def test_what_a_killed_worker_had_reserved_stays_spent(tmp_path: Path) -> 
         statuses = Counter(await asyncio.gather(*(callers.ask("dear") for _ in range(10))))
         assert statuses[200] == 0
         assert callers.passed() == 1
+
+
+async def test_a_stream_whose_caller_leaves_is_charged_as_it_is_recorded(tmp_path: Path) -> None:
+    async with limited(tmp_path, SETTINGS, spend_per_day="10") as callers:
+        callers.upstream.plays("quick", actions.dawdles(1e6))
+        asking = asyncio.create_task(callers.ask("dear", stream=True))
+        await until(lambda: callers.passed() == 1, within_s=SOON_S)
+        await until(lambda: callers.upstream.busy == 1)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+        async def agrees() -> bool:
+            budget, usage = await spent_by(callers)
+            return 0 < budget == usage
+
+        await until(agrees, within_s=SOON_S)
+        used = (await callers.get("/beta/v1/usage/me"))["usage"]["day"]
+        assert (used["requests"], used["estimated"], used["unpriced"]) == (1, 1, 0)
+        assert used["input_tokens"] > 0
