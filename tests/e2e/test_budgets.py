@@ -141,7 +141,7 @@ async def test_what_a_killed_worker_had_reserved_stays_spent(tmp_path: Path) -> 
         assert callers.passed() == 1
 
 
-async def test_a_stream_whose_caller_leaves_is_charged_as_it_is_recorded(tmp_path: Path) -> None:
+async def test_a_stream_whose_caller_leaves_costs_what_is_recorded(tmp_path: Path) -> None:
     async with limited(tmp_path, SETTINGS, spend_per_day="10") as callers:
         callers.upstream.plays("quick", actions.dawdles(1e6))
         asking = asyncio.create_task(callers.ask("dear", stream=True))
