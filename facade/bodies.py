@@ -7,6 +7,7 @@ A body that was received with the head is returned directly. Any other is limite
 
 import asyncio
 from io import BytesIO
+from typing import Final
 
 from aiohttp import web
 
@@ -17,6 +18,8 @@ from services.common.byte_budget import Charge
 from services.common.errors import GatewayError, invalid
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+# Bodies of up to this size are not charged once they have been parsed.
+_SMALL: Final = 1 << 20
 
 
 class PieceReader:
@@ -107,7 +110,7 @@ class ReceivedBody:
     """An async context manager that reads a whole body, returned as the only item of a list.
 
     Popping the item frees its memory as early as possible. The bytes are reserved in the process's
-    budget until the block ends.
+    budget until the block ends, or until the request has been answered (`keep`).
     """
 
     def __init__(
@@ -140,6 +143,14 @@ class ReceivedBody:
     async def __aexit__(self, *_: object) -> None:
         """Release the bytes in the budget."""
         self._release()
+
+    def keep(self) -> None:
+        """Keep the bytes of a large body reserved until the request has been answered.
+
+        What has been parsed of the body is held for as long, for retries and fallbacks.
+        """
+        if self._charge is not None and self._charge.size > _SMALL:
+            self._exchange.body_charge, self._charge = self._charge, None
 
     async def _read(self) -> bytes:
         charge = self._charge = self._exchange.charge()

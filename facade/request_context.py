@@ -109,6 +109,7 @@ def _request_id(exchange: Exchange) -> str:
 
 def _end_counts(exchange: Exchange, seconds: float) -> None:
     """Stop counting a request of its user, and observe the timing of a streamed answer."""
+    exchange.release_body()
     if exchange.counted_user:
         exchange.context.parallel.leave(exchange.counted_user)
     if exchange.first_content_s is None:

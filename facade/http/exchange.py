@@ -104,6 +104,8 @@ class Exchange:
         api_key: the API key, once it has been verified.
         caller: the owner of the key.
         counted_user: the user whose requests in progress include this one, or "".
+        body_charge: the bytes that are reserved for a large body until the request has been
+            answered; None for any other.
         cors_headers: headers for pages of other origins.
         has_begun: whether part of the response has been written.
         model: the model that the request names.
@@ -128,6 +130,7 @@ class Exchange:
     answer_summary: AnswerSummary | None = None
     failure: str | None = None
     caller: Caller | None = None
+    body_charge: Charge | None = None
     caller_paths: CallerPaths | None = None
 
     def __init__(
@@ -164,7 +167,13 @@ class Exchange:
     def charge(self) -> Charge:
         """Return a charge of the caller's share of buffered bytes, to be released by the caller."""
         assert self.caller is not None, "it has been authenticated"
-        return Charge(self.context.budget, self.caller.user_id)
+        return Charge(self.context.budget, self.caller.user_id, self.body_charge)
+
+    def release_body(self) -> None:
+        """Release the bytes that are reserved for the body."""
+        if self.body_charge is not None:
+            self.body_charge.release()
+            self.body_charge = None
 
     @property
     def is_received(self) -> bool:

@@ -23,6 +23,7 @@ from facade.sse import Encoder, EndObserver, relay
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import GenerateResponse
+from services.common.byte_budget import request_charge
 from services.common.channels import Metadata, call_metadata
 from services.common.dialect_headers import of_request
 from services.common.hops import HOPS_KEY, parse_hops
@@ -74,8 +75,12 @@ async def parse(exchange: Exchange, kind: Kind, **options: Option) -> ParsedRequ
         parsed = await context.parser.parse(kind, held, **options)
     else:
         context.parser.expect(exchange.content_length)
-        async with ReceivedBody(exchange, max_body_bytes) as held:
+        received = ReceivedBody(exchange, max_body_bytes)
+        async with received as held:
             parsed = await context.parser.parse(kind, held, **options)
+            received.keep()
+        if exchange.body_charge is not None:
+            request_charge.set(exchange.body_charge)
     exchange.model = parsed.model
     exchange.caller_paths = CallerPaths(
         field_names(kind, are_functions=parsed.calls_functions), parsed.source_map

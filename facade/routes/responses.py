@@ -63,6 +63,7 @@ async def _generate_in_background(
 ) -> Response:
     """Respond with the queued response, or with the events of its generation."""
     metadata = rpc_metadata(exchange)
+    exchange.release_body()  # the response reserves its own
     running = BackgroundResponse(exchange, parsed, state, metadata, new_response_id(), charge)
     queued = await running.begin()
     if parsed.stream:

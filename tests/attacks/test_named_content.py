@@ -36,6 +36,9 @@ max_buffered_bytes_per_user = {SHARE}
 max_buffer_wait_s = 5
 max_parallel_requests_per_user = 64
 """
+# Memory for each byte of bodies: what was parsed, the provider's body, and what the process of the
+# parser returns.
+BODY_COST = 4
 # Memory for each byte of stored items, of which one request is admitted in any case.
 ITEM_COST = 6
 
@@ -120,6 +123,17 @@ def counted(answers: list[tuple[int, Any]]) -> Counter[int]:
 
 def named(file_id: str) -> dict[str, Any]:
     return {"type": "file", "file": {"file_id": file_id}}
+
+
+async def test_bodies_are_charged_until_they_are_answered(
+    caller: Caller, observer: Observer
+) -> None:
+    """What has been parsed of a body is held for as long as the provider takes."""
+    text = {"type": "text", "text": "x" * (4 * MIB)}
+    async with observer.watch() as measured:
+        answers = await asyncio.gather(*[caller.ask(text, model="5") for _ in range(60)])
+    assert counted(answers).keys() == {200, 429}, counted(answers)
+    measured.assert_harmless(BODY_COST * SHARE / MIB + SLACK_MB)
 
 
 async def test_files_are_sent_without_being_held(caller: Caller, observer: Observer) -> None:
