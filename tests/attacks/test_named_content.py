@@ -38,7 +38,7 @@ max_parallel_requests_per_user = 64
 """
 # Memory for each byte of bodies: what was parsed, the provider's body, and what the process of the
 # parser returns.
-BODY_COST = 4
+BODY_COST = 3
 # Memory for each byte of stored items, of which one request is admitted in any case.
 ITEM_COST = 6
 
@@ -129,10 +129,17 @@ async def test_bodies_are_charged_until_they_are_answered(
     caller: Caller, observer: Observer
 ) -> None:
     """What has been parsed of a body is held for as long as the provider takes."""
-    text = {"type": "text", "text": "x" * (4 * MIB)}
+    text = {"type": "text", "text": "x" * (8 * MIB)}
+
+    async def insist() -> int:
+        refusals = 0
+        while (await caller.ask(text, model="5"))[0] == 429:
+            refusals += 1
+        return refusals
+
     async with observer.watch() as measured:
-        answers = await asyncio.gather(*[caller.ask(text, model="5") for _ in range(60)])
-    assert counted(answers).keys() == {200, 429}, counted(answers)
+        refusals = await asyncio.gather(*[insist() for _ in range(56)])
+    assert sum(refusals) > 0
     measured.assert_harmless(BODY_COST * SHARE / MIB + SLACK_MB)
 
 
