@@ -33,6 +33,7 @@ from facade.http.refusals import BadHeadError
 from facade.http.refused import RefusedConnection
 from facade.http.responses import JsonResponse
 from services.common import errors, logs
+from services.common.byte_budget import Charge
 from services.common.errors import GatewayError
 from services.common.ids import new_request_id
 
@@ -56,6 +57,7 @@ class Connection(web.RequestHandler):
     """Serves the requests of one connection."""
 
     __slots__ = (
+        "_charge",
         "_connections",
         "_context",
         "_held",
@@ -126,6 +128,7 @@ class Connection(web.RequestHandler):
         self._open_transport: asyncio.Transport | None = None
         self._unread = 0
         self._progress_at = 0.0
+        self._charge: Charge | None = None  # of the current response
         # Set once the connection is refused or evicted.
         self._refused: RefusedConnection | None = None
 
@@ -164,6 +167,7 @@ class Connection(web.RequestHandler):
             self._connections.remove_refused(self._refused)
             self._refused = None
         self._input.close()
+        self._release_charge()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -200,6 +204,19 @@ class Connection(web.RequestHandler):
         """
         if self.transport is not None and self.writing_paused:
             await self._drain_helper()
+
+    def hold(self, charge: Charge) -> None:
+        """Release a charge once the current response has been sent, or the connection is lost."""
+        self._charge = charge
+
+    def holds(self, charge: Charge) -> bool:
+        """Return whether a charge is still held."""
+        return self._charge is charge
+
+    def _release_charge(self) -> None:
+        if self._charge is not None:
+            self._charge.release()
+            self._charge = None
 
     def force_close(self) -> None:
         """Close the connection at once, even while a request is being served."""
@@ -268,7 +285,13 @@ class Connection(web.RequestHandler):
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
         """Write the rest of a response; linger if its request has not been received completely."""
-        finished = await super().finish_response(request, resp, start_time)
+        try:
+            finished = await super().finish_response(request, resp, start_time)
+        finally:
+            self._release_charge()
+            if isinstance(resp, web.Response):
+                # The frame that serves the connection refers to it until the next request.
+                resp.body = None
         if self._finish(is_received=request.content.is_eof()):
             await self._linger()
         return finished

@@ -1,6 +1,7 @@
 """One HTTP exchange: a request and the state of its response."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol, Self
 
 from aiohttp.helpers import parse_content_type
@@ -12,7 +13,7 @@ from facade.dialects.paths import CallerPaths
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.authentication import Caller
-from services.common.byte_budget import Charge
+from services.common.byte_budget import Charge, response_charge
 from services.common.passthrough_answer import Route, TokenCounts
 from services.common.telemetry.trace_context import TraceContext
 
@@ -65,6 +66,14 @@ class ClientConnection(Protocol):
 
     def authenticated(self) -> None:
         """Count the connection as authenticated, after a request with a valid API key."""
+        ...
+
+    def hold(self, charge: Charge) -> None:
+        """Release a charge once the current response has been sent, or the connection is lost."""
+        ...
+
+    def holds(self, charge: Charge) -> bool:
+        """Return whether a charge is still held."""
         ...
 
 
@@ -168,6 +177,19 @@ class Exchange:
         """Return a charge of the caller's share of buffered bytes, to be released by the caller."""
         assert self.caller is not None, "it has been authenticated"
         return Charge(self.context.budget, self.caller.user_id, self.body_charge)
+
+    @contextmanager
+    def reading_response(self) -> Iterator[None]:
+        """Charge what is read for the response, until the response has been sent."""
+        charge = self.charge()
+        self.connection.hold(charge)
+        token = response_charge.set(charge)
+        try:
+            yield
+        finally:
+            response_charge.reset(token)
+            if not self.connection.holds(charge):
+                charge.release()  # the caller has left meanwhile
 
     def release_body(self) -> None:
         """Release the bytes that are reserved for the body."""

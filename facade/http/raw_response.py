@@ -40,4 +40,6 @@ class RawResponse(web.StreamResponse):
     async def write_eof(self, data: bytes = b"") -> None:
         """Write head and body."""
         assert self._writer is not None
-        await self._writer.write_eof(self._encode())
+        # The frame that serves the connection refers to this response until the next request.
+        encode, self._encode = self._encode, bytes
+        await self._writer.write_eof(encode())

@@ -126,7 +126,8 @@ async def list_items(request: web.Request) -> web.Response:
         ascending=page.ascending,
     )
     try:
-        listed = await _service(request).ListItems(wanted, metadata=metadata(request))
+        with request[EXCHANGE].reading_response():
+            listed = await _service(request).ListItems(wanted, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise _error(error, request) from None
     return await _page(listed.items, has_more=listed.has_more)

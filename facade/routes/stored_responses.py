@@ -36,10 +36,11 @@ def routes() -> list[web.RouteDef]:
 async def retrieve(request: web.Request) -> web.StreamResponse:
     """Return a response, or, once it has ended, its events after `starting_after`."""
     query = stored_responses.parse_retrieve_query(request.query)
-    if not query.stream:
-        stored = await _get(request)
-        return _json(stored_responses.render_stored(stored))
     exchange = request[EXCHANGE]
+    if not query.stream:
+        with exchange.reading_response():
+            stored = await _get(request)
+        return _json(stored_responses.render_stored(stored))
     return to_web_response(exchange, await _stream(request, exchange, query.starting_after))
 
 
@@ -75,7 +76,8 @@ async def list_input_items(request: web.Request) -> web.Response:
     )
     service = request.app[CONTEXT].responses
     try:
-        listed = await service.ListInputItems(wanted, metadata=metadata(request))
+        with request[EXCHANGE].reading_response():
+            listed = await service.ListInputItems(wanted, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise stored_responses.stored_error(from_rpc_error(error), name) from None
     return _json(stored_responses.render_items(listed.items, has_more=listed.has_more))
@@ -96,12 +98,13 @@ async def _get(
 
 async def _stream(request: web.Request, exchange: Exchange, starting_after: int) -> Response:
     """Respond with the events of a response, once it has ended."""
-    found = await _get(request, with_events=True)
-    response = StreamedResponse(exchange, {})
-    keepalive_ms = int(exchange.context.settings.limits.keepalive_s * 1000)
-    while found.state in _RUNNING:
-        response.write(_KEEPALIVE)
-        found = await _get(request, wait_ms=keepalive_ms, with_events=True)
+    with exchange.reading_response():
+        found = await _get(request, with_events=True)
+        response = StreamedResponse(exchange, {})
+        keepalive_ms = int(exchange.context.settings.limits.keepalive_s * 1000)
+        while found.state in _RUNNING:
+            response.write(_KEEPALIVE)
+            found = await _get(request, wait_ms=keepalive_ms, with_events=True)
     whole = stored_responses.render_stored(found)
     response.write_eof(stored_responses.replay(found, whole, starting_after))
     if exchange.connection.writing_paused:

@@ -7,8 +7,9 @@ request names is charged before it is loaded, and the request waits for room.
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import Context, ContextVar
 from typing import Protocol, Self, TypeVar
 
 from gateway.errors.v1 import errors_pb2
@@ -94,7 +95,10 @@ class Charge:
 
 
 # The charge of the request that the current task serves; unset if it has none.
-request_charge: ContextVar[Charge] = ContextVar("request_charge")
+request_charge: ContextVar[Charge | None] = ContextVar("request_charge", default=None)
+# The charge of the response that the current task reads for a caller of this process, which is
+# released once the response has been sent; unset if there is none.
+response_charge: ContextVar[Charge | None] = ContextVar("response_charge", default=None)
 
 
 # Bytes of stored items that a request may load without a charge, as most conversations are small.
@@ -135,6 +139,27 @@ async def load_charged(
         admitted = omitted
         loaded = await load(admitted)
     return loaded
+
+
+def context_of_call() -> Context:
+    """Return the context of a call within the process: empty but for the charges of its caller."""
+    context = Context()
+    for variable in (request_charge, response_charge):
+        charge = variable.get()
+        if charge is not None:
+            context.run(variable.set, charge)
+    return context
+
+
+@contextmanager
+def reading_charge(budget: "ByteBudget", user_id: str) -> Iterator[Charge]:
+    """Return the charge of what a call reads: that of the response, else one for the call alone."""
+    charge = response_charge.get()
+    if charge is not None:
+        yield charge
+        return
+    with Charge(budget, user_id) as charge:
+        yield charge
 
 
 class ByteBudget:

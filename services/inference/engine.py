@@ -243,7 +243,7 @@ class Engine:
 
     def _charge(self) -> Charge:
         """Return the bytes held by the current task's request."""
-        return Charge(self._budget, caller_id(), request_charge.get(None))
+        return Charge(self._budget, caller_id(), request_charge.get())
 
     async def _whole(self, prepared: PreparedRequest) -> GenerateResponse | PassthroughAnswer:
         if prepared.tools is not None:

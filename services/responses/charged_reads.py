@@ -6,7 +6,13 @@ from typing import Any
 
 import grpc
 
-from services.common.byte_budget import UNCHARGED, ByteBudget, Charge, load_charged
+from services.common.byte_budget import (
+    UNCHARGED,
+    ByteBudget,
+    load_charged,
+    reading_charge,
+    response_charge,
+)
 from services.common.inprocess.context import CallContext
 from services.responses.conversations.rows import ReadItems
 from services.responses.records import ITEM_COST
@@ -25,7 +31,8 @@ async def reading_items(
 ) -> AsyncIterator[ReadItems]:
     """Read the items that a call asks for; context manager that holds their bytes.
 
-    A facade in this process has made room for the items, and for what it makes of them.
+    A facade in this process has made room for the items, and for what it makes of them, or has a
+    charge for its response.
 
     Args:
         budget: limits the bytes that the process holds.
@@ -37,12 +44,12 @@ async def reading_items(
     Raises:
         GatewayError: as `read` and `Charge.acquire`.
     """
-    if isinstance(context, CallContext):
+    if isinstance(context, CallContext) and response_charge.get() is None:
         yield await read(max_bytes or None)
         return
     found = await read(min(max_bytes or UNCHARGED, UNCHARGED))
     if not found.omitted_bytes or (max_bytes and found.omitted_bytes > max_bytes):
         yield found
         return
-    with Charge(budget, user_id) as charge:
+    with reading_charge(budget, user_id) as charge:
         yield await load_charged(charge, ITEM_COST, read)

@@ -13,7 +13,7 @@ from gateway.memory.v1.responses_pb2 import (
     RunResponseResponse,
 )
 from services.common.authentication import Caller, caller
-from services.common.byte_budget import ByteBudget, Charge, load_charged
+from services.common.byte_budget import ByteBudget, load_charged, reading_charge
 from services.common.disk import DiskReserve
 from services.common.errors import invalid
 from services.common.ids import is_conversation_id
@@ -126,7 +126,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         if request.wait_ms > _MAX_WAIT_MS:
             raise invalid("wait_ms", f"wait_ms: must be at most {_MAX_WAIT_MS}")
         user_id = caller.get().user_id
-        with Charge(self._budget, user_id) as charge:
+        with reading_charge(self._budget, user_id) as charge:
             found = await self._runs.wait(
                 user_id,
                 _possible(request.id),
@@ -162,7 +162,7 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
                 user_id, response_id, with_last_output=False, max_bytes=max_bytes
             )
 
-        with Charge(self._budget, user_id) as charge:
+        with reading_charge(self._budget, user_id) as charge:
             found = await load_charged(charge, ITEM_COST, read)
             items = found.items if request.ascending else found.items[::-1]
             first = _place_after(items, request.after) if request.after else 0

@@ -41,7 +41,7 @@ async def test_a_bomb_without_a_key_is_not_unpacked(target: Gateway, observer: O
 
 
 async def test_a_body_that_nobody_wants_is_not_read(target: Gateway, observer: Observer) -> None:
-    """The connection ends after a moment, however much is still to come."""
+    """The connection ends after 16 MiB and what the system buffers, whatever is still to come."""
     taken = 0
 
     async def pour(one) -> None:
@@ -60,4 +60,4 @@ async def test_a_body_that_nobody_wants_is_not_read(target: Gateway, observer: O
                 held.append(await connect(target, post("/beta/v1/messages", 1 << 40)))
             await asyncio.wait_for(asyncio.gather(*map(pour, held)), 30)
     measured.assert_harmless()
-    assert taken <= len(held) * 8 * MIB
+    assert taken <= len(held) * 32 * MIB

@@ -7,6 +7,8 @@ SUPERVISOR_BYTES, WORKER_BYTES = 64 * MIB, 256 * MIB
 CONNECTION_BYTES = 64 << 10
 # What a body takes while it is translated, as a multiple of its size.
 PARSED_FACTOR = 6
+# What requests hold for each byte that is charged for them: bodies are charged once.
+HELD_FACTOR = 3
 
 
 def worker_bytes(settings: Settings, connections: int, answers: int = 0) -> int:
@@ -21,7 +23,7 @@ def worker_bytes(settings: Settings, connections: int, answers: int = 0) -> int:
     return (
         WORKER_BYTES
         + connections * CONNECTION_BYTES
-        + limits.max_buffered_bytes
+        + HELD_FACTOR * limits.max_buffered_bytes
         + limits.max_parallel_parses * PARSED_FACTOR * limits.max_body_bytes
         + settings.articles.cache_bytes
         + limits.max_parallel_conversions * limits.conversion_memory_bytes

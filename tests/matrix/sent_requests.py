@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from services.inference.providers.anthropic.sanitizing import JSON_ALONE
+from services.inference.providers.openai.messages import NO_THOUGHTS
 from services.inference.stream.prefill import CONTINUE
 from tests.matrix.json_bodies import Json, arguments_of
 
@@ -98,7 +99,8 @@ def hear_openai(body: Json) -> SentRequest:
         if role == "tool":
             sent_request.result(message["tool_call_id"], _text(content))
         elif not (role == "assistant" and content == _BETWEEN and before == "tool"):
-            if thoughts := message.get("reasoning_content") or message.get("reasoning"):
+            thoughts = message.get("reasoning_content") or message.get("reasoning")
+            if thoughts and thoughts != NO_THOUGHTS:
                 sent_request.thoughts.append(thoughts)
             for part in _parts(content):
                 _openai_part(sent_request, role, part)

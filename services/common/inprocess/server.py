@@ -3,12 +3,12 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextvars import Context
 from functools import partial
 from typing import Any
 
 import grpc
 
+from services.common.byte_budget import context_of_call
 from services.common.inprocess.context import CallContext, Handler, OverError
 from services.common.inprocess.exchange import Exchange
 
@@ -139,7 +139,7 @@ class ServedCall(CallContext):
         """Serve the call in a task of its own."""
         exchange = self._exchange
         exchange.serve_here = self._starting = None
-        task = self._task = exchange.loop.create_task(self._run(), context=Context())
+        task = self._task = exchange.loop.create_task(self._run(), context=context_of_call())
         # Not at the end of the task's own code, which never runs if the task is cancelled at once.
         task.add_done_callback(self._ended)
 
@@ -156,7 +156,7 @@ class ServedCall(CallContext):
         task = self._task = asyncio.current_task(exchange.loop)
         assert task is not None, "a call is awaited in a task"
         cancelling = task.cancelling()
-        run, coroutine = Context().run, self._run()
+        run, coroutine = context_of_call().run, self._run()
         try:
             awaited = run(coroutine.send, None)
             while True:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from services.common.authentication import caller_id
-from services.common.byte_budget import ByteBudget, Charge
+from services.common.byte_budget import ByteBudget, Charge, request_charge
 from services.common.errors import invalid
 from services.common.mime import HEAD_SIZE, detect_type, is_text_type
 from services.inference.charsets import decode
@@ -98,7 +98,7 @@ class Pages:
         blocked = [domain_of(rule) for rule in blocked_domains]
         if not permits(url, allowed, blocked):
             raise invalid("", "the domain of the URL is not allowed")
-        with Charge(self._budget, caller_id()) as charge:
+        with Charge(self._budget, caller_id(), request_charge.get()) as charge:
             fetched = await self._fetches.fetch(
                 url, at_most=self._max_fetched, admit=charge.acquire
             )

@@ -10,7 +10,7 @@ from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.memory_pb2 import BeginTurn, TurnContext
 from services.common.authentication import Caller
-from services.common.byte_budget import UNCHARGED, Admit, ByteBudget, Charge
+from services.common.byte_budget import UNCHARGED, Admit, ByteBudget, Charge, request_charge
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError, invalid
@@ -105,13 +105,13 @@ class TurnService:
         if not begin.memory_id:
             yield await self._without_memory(owner_id, begin, sent)
         elif begin.mode == BeginTurn.MODE_READ_ONLY:
-            with Charge(self._budget, owner_id) as charge:
+            with Charge(self._budget, owner_id, request_charge.get()) as charge:
                 async with self._reading(charge, begin, sent) as turn:
                     yield turn
         else:
             self._reserve.check()
             plan = plan_name(caller.plan)
-            with Charge(self._budget, owner_id) as charge:
+            with Charge(self._budget, owner_id, request_charge.get()) as charge:
                 async with self._writing(charge, plan, begin, sent) as turn:
                     yield turn
 

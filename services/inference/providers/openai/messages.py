@@ -36,7 +36,7 @@ from services.inference.refusals import (
 
 _PDF = "application/pdf"
 # Thinking of messages without any, for servers that require it; some take an empty text as missing.
-_NO_THOUGHTS = "…"
+NO_THOUGHTS = "…"
 # Assistant message inserted for servers that reject a user message right after a tool result.
 _BETWEEN = "OK."
 # Paths below which dropped fields are reported.
@@ -233,7 +233,7 @@ class Conversation(ConversationWriter):
         text = "".join(thinking.text for thinking in thoughts)
         refused_fields = self._fields.refused_fields
         if not text and CALLS_WITHOUT_THOUGHTS in refused_fields:
-            message[REASONING_CONTENT] = _NO_THOUGHTS
+            message[REASONING_CONTENT] = NO_THOUGHTS
             return
         if not thoughts:
             return
