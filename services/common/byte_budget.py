@@ -285,7 +285,7 @@ class ByteBudget:
             self._update_turn(first)
 
     def _update_turn(self, user_id: str) -> None:
-        """Let a user take turns while the first of its waiting requests fits into its share."""
+        """Add a user to the turns if the first of its waiting requests fits into its share."""
         queue = self._waiting.get(user_id)
         if queue and self._fits_share(queue[0].charge, queue[0].size):
             self._ready.setdefault(user_id)

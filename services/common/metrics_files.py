@@ -136,6 +136,6 @@ def write_files() -> None:
 
 
 def use_metrics_files() -> None:
-    """Let the library use `MetricsFile`; to be called before the first metric is created."""
+    """Make the library use `MetricsFile`; to be called before the first metric is created."""
     # The library looks the name up when it creates the first value of a kind.
     values.MmapedDict = MetricsFile  # type: ignore[attr-defined, assignment]  # not exported
