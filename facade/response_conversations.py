@@ -149,8 +149,8 @@ async def _previous(
         return ()
 
     async def load(max_bytes: int) -> GetResponseChainResponse:
-        wanted = GetResponseChainRequest(id=previous_id, max_bytes=max_bytes)
-        return await exchange.context.responses.GetResponseChain(wanted, metadata=metadata)
+        rpc_request = GetResponseChainRequest(id=previous_id, max_bytes=max_bytes)
+        return await exchange.context.responses.GetResponseChain(rpc_request, metadata=metadata)
 
     try:
         response = await load_charged(charge, _COST, load)
@@ -169,13 +169,13 @@ async def _stored(
     """Return the items of a stored conversation, and the conversation with its last position."""
 
     async def load(max_bytes: int) -> ReadItemsResponse:
-        wanted = ReadItemsRequest(
+        rpc_request = ReadItemsRequest(
             conversation_id=conversation.id,
             new_items=len(sent),
             new_bytes=sum(map(len, sent)),
             max_bytes=max_bytes,
         )
-        return await exchange.context.conversations.ReadItems(wanted, metadata=metadata)
+        return await exchange.context.conversations.ReadItems(rpc_request, metadata=metadata)
 
     try:
         read = await load_charged(charge, _COST, load)
@@ -205,8 +205,8 @@ async def resolve_references(
 
     async def load(max_bytes: int) -> FindItemsResponse:
         ids = [reference.item_id for reference in references]
-        wanted = FindItemsRequest(ids=ids, max_bytes=max_bytes)
-        return await service.FindItems(wanted, metadata=metadata)
+        rpc_request = FindItemsRequest(ids=ids, max_bytes=max_bytes)
+        return await service.FindItems(rpc_request, metadata=metadata)
 
     try:
         response = await load_charged(charge, _COST, load)

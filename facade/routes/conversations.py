@@ -63,9 +63,11 @@ async def create(request: web.Request) -> web.Response:
         noted, items = conversations.parse_create(b"{}")
     with request[EXCHANGE].charge() as charge:
         stored = await _stored(request, items, charge)
-        wanted = CreateConversationRequest(metadata=noted, items=stored)
+        rpc_request = CreateConversationRequest(metadata=noted, items=stored)
         try:
-            created = await _service(request).CreateConversation(wanted, metadata=metadata(request))
+            created = await _service(request).CreateConversation(
+                rpc_request, metadata=metadata(request)
+            )
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from None
     return _json(conversations.render_conversation(created.conversation))
@@ -73,9 +75,9 @@ async def create(request: web.Request) -> web.Response:
 
 async def retrieve(request: web.Request) -> web.Response:
     """Return a conversation."""
-    wanted = GetConversationRequest(id=_name(request))
+    rpc_request = GetConversationRequest(id=_name(request))
     try:
-        found = await _service(request).GetConversation(wanted, metadata=metadata(request))
+        found = await _service(request).GetConversation(rpc_request, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise _error(error, request) from None
     return _json(conversations.render_conversation(found.conversation))
@@ -84,9 +86,11 @@ async def retrieve(request: web.Request) -> web.Response:
 async def update(request: web.Request) -> web.Response:
     """Replace the metadata of a conversation."""
     noted = await _parsed(request, conversations.parse_update)
-    wanted = UpdateConversationRequest(id=_name(request), metadata=noted)
+    rpc_request = UpdateConversationRequest(id=_name(request), metadata=noted)
     try:
-        updated = await _service(request).UpdateConversation(wanted, metadata=metadata(request))
+        updated = await _service(request).UpdateConversation(
+            rpc_request, metadata=metadata(request)
+        )
     except grpc.aio.AioRpcError as error:
         raise _error(error, request) from None
     return _json(conversations.render_conversation(updated.conversation))
@@ -95,9 +99,9 @@ async def update(request: web.Request) -> web.Response:
 async def delete(request: web.Request) -> web.Response:
     """Delete a conversation."""
     name = _name(request)
-    wanted = DeleteConversationRequest(id=name)
+    rpc_request = DeleteConversationRequest(id=name)
     try:
-        await _service(request).DeleteConversation(wanted, metadata=metadata(request))
+        await _service(request).DeleteConversation(rpc_request, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise _error(error, request) from None
     return _json(conversations.render_deleted(name))
@@ -108,9 +112,9 @@ async def create_items(request: web.Request) -> web.Response:
     items = await _parsed(request, conversations.parse_items)
     with request[EXCHANGE].charge() as charge:
         stored = await _stored(request, items, charge)
-        wanted = CreateItemsRequest(conversation_id=_name(request), items=stored)
+        rpc_request = CreateItemsRequest(conversation_id=_name(request), items=stored)
         try:
-            created = await _service(request).CreateItems(wanted, metadata=metadata(request))
+            created = await _service(request).CreateItems(rpc_request, metadata=metadata(request))
         except grpc.aio.AioRpcError as error:
             raise _error(error, request) from None
         return await _page(created.items, has_more=False)
@@ -119,7 +123,7 @@ async def create_items(request: web.Request) -> web.Response:
 async def list_items(request: web.Request) -> web.Response:
     """List the items of a conversation."""
     page = stored_responses.parse_items_query(request.query)
-    wanted = ListItemsRequest(
+    rpc_request = ListItemsRequest(
         conversation_id=_name(request),
         page_size=page.limit,
         after=page.after,
@@ -127,7 +131,7 @@ async def list_items(request: web.Request) -> web.Response:
     )
     try:
         with request[EXCHANGE].reading_response():
-            listed = await _service(request).ListItems(wanted, metadata=metadata(request))
+            listed = await _service(request).ListItems(rpc_request, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise _error(error, request) from None
     return await _page(listed.items, has_more=listed.has_more)
@@ -135,9 +139,9 @@ async def list_items(request: web.Request) -> web.Response:
 
 async def retrieve_item(request: web.Request) -> web.Response:
     """Return an item of a conversation."""
-    wanted = GetItemRequest(conversation_id=_name(request), id=_item_id(request))
+    rpc_request = GetItemRequest(conversation_id=_name(request), id=_item_id(request))
     try:
-        found = await _service(request).GetItem(wanted, metadata=metadata(request))
+        found = await _service(request).GetItem(rpc_request, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise _error(error, request) from None
     item = found.item
@@ -146,9 +150,9 @@ async def retrieve_item(request: web.Request) -> web.Response:
 
 async def delete_item(request: web.Request) -> web.Response:
     """Delete an item of a conversation, and return the conversation."""
-    wanted = DeleteItemRequest(conversation_id=_name(request), id=_item_id(request))
+    rpc_request = DeleteItemRequest(conversation_id=_name(request), id=_item_id(request))
     try:
-        deleted = await _service(request).DeleteItem(wanted, metadata=metadata(request))
+        deleted = await _service(request).DeleteItem(rpc_request, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise _error(error, request) from None
     return _json(conversations.render_conversation(deleted.conversation))

@@ -47,9 +47,9 @@ async def retrieve(request: web.Request) -> web.StreamResponse:
 async def delete(request: web.Request) -> web.Response:
     """Delete a response."""
     name = _name(request)
-    wanted = DeleteResponseRequest(id=name)
+    rpc_request = DeleteResponseRequest(id=name)
     try:
-        await request.app[CONTEXT].responses.DeleteResponse(wanted, metadata=metadata(request))
+        await request.app[CONTEXT].responses.DeleteResponse(rpc_request, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise stored_responses.stored_error(from_rpc_error(error), name) from None
     return _json(stored_responses.render_deleted(name))
@@ -58,10 +58,10 @@ async def delete(request: web.Request) -> web.Response:
 async def cancel(request: web.Request) -> web.Response:
     """Cancel a response that is generated in the background."""
     name = _name(request)
-    wanted = CancelResponseRequest(id=name)
+    rpc_request = CancelResponseRequest(id=name)
     service = request.app[CONTEXT].responses
     try:
-        answer = await service.CancelResponse(wanted, metadata=metadata(request))
+        answer = await service.CancelResponse(rpc_request, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise stored_responses.cancel_error(from_rpc_error(error), name) from None
     return _json(stored_responses.render_stored(answer.response))
@@ -71,13 +71,13 @@ async def list_input_items(request: web.Request) -> web.Response:
     """List the input items of a response."""
     name = _name(request)
     page = stored_responses.parse_items_query(request.query)
-    wanted = ListInputItemsRequest(
+    rpc_request = ListInputItemsRequest(
         id=name, page_size=page.limit, after=page.after, ascending=page.ascending
     )
     service = request.app[CONTEXT].responses
     try:
         with request[EXCHANGE].reading_response():
-            listed = await service.ListInputItems(wanted, metadata=metadata(request))
+            listed = await service.ListInputItems(rpc_request, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise stored_responses.stored_error(from_rpc_error(error), name) from None
     return _json(stored_responses.render_items(listed.items, has_more=listed.has_more))
@@ -87,10 +87,10 @@ async def _get(
     request: web.Request, *, wait_ms: int = 0, with_events: bool = False
 ) -> StoredResponse:
     name = _name(request)
-    wanted = GetResponseRequest(id=name, wait_ms=wait_ms, with_events=with_events)
+    rpc_request = GetResponseRequest(id=name, wait_ms=wait_ms, with_events=with_events)
     service = request.app[CONTEXT].responses
     try:
-        answer = await service.GetResponse(wanted, metadata=metadata(request))
+        answer = await service.GetResponse(rpc_request, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
         raise stored_responses.stored_error(from_rpc_error(error), name) from None
     return answer.response
@@ -99,14 +99,14 @@ async def _get(
 async def _stream(request: web.Request, exchange: Exchange, starting_after: int) -> Response:
     """Respond with the events of a response, once it has ended."""
     with exchange.reading_response():
-        found = await _get(request, with_events=True)
+        stored = await _get(request, with_events=True)
         response = StreamedResponse(exchange, {})
         keepalive_ms = int(exchange.context.settings.limits.keepalive_s * 1000)
-        while found.state in _RUNNING:
+        while stored.state in _RUNNING:
             response.write(_KEEPALIVE)
-            found = await _get(request, wait_ms=keepalive_ms, with_events=True)
-    whole = stored_responses.render_stored(found)
-    response.write_eof(stored_responses.replay(found, whole, starting_after))
+            stored = await _get(request, wait_ms=keepalive_ms, with_events=True)
+    whole = stored_responses.render_stored(stored)
+    response.write_eof(stored_responses.replay(stored, whole, starting_after))
     if exchange.connection.writing_paused:
         await exchange.connection.drain()
     return response

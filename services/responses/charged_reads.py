@@ -47,9 +47,9 @@ async def reading_items(
     if isinstance(context, CallContext) and response_charge.get() is None:
         yield await read(max_bytes or None)
         return
-    found = await read(min(max_bytes or UNCHARGED, UNCHARGED))
-    if not found.omitted_bytes or (max_bytes and found.omitted_bytes > max_bytes):
-        yield found
+    items = await read(min(max_bytes or UNCHARGED, UNCHARGED))
+    if not items.omitted_bytes or (max_bytes and items.omitted_bytes > max_bytes):
+        yield items
         return
     with reading_charge(budget, user_id) as charge:
         yield await load_charged(charge, ITEM_COST, read)

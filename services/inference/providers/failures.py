@@ -19,6 +19,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import UpstreamError
 from services.common.texts import printable
+from services.inference.providers.context_overflow import CONTEXT_CODES, CONTEXT_WORDS
 from services.inference.providers.redaction import redact
 
 MAX_ERROR_BODY = 64 << 10  # maximum bytes read of an error response
@@ -28,55 +29,6 @@ _MAX_CAUSE = 500  # maximum characters logged
 _MAX_WORD = 200  # maximum characters of a type or code
 _MAX_DATE = 64
 _MAX_RETRY_AFTER_S = 86_400
-# Codes and words of all providers for a prompt that is too long.
-_CONTEXT_CODES = frozenset(
-    {
-        "context_length_exceeded",
-        "exceed_context_size_error",  # llama.cpp
-        "model_max_prompt_tokens_exceeded",  # GitHub Copilot
-        "tokens_limit_reached",  # GitHub Models
-        "1261",  # Z.ai
-    }
-)
-_CONTEXT_WORDS = re.compile(
-    "|".join(
-        (
-            r"context_length_exceeded",
-            r"prompt (?:is )?too long",
-            r"(?:input|prompt|context)s? (?:is|are) too long",
-            r"maximum (?:context|model|prompt) length",
-            r"max(?:imum)? context length",
-            # OpenAI, Anthropic, llama.cpp, MiniMax, Bedrock
-            r"exceed(?:s|ed)? (?:the )?(?:available |model'?s? |maximum )?"
-            r"context (?:length|limit|size|window)",
-            r"context (?:length|limit|size|window) (?:is |was )?exceed(?:s|ed)\b",
-            # Gemini, GitHub Copilot
-            r"(?:input|prompt) token count .{0,40}(?:exceeds|supports up to)",
-            # LM Studio, SGLang
-            r"(?:longer|greater) than the (?:model'?s )?context",
-            r"context length of only",
-            # Groq, Cerebras
-            r"reduce the length of the (?:messages|prompt|input)",
-            # DashScope
-            r"range of input length should be",
-            # Moonshot
-            r"exceeded model token limit",
-            # Z.ai
-            r"prompt exceeds max length",
-            # Cohere, Bedrock
-            r"too many (?:input )?tokens\b",
-            # Text Generation Inference, Together
-            r"`?inputs`? (?:tokens \+ `?max_new_tokens`? must be|must have less than)",
-            # NVIDIA
-            r"input length \d+ exceeds (?:the )?maximum",
-            # Volcengine
-            r"exceed max (?:message|input) tokens",
-            # GitHub Models
-            r"request body too large for .{0,80} model",
-        )
-    ),
-    re.IGNORECASE,
-)
 _FILTER_CODES = frozenset(
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
 )
@@ -315,7 +267,7 @@ def _judge(
 def _judge_refusal(
     provider: str, status: int, parsed: _ErrorBody, kinds: set[str], secrets: Iterable[str]
 ) -> tuple[Reason.ValueType, str, str]:
-    if kinds & _CONTEXT_CODES or _CONTEXT_WORDS.search(parsed.message):
+    if kinds & CONTEXT_CODES or CONTEXT_WORDS.search(parsed.message):
         reason = errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED
     elif kinds & _FILTER_CODES:
         reason = errors_pb2.REASON_CONTENT_FILTER
@@ -433,7 +385,7 @@ def _in_band_status(parsed: _ErrorBody) -> int:
     for word in (parsed.kind.lower(), parsed.code.lower()):
         if word in _IN_BAND_STATUSES:
             return _IN_BAND_STATUSES[word]
-        if word in _CONTEXT_CODES or word in _FILTER_CODES:
+        if word in CONTEXT_CODES or word in _FILTER_CODES:
             return 400
     return 500
 

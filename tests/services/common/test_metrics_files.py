@@ -26,7 +26,7 @@ def file(path: str) -> Iterator[MetricsFile]:
 
 def shared(path: str) -> dict[str, tuple[float, float]]:
     """Return the values that another process reads."""
-    entries = MmapedDict.read_all_values_from_file(path)  # type: ignore[no-untyped-call]
+    entries = MmapedDict.read_all_values_from_file(path)  # type: ignore[no-untyped-call]  # no types there
     return {key: (value, timestamp) for key, value, timestamp, _ in entries}
 
 
