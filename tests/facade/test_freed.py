@@ -11,7 +11,9 @@ from unittest.mock import patch
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
 
+from facade.http.responses import JsonResponse
 from services.inference.http.connection import Connection
 from tests.bench import wire
 from tests.e2e.raw_connection import RawConnection
@@ -152,3 +154,23 @@ async def test_callers_who_leave_leave_nothing_behind(
             await connection.leave(sent, after)
         await expect_freed(before)
     upstream.gate.set()
+
+
+@pytest.mark.parametrize("path", ["/v1/responses/resp_0", "/v1/models"])
+async def test_an_open_connection_keeps_no_response(gateway: Gateway, path: str) -> None:
+    """The body of a response may be many megabytes, and connections stay open for long."""
+    connections = [RawConnection(int(gateway.url.rpartition(":")[2])) for _ in range(TIMES)]
+    asked = f"GET {path} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {gateway.key}\r\n\r\n"
+    answers = [await connection.send(asked.encode()) for connection in connections]
+    try:
+        await until(lambda: not bodies_like(answers[0].body), within_s=30, every_s=0.05)
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def bodies_like(body: bytes) -> list[bytes]:
+    """Return the bodies of that size that responses of this process still refer to."""
+    kept = [one.body for one in gc.get_objects() if isinstance(one, JsonResponse)]
+    kept += [one.body for one in gc.get_objects() if isinstance(one, web.Response)]
+    return [one for one in kept if isinstance(one, bytes) and len(one) == len(body)]
