@@ -110,7 +110,7 @@ async def test_activity_is_charted_by_model_and_user(operations):
     spend = operations.get_by_role("figure").filter(has_text="Spend")
     await spend.get_by_text("Spend as a table").click()
     await expect(spend.get_by_role("region", name="Spend")).to_contain_text("$0.50")
-    await operations.get_by_label("By").select_option("user")
+    await operations.get_by_role("combobox", name="By", exact=True).select_option("user")
     await expect(requests.get_by_text("tester").first).to_be_attached()
     await operations.get_by_label("Period").select_option("30 days")
     await expect(requests.locator("canvas")).to_be_visible()
