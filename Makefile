@@ -119,17 +119,21 @@ check: setup sdks console ## check format, lint, types, layers, protos and gener
 	$(WITH_CONSOLE_NODE) node $(CONSOLE)/node_modules/typescript/bin/tsc --project $(CONSOLE)
 	$(WITH_NODE) tests/clients/node_modules/.bin/buf format --diff --exit-code proto
 	$(WITH_NODE) tests/clients/node_modules/.bin/buf lint proto
-	@fresh=$$(mktemp -d) && $(MAKE) --no-print-directory generate GENERATED=$$fresh \
-	  && diff -r --exclude=__pycache__ generated $$fresh && rm -r $$fresh \
-	  || { echo "generated/ differs from proto/: run make generate" >&2; exit 1; }
+	@fresh=$$(mktemp -d) && $(MAKE) --no-print-directory generate \
+	    GENERATED=$$fresh/generated ENVOY_CONFIG=$$fresh/envoy.yaml \
+	  && diff -r --exclude=__pycache__ generated $$fresh/generated \
+	  && diff envoy/envoy.yaml $$fresh/envoy.yaml && rm -r $$fresh \
+	  || { echo "generated/ or envoy/envoy.yaml is not what make generate writes: run it" >&2; exit 1; }
 
 GENERATED ?= generated
-generate: setup ## regenerate generated/ from proto/
+ENVOY_CONFIG ?= envoy/envoy.yaml
+generate: setup ## regenerate generated/ from proto/, and envoy/envoy.yaml from the default settings
 	@rm -rf $(GENERATED)/gateway && mkdir -p $(GENERATED)
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I proto \
 	  --python_out=$(GENERATED) --grpc_python_out=$(GENERATED) \
 	  --mypy_out=quiet:$(GENERATED) --mypy_grpc_out=quiet:$(GENERATED) \
 	  $(PROTOS:proto/%=%)
+	@env -i GATEWAY_CONFIG=/dev/null $(BIN)/gateway envoy config > $(ENVOY_CONFIG)
 
 UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header

@@ -28,13 +28,13 @@ _AdminPort = Annotated[
 def show_config() -> None:
     """Print an Envoy configuration that is generated from the settings.
 
-    The output is JSON, for a file envoy.json. It contains paths of key files, but no keys.
+    The output is YAML, for a file envoy.yaml. It contains paths of key files, but no keys.
     """
     from services.common.settings import SettingsError
-    from services.envoy.bootstrap import bootstrap, encode
+    from services.envoy.bootstrap import bootstrap
 
     try:
-        typer.echo(encode(bootstrap(read_settings())), nl=False)
+        typer.echo(bootstrap(read_settings()), nl=False)
     except SettingsError as error:
         fail(str(error), WRONG)
 

@@ -1,193 +1,86 @@
-"""Clusters: the hosts of facades and of gRPC services, their health, and TLS to them."""
+"""Clusters: the hosts of facades and of gRPC services, and TLS to them."""
 
-from collections.abc import Sequence
+import ipaddress
+from typing import Any
 
-from services.common.settings import Settings
-from services.envoy import tls
-from services.envoy.types import (
-    ADMIN,
-    CONNECTION_BUFFER,
-    FACADES,
-    HTTP2_WINDOWS,
-    SERVICES,
-    Config,
-    address,
-    typed,
-)
+from services.common.settings import Settings, SettingsError
+
+# The values of one section of the template.
+Section = dict[str, Any]
 
 # Wildcard addresses of listeners, and the addresses for connecting to them.
 _LOOPBACKS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
-_CONNECT_TIMEOUT = "2s"
-# If a machine or its network fails, its connections are not closed: without these options, requests
-# on them wait as long as an answer may take. A connection is lost after five seconds without a
-# packet from the peer, whether it is idle (keepalive) or has unacknowledged data (TCP_USER_TIMEOUT
-# of Linux, in ms).
-_GONE_HOSTS: Config = {
-    "upstream_connection_options": {
-        "tcp_keepalive": {"keepalive_time": 2, "keepalive_interval": 1, "keepalive_probes": 3}
-    },
-    "upstream_bind_config": {
-        "socket_options": [
-            {
-                "description": "TCP_USER_TIMEOUT",
-                "level": 6,
-                "name": 18,
-                "int_value": 5000,
-                "state": "STATE_PREBIND",
-            }
-        ]
-    },
-}
-_HTTP_OPTIONS = "extensions.upstreams.http.v3.HttpProtocolOptions"
-
-Host = tuple[str, int]
 
 
-def facade_hosts(settings: Settings) -> list[Host]:
-    """Return the addresses of the facades."""
-    server = settings.server
-    own = (_LOOPBACKS.get(server.host, server.host), server.port)
-    return [_host(one) for one in settings.envoy.facades] or [own]
-
-
-def grpc_hosts(settings: Settings) -> list[Host]:
-    """Return the addresses for gRPC callers; empty if none is configured."""
-    given = settings.envoy.grpc or [one for one in [settings.server.grpc] if one]
-    return [(_LOOPBACKS.get(host, host), port) for host, port in map(_host, given)]
-
-
-def clusters(settings: Settings) -> list[Config]:
-    """Return all clusters.
+def clusters(settings: Settings) -> list[Section]:
+    """Return the values of the clusters: that of facades, and that of services for gRPC callers.
 
     Raises:
-        SettingsError: a certificate is missing.
+        SettingsError: `[envoy]` lacks a certificate that the facades or services require.
     """
-    facades, services = facade_hosts(settings), grpc_hosts(settings)
-    found = [_facades(settings, facades)]
-    if services:
-        found.append(_services(settings, services))
-    if settings.envoy.metrics_port:
-        found.append(_admin(settings.envoy.admin_port))
-    return found
+    server, envoy = settings.server, settings.envoy
+    own_facade = f"{server.host}:{server.port}"
+    facades = _cluster("facades", envoy.facades or [own_facade])
+    if server.tls_certificate:
+        _check_tls(settings, "server.tls_certificate", shows_certificate=bool(server.tls_client_ca))
+        facades |= _tls(settings, "http/1.1")
+    own_services = [server.grpc] if server.grpc else []
+    services = _cluster("services", envoy.grpc or own_services)
+    if not services["hosts"]:
+        return [facades]
+    if settings.grpc.certificate:
+        _check_tls(settings, "grpc.certificate", shows_certificate=True)
+        services |= _tls(settings, "h2")
+    return [facades, services]
 
 
-def _facades(settings: Settings, hosts: Sequence[Host]) -> Config:
-    # Half of the facade's idle timeout, so that Envoy closes idle connections first: a request on a
-    # connection that the facade has just closed would be lost.
-    idle_s = min(30.0, settings.limits.idle_connection_s / 2)
-    return _balanced(
-        FACADES,
-        hosts,
-        tls.towards_facades(settings, [host for host, _ in hosts]),
-        {"http_health_check": {"path": "/readyz"}},
-        typed(
-            _HTTP_OPTIONS,
-            common_http_protocol_options={"idle_timeout": f"{idle_s:g}s"},
-            explicit_http_config={"http_protocol_options": {}},
-        ),
-        settings.envoy.max_connections,
-    )
-
-
-def _services(settings: Settings, hosts: Sequence[Host]) -> Config:
-    return _balanced(
-        SERVICES,
-        hosts,
-        tls.towards_services(settings, [host for host, _ in hosts]),
-        {"grpc_health_check": {}},
-        typed(
-            _HTTP_OPTIONS,
-            explicit_http_config={
-                "http2_protocol_options": {
-                    "max_concurrent_streams": settings.grpc.max_calls_per_connection,
-                    **HTTP2_WINDOWS,
-                    "connection_keepalive": {"interval": "30s", "timeout": "10s"},
-                }
-            },
-        ),
-        settings.envoy.max_connections,
-    )
-
-
-def _balanced(
-    name: str,
-    hosts: Sequence[Host],
-    transport: Config | None,
-    health_check: Config,
-    protocol: Config,
-    max_requests: int,
-) -> Config:
-    """Return a load-balanced cluster with health checks."""
-    cluster: Config = {
+def _cluster(name: str, addresses: list[str]) -> Section:
+    hosts = [_host(address) for address in addresses]
+    needs_dns = any(host["san_type"] == "DNS" for host in hosts)
+    return {
         "name": name,
-        "connect_timeout": _CONNECT_TIMEOUT,
-        "per_connection_buffer_limit_bytes": CONNECTION_BUFFER,
-        **_GONE_HOSTS,
-        "lb_policy": "LEAST_REQUEST",
-        "circuit_breakers": {
-            "thresholds": [
-                {
-                    "max_connections": max_requests,
-                    "max_pending_requests": max_requests,
-                    "max_requests": max_requests,
-                    "max_retries": 16,
-                }
-            ]
-        },
-        # Only errors between Envoy and a host count. A 502 or 503 of a facade usually reports an
-        # error of a provider, and is no reason to use another host.
-        "outlier_detection": {
-            "split_external_local_origin_errors": True,
-            "consecutive_local_origin_failure": 5,
-            "enforcing_consecutive_local_origin_failure": 100,
-            "enforcing_consecutive_5xx": 0,
-            "enforcing_consecutive_gateway_failure": 0,
-            "enforcing_success_rate": 0,
-            "enforcing_local_origin_success_rate": 0,
-            "interval": "2s",
-            "base_ejection_time": "5s",
-            "max_ejection_time": "60s",
-            "max_ejection_percent": 50,
-        },
-        "health_checks": [
-            {
-                "timeout": "2s",
-                "interval": "2s",
-                "no_traffic_interval": "1s",
-                "unhealthy_interval": "1s",
-                "unhealthy_threshold": 2,
-                "healthy_threshold": 1,
-                **health_check,
-            }
-        ],
-        "typed_extension_protocol_options": {
-            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": protocol
-        },
-        **_places(name, hosts),
+        "is_facades": name == "facades",
+        "is_services": name == "services",
+        "hosts": hosts,
+        "needs_dns": needs_dns,
+        "discovery": "STRICT_DNS" if needs_dns else "STATIC",
+        "upstream_ca": "",
     }
-    if transport is not None:
-        cluster["transport_socket"] = transport
-    return cluster
 
 
-def _admin(port: int) -> Config:
-    """Return the cluster of Envoy's own admin interface, for its metrics."""
-    hosts = [("127.0.0.1", port)]
-    return {"name": ADMIN, "connect_timeout": _CONNECT_TIMEOUT, **_places(ADMIN, hosts)}
-
-
-def _places(name: str, hosts: Sequence[Host]) -> Config:
-    is_static = all(tls.is_ip(host) for host, _ in hosts)
-    endpoints = [{"endpoint": {"address": address(host, port)}} for host, port in hosts]
-    found: Config = {
-        "type": "STATIC" if is_static else "STRICT_DNS",
-        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": endpoints}]},
+def _tls(settings: Settings, protocol: str) -> Section:
+    return {
+        "upstream_ca": settings.envoy.upstream_ca,
+        "certificate": settings.envoy.upstream_certificate,
+        "private_key": settings.envoy.upstream_private_key,
+        "protocol": protocol,
     }
-    if not is_static:
-        found["dns_lookup_family"] = "V4_PREFERRED"
-    return found
 
 
-def _host(address: str) -> Host:
+def _check_tls(settings: Settings, reason: str, *, shows_certificate: bool) -> None:
+    if not settings.envoy.upstream_ca:
+        raise SettingsError(f"envoy.upstream_ca: is required if {reason} is set")
+    if shows_certificate and not settings.envoy.upstream_certificate:
+        raise SettingsError(
+            f"envoy.upstream_certificate: is required if {reason} is set: callers must show a "
+            "certificate"
+        )
+
+
+def _host(address: str) -> Section:
     host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
+    host = host.strip("[]")
+    host = _LOOPBACKS.get(host, host)
+    return {
+        "host": host,
+        "port": int(port),
+        "san_type": "IP_ADDRESS" if _is_ip(host) else "DNS",
+    }
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

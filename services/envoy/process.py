@@ -16,9 +16,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from services.common.settings import Settings
-from services.envoy.bootstrap import bootstrap, encode
-from services.envoy.listeners import STATISTICS
-from services.envoy.types import FACADES
+from services.envoy.bootstrap import bootstrap
+
+# Gauges of Envoy; they contain names of `template.yaml`.
+_HEALTHY_FACADES = "cluster.facades.membership_healthy"
+_RUNNING_REQUESTS = "http.gateway.downstream_rq_active"
 
 _POLL_S = 0.1
 _ADMIN_TIMEOUT_S = 5.0
@@ -76,8 +78,8 @@ async def run_envoy(
 @contextmanager
 def _config_file(settings: Settings) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="envoy-") as folder:
-        path = Path(folder, "envoy.json")
-        path.write_text(encode(bootstrap(settings)))
+        path = Path(folder, "envoy.yaml")
+        path.write_text(bootstrap(settings), "utf-8")
         yield str(path)
 
 
@@ -170,7 +172,7 @@ class _Admin:
 
 async def _until_ready(admin: _Admin) -> None:
     async def is_ready() -> bool:
-        return bool(await admin.gauge(f"cluster.{FACADES}.membership_healthy"))
+        return bool(await admin.gauge(_HEALTHY_FACADES))
 
     await _until(is_ready)
 
@@ -181,7 +183,7 @@ async def _drain(admin: _Admin) -> None:
     await asyncio.sleep(_REDIRECT_S)
 
     async def is_idle() -> bool:
-        return await admin.gauge(f"http.{STATISTICS}.downstream_rq_active") == 0
+        return await admin.gauge(_RUNNING_REQUESTS) == 0
 
     await _until(is_idle)
 

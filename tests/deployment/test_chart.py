@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from services.common.settings import parse
-from services.envoy.bootstrap import bootstrap, encode
+from services.envoy.bootstrap import bootstrap
 from services.envoy.process import envoy_command
 from tests.certificates import issue
 
@@ -178,16 +178,16 @@ def test_the_settings_are_right_and_make_an_envoy(values: Any, tmp_path: Path) -
     text = rendered(values)["ConfigMap", "one-gateway"]["data"]["gateway.toml"]
     settings = parse(tomllib.loads(text), "the chart")
     assert settings.limits.drain_s == values.get("drainSeconds", 30)
-    config = encode(bootstrap(settings))
+    config = bootstrap(settings)
     assert "one-gateway-pods.space.svc.cluster.local" in config
     # The certificates of a test, at the paths that secrets are mounted at.
     made = issue(tmp_path)
     for name, path in (("tls.crt", made.certificate), ("tls.key", made.key), ("ca.crt", made.ca)):
         for folder in ("callers", "internal"):
             config = config.replace(f"/run/secrets/{folder}/{name}", str(path))
-    (tmp_path / "envoy.json").write_text(config)
+    (tmp_path / "envoy.yaml").write_text(config)
     checked = subprocess.run(
-        [envoy_command(), "--mode", "validate", "--config-path", str(tmp_path / "envoy.json")],
+        [envoy_command(), "--mode", "validate", "--config-path", str(tmp_path / "envoy.yaml")],
         capture_output=True,
         text=True,
     )

@@ -85,7 +85,7 @@ def test_the_settings_lead_to_the_services(compose: Any) -> None:
     settings = parse(tomllib.loads((ROOT / "deploy/compose/gateway.toml").read_text()), "compose")
     for address in (*settings.envoy.facades, *settings.envoy.grpc):
         assert address.partition(":")[0] in compose["services"]
-    config = bootstrap(settings)
+    config = yaml.safe_load(bootstrap(settings))
     listener = config["static_resources"]["listeners"][0]["address"]["socket_address"]
     (published,) = compose["services"]["envoy"]["ports"]
     assert published.endswith(f":{listener['port_value']}")

@@ -6,13 +6,16 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
+import yaml
 
 from services.common.settings import SettingsError, parse
-from services.envoy.bootstrap import bootstrap, encode
+from services.envoy.bootstrap import bootstrap
 from services.envoy.process import envoy_command
 from tests.certificates import Certificates, issue
+
+ROOT = Path(__file__).parents[3]
+DEFAULT = ROOT / "envoy" / "envoy.yaml"
 
 
 def settings(**sections: Any) -> Any:
@@ -20,7 +23,7 @@ def settings(**sections: Any) -> Any:
 
 
 def generated(**sections: Any) -> Any:
-    return json.loads(encode(bootstrap(settings(**sections))))
+    return yaml.safe_load(bootstrap(settings(**sections)))
 
 
 def manager(config: Any, listener: int = 0) -> Any:
@@ -62,13 +65,7 @@ def tls_sections(certificates: Certificates) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("encrypted", [False, True])
-def test_envoy_takes_the_configuration(
-    tmp_path: Path, certificates: Certificates, encrypted: bool
-) -> None:
-    path = tmp_path / "envoy.yaml"
-    config = generated(**(tls_sections(certificates) if encrypted else {}))
-    path.write_bytes(orjson.dumps(config))
+def validate(path: Path) -> None:
     checked = subprocess.run(
         [envoy_command(), "--mode", "validate", "--config-path", str(path)],
         capture_output=True,
@@ -76,6 +73,42 @@ def test_envoy_takes_the_configuration(
     )
     assert checked.returncode == 0, checked.stderr
     assert "deprecated" not in checked.stderr.lower()
+
+
+def test_the_file_in_the_source_is_that_of_the_defaults():
+    assert DEFAULT.read_text() == bootstrap(settings()), "run make generate"
+
+
+def test_envoy_takes_the_file_in_the_source():
+    validate(DEFAULT)
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_envoy_takes_the_configuration(
+    tmp_path: Path, certificates: Certificates, encrypted: bool
+) -> None:
+    path = tmp_path / "envoy.yaml"
+    sections = {"server": {"grpc": "127.0.0.1:50051"}, "envoy": {"metrics_port": 9902}}
+    path.write_text(bootstrap(settings(**(tls_sections(certificates) if encrypted else sections))))
+    validate(path)
+
+
+def test_names_of_files_are_not_read_as_yaml():
+    paths = {"certificate": '/a: b #"$host".pem', "private_key": "/\\é {x}\n*"}
+    filters = generated(envoy=paths)["static_resources"]["listeners"][0]["filter_chains"][0]
+    context = filters["transport_socket"]["typed_config"]["common_tls_context"]
+    assert context["tls_certificates"] == [
+        {
+            "certificate_chain": {"filename": paths["certificate"]},
+            "private_key": {"filename": paths["private_key"]},
+        }
+    ]
+
+
+def test_durations_have_no_exponent():
+    config = generated(limits={"step_timeout_s": 2_345_678.5})
+    (endpoints,) = [one for one in routes(config) if "article" in str(one["match"])]
+    assert endpoints["route"]["idle_timeout"] == "2345738.5s"
 
 
 def test_limits_follow_those_of_the_gateway():
