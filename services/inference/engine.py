@@ -29,9 +29,8 @@ from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.loads import Loads
 from services.inference.circuit_breaker import CircuitBreakers, ModelKey, State, Uniform
 from services.inference.fallback.attempt_log import AttemptLog
+from services.inference.fallback.attempt_reports import FailureLog, RecentAttempts
 from services.inference.fallback.attempts import AttemptFactory
-from services.inference.fallback.failure_log import FailureLog
-from services.inference.fallback.recent_attempts import RecentAttempts
 from services.inference.fallback.run_context import OnEnd, RetryBudget, RunContext
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.files import place_files

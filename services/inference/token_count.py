@@ -4,7 +4,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import CountTokensResponse, RouteInfo
 from services.common.errors import UpstreamError
 from services.inference import estimate
-from services.inference.fallback.failure_log import FailureLog
+from services.inference.fallback.attempt_reports import FailureLog
 from services.inference.offload import offload
 from services.inference.prepared_request import PreparedRequest
 from services.inference.providers.base import Call

@@ -15,9 +15,13 @@ from services.common.telemetry.trace_context import TraceContext
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.rate_limits import after_failure, exhausted
 from services.inference.circuit_breaker import CircuitBreakers
-from services.inference.fallback.attempt_spans import AttemptSpans, reason_name
-from services.inference.fallback.failure_log import FailureLog
-from services.inference.fallback.recent_attempts import Failure, RecentAttempts
+from services.inference.fallback.attempt_reports import (
+    AttemptSpans,
+    Failure,
+    FailureLog,
+    RecentAttempts,
+    reason_name,
+)
 from services.inference.metrics import Metrics
 from services.inference.plans.plan import Step
 from services.inference.plans.policy import is_out_of_time, is_transient

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, UpstreamError
-from services.inference.fallback.failure_log import FailureLog
+from services.inference.fallback.attempt_reports import FailureLog
 from tests.manual_clock import ManualClock
 
 
