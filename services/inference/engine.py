@@ -23,7 +23,7 @@ from services.common.telemetry.spans import Telemetry
 from services.common.timer_wheel import TimerWheel
 from services.inference import thinking
 from services.inference.adaptation.helpers import DESCRIBE
-from services.inference.adaptation.session import Adaptation, Admit, Session
+from services.inference.adaptation.session import Adaptation, Admit
 from services.inference.attempt_factory import RequestAttempts
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.loads import Loads
@@ -33,34 +33,34 @@ from services.inference.fallback.attempt_reports import FailureLog, RecentAttemp
 from services.inference.fallback.attempts import AttemptFactory
 from services.inference.fallback.run_context import OnEnd, RetryBudget, RunContext
 from services.inference.fallback.runner import FallbackRunner
-from services.inference.files import place_files
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
-from services.inference.media import MediaRef, overriding_media
 from services.inference.memory.begin_turn import (
-    RequestTurn,
     begin_turn,
-    place_remembered_files,
     run_turn,
 )
 from services.inference.memory.commit import AnswerCommitter
 from services.inference.memory.split import uses_memory
 from services.inference.memory.turn_client import TurnFactory
 from services.inference.metrics import Metrics
-from services.inference.offload import is_large, mark, offload
+from services.inference.offload import mark, offload
 from services.inference.plans.plan import Plan, Plans
-from services.inference.prepared_request import CheckedRequest, PreparedRequest, check_request
+from services.inference.prepared_request import (
+    CheckedRequest,
+    PreparedRequest,
+    RequestPreparer,
+    check_request,
+)
 from services.inference.refusals import Refusals
 from services.inference.routes import Routes
-from services.inference.stored_files import Files, StoredFiles
+from services.inference.stored_files import Files
 from services.inference.stream.accumulator import whole_of
 from services.inference.stream.batches import Batches
 from services.inference.token_count import count_tokens
 from services.inference.tools import loop as tool_loop
-from services.inference.tools.offer import NOTHING
 from services.inference.tools.rounds import Rounds
 from services.inference.tools.running import WebTools
-from services.inference.usage.metering import NO_METER, Metering
+from services.inference.usage.metering import Metering
 from services.inference.usage.request_usage import RequestUsage, current_usage
 
 
@@ -114,7 +114,6 @@ class Engine:
             limits.breaker_failures, monotonic, self._show_breaker, uniform
         )
         self._signer = signer
-        self._files = files
         self._memories = memories
         self._memory = memory
         self._committer = AnswerCommitter(memory.leave_drain_s)
@@ -123,10 +122,18 @@ class Engine:
         self._attempt_log = AttemptLog(
             self.breakers, metrics, self.failure_log, self.balancer, monotonic, telemetry
         )
-        self._adaptation = adaptation
         self._uniform = uniform
         self.metering = metering or Metering()
         self.refusals = Refusals()
+        self._preparer = RequestPreparer(
+            files,
+            adaptation,
+            partial(self.generate, task=DESCRIBE),
+            signer,
+            self.refusals,
+            self.metering,
+            limits.max_body_bytes,
+        )
         self._timers = TimerWheel()
 
     @property
@@ -185,10 +192,12 @@ class Engine:
         checked = await self._checked(request, whole=True)
         if not checked.is_remembered:
             with self._charge() as charge:
-                return await self._whole(await self._prepared(request, checked, charge, task=task))
+                return await self._whole(
+                    await self._preparer.prepare(request, checked, charge, task=task)
+                )
         async with run_turn(request, self._memories, self._memory.inject_tokens) as turn:
             with self._charge() as charge:
-                prepared = await self._prepared(request, checked, charge, turn)
+                prepared = await self._preparer.prepare(request, checked, charge, turn)
                 response = await self._whole(prepared)
             assert not isinstance(response, PassthroughAnswer), "one to be remembered is read here"
             await turn.commit(response)
@@ -208,7 +217,7 @@ class Engine:
             return self._remembered(request, checked)
         if checked.media or request.HasField("fallback_config"):
             return self._charged(request, checked)
-        return self._stream(await self._prepared(request, checked, self._charge()))
+        return self._stream(await self._preparer.prepare(request, checked, self._charge()))
 
     async def count_tokens(
         self, request: GenerateRequest, admit: Admit | None = None
@@ -223,13 +232,15 @@ class Engine:
         checked = await self._checked(request, whole=False)
         if not checked.is_remembered:
             with self._charge() as charge:
-                prepared = await self._prepared(request, checked, charge, counts=True, admit=admit)
+                prepared = await self._preparer.prepare(
+                    request, checked, charge, counts=True, admit=admit
+                )
                 return await count_tokens(prepared, self.failure_log)
         async with run_turn(
             request, self._memories, self._memory.inject_tokens, reads_only=True
         ) as turn:
             with self._charge() as charge:
-                prepared = await self._prepared(
+                prepared = await self._preparer.prepare(
                     request, checked, charge, turn, counts=True, admit=admit
                 )
                 counted = await count_tokens(prepared, self.failure_log)
@@ -335,7 +346,7 @@ class Engine:
         turn = await begin_turn(request, self._memories, self._memory.inject_tokens)
         with self._charge() as charge:
             async with turn.closing_on_failure():
-                batches = self._stream(await self._prepared(request, checked, charge, turn))
+                batches = self._stream(await self._preparer.prepare(request, checked, charge, turn))
             async with aclosing(self._committer.stream(turn, batches)) as committed:
                 async for batch in committed:
                     yield batch
@@ -343,7 +354,7 @@ class Engine:
     async def _charged(self, request: GenerateRequest, checked: CheckedRequest) -> Batches:
         """Stream the answer to a request that may name content, which is charged meanwhile."""
         with self._charge() as charge:
-            prepared = await self._prepared(request, checked, charge)
+            prepared = await self._preparer.prepare(request, checked, charge)
             async with aclosing(self._stream(prepared)) as batches:
                 async for batch in batches:
                     yield batch
@@ -368,109 +379,3 @@ class Engine:
         if request.use_built_in_tools or (request.HasField("memory") and uses_memory(request)):
             return given.complete(), None
         return request, given
-
-    async def _prepared(
-        self,
-        request: GenerateRequest,
-        checked: CheckedRequest,
-        charge: Charge,
-        turn: RequestTurn | None = None,
-        *,
-        counts: bool = False,
-        admit: Admit | None = None,
-        task: str = "",
-    ) -> PreparedRequest:
-        """Load the files of a request and set up its attempts, tools and meter.
-
-        Args:
-            request: the request; its files are put in place.
-            checked: the checked request.
-            charge: the bytes that the request holds; those of its content are added.
-            turn: its turn, if the request uses memory.
-            counts: whether only input tokens are counted.
-            admit: see `count_tokens`.
-            task: see `generate`.
-        """
-        plan, providers = checked.plan, checked.providers
-        media = checked.media
-        conversation = None if turn is None else turn.conversation
-        remembered: dict[str, list[MediaRef]] = {}
-        if conversation is not None:
-            media = conversation.callers_media()
-            remembered = conversation.remembered_files()
-        named = media
-        if request.HasField("fallback_config"):
-            named = [*media, *overriding_media(request, plan)]
-        stored = StoredFiles(self._files, charge)
-        if named or remembered:
-            asked = [providers[step.target.provider] for step in plan.steps]
-            keep_foreign = any(provider.pass_stateful for provider in asked)
-            at_most = self._limits.max_body_bytes
-            # Memory and token counts are estimated from the content.
-            loads_all = counts or turn is not None
-            await place_files(
-                named,
-                self._files,
-                charge,
-                at_most=at_most,
-                keep_foreign=keep_foreign,
-                stored=(
-                    stored
-                    if not loads_all and all(one.sends_stored_files for one in asked)
-                    else None
-                ),
-            )
-            targets = [step.target for step in plan.steps]
-            await place_remembered_files(
-                remembered,
-                self._files,
-                charge,
-                targets,
-                request.multimodal,
-                at_most=at_most,
-                keep_foreign=keep_foreign,
-            )
-        session: Callable[[], Session] | None = None
-        if named or (conversation is not None and conversation.has_media):
-            session = partial(
-                self._adaptation.session,
-                request.multimodal,
-                self.routes,
-                partial(self.generate, task=DESCRIBE),
-                self._limits.max_body_bytes,
-                charge,
-                stored,
-                counts=counts,
-                admit=admit,
-            )
-        rounds = None
-        if checked.offers_tools or checked.has_tool_calls:
-            available = NOTHING if checked.web is None else checked.web.available
-            rounds = Rounds(request, available, self._signer)
-        attempts = RequestAttempts(
-            request,
-            media,
-            plan,
-            providers,
-            self._signer,
-            self.refusals,
-            conversation,
-            has_thinking=checked.has_thinking,
-            session=session,
-            rounds=rounds,
-            stored=None if stored.is_empty else stored,
-        )
-        tools = None
-        if rounds is not None and checked.offers_tools and checked.web is not None:
-            tools = rounds, checked.web
-        if counts:
-            return PreparedRequest(plan, providers, attempts, tools, NO_METER)
-        usage = None if task else current_usage.get(None)
-        if usage is not None and usage.extend is not None and (named or conversation is not None):
-            # The bytes of files, and the turns of a memory, were not known before.
-            await usage.extend(await offload(attempts.prepared_tokens, plan.steps[0]), 0)
-        if is_large():
-            # Now it may take its time; the record is written at once when the request has ended.
-            await offload(attempts.estimate)
-        meter = self.metering.begin(request, attempts.input_tokens, task=task)
-        return PreparedRequest(plan, providers, attempts, tools, meter)

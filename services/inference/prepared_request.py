@@ -1,23 +1,34 @@
 """The stages of a request in the engine: checked, then prepared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.byte_budget import Charge
 from services.common.errors import unsupported
 from services.inference import thinking, validation
+from services.inference.adaptation.helpers import Generate
+from services.inference.adaptation.session import Adaptation, Admit, Session
 from services.inference.attempt_factory import RequestAttempts
 from services.inference.balancing.balancer import Balancer
-from services.inference.media import MediaRef, find_media
+from services.inference.files import place_files
+from services.inference.media import MediaRef, find_media, overriding_media
+from services.inference.memory.begin_turn import RequestTurn, place_remembered_files
+from services.inference.memory.conversation import Conversation
 from services.inference.memory.split import check_steps, uses_memory
+from services.inference.offload import is_large, offload
 from services.inference.plans.plan import Plan, Plans
 from services.inference.providers.base import Provider
+from services.inference.refusals import Refusals
 from services.inference.routes import Routes
+from services.inference.stored_files import Files, StoredFiles
 from services.inference.tools.history import KINDS as HISTORY_KINDS
 from services.inference.tools.offer import NOTHING, may_run_tools
 from services.inference.tools.rounds import Rounds
 from services.inference.tools.running import WebTools
-from services.inference.usage.metering import Meter
+from services.inference.usage.metering import NO_METER, Meter, Metering
+from services.inference.usage.request_usage import current_usage
 
 
 class CheckedRequest(NamedTuple):
@@ -29,7 +40,7 @@ class CheckedRequest(NamedTuple):
         media: the media of the request, if it uses no memory.
         has_thinking: whether the conversation may contain thinking.
         is_remembered: whether the request uses memory.
-        web: runs the gateway's own tools.
+        routes: the models, and the providers that serve them, when the request was checked.
         offers_tools: whether a model may call the gateway's own tools.
         has_tool_calls: whether the conversation may contain calls of the gateway's own tools.
     """
@@ -39,7 +50,7 @@ class CheckedRequest(NamedTuple):
     media: Sequence[MediaRef]
     has_thinking: bool
     is_remembered: bool
-    web: WebTools | None
+    routes: Routes
     offers_tools: bool
     has_tool_calls: bool
 
@@ -82,16 +93,16 @@ def check_request(
     plan = balancer.expand_deployments(plans.plan_for(request), request, whole=whole)
     providers = routes.providers_of(request.dialect)
     has_tool_calls = not HISTORY_KINDS.isdisjoint(kinds)
-    asks = _offers_tools(request, plan, routes, has_tool_calls=has_tool_calls)
+    offers_tools = _offers_tools(request, plan, routes, has_tool_calls=has_tool_calls)
     if uses_memory(request):
         check_steps(request, plan)
         # The answer is parsed here, to be committed to memory.
         request.takes_passthrough = False
-        return CheckedRequest(plan, providers, (), True, True, routes.web, asks, has_tool_calls)
+        return CheckedRequest(plan, providers, (), True, True, routes, offers_tools, has_tool_calls)
     media = find_media(request) if "media" in kinds else ()
     has_thinking = not thinking.KINDS.isdisjoint(kinds)
     return CheckedRequest(
-        plan, providers, media, has_thinking, False, routes.web, asks, has_tool_calls
+        plan, providers, media, has_thinking, False, routes, offers_tools, has_tool_calls
     )
 
 
@@ -111,3 +122,162 @@ def _offers_tools(
     # The rounds of the answer are joined here.
     request.takes_passthrough = False
     return True
+
+
+class RequestPreparer:
+    """Loads the files of requests, and sets up their attempts, tools and meters.
+
+    Args:
+        files: reads the files that requests reference.
+        adaptation: converts media for models that do not read them.
+        describe: answers the requests that describe media.
+        signer: signs the thinking of providers that do not sign it themselves.
+        refusals: the fields that models reject.
+        metering: records the usage of requests.
+        max_body_bytes: the maximum size of a request with its files.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        adaptation: Adaptation,
+        describe: Generate,
+        signer: thinking.Signer,
+        refusals: Refusals,
+        metering: Metering,
+        max_body_bytes: int,
+    ) -> None:
+        self._files = files
+        self._adaptation = adaptation
+        self._describe = describe
+        self._signer = signer
+        self._refusals = refusals
+        self._metering = metering
+        self._max_body_bytes = max_body_bytes
+
+    async def prepare(
+        self,
+        request: GenerateRequest,
+        checked: CheckedRequest,
+        charge: Charge,
+        turn: RequestTurn | None = None,
+        *,
+        counts: bool = False,
+        admit: Admit | None = None,
+        task: str = "",
+    ) -> PreparedRequest:
+        """Load the files of a request and set up its attempts, tools and meter.
+
+        Args:
+            request: the request; its files are put in place.
+            checked: the checked request.
+            charge: the bytes that the request holds; those of its content are added.
+            turn: its turn, if the request uses memory.
+            counts: whether only input tokens are counted.
+            admit: awaited before media are converted; may raise GatewayError.
+            task: the helper task that the request does for another request, or "".
+        """
+        plan, providers = checked.plan, checked.providers
+        conversation = None if turn is None else turn.conversation
+        media = checked.media if conversation is None else conversation.callers_media()
+        all_media = media
+        if request.HasField("fallback_config"):
+            all_media = [*media, *overriding_media(request, plan)]
+        stored = StoredFiles(self._files, charge)
+        # Memory and token counts are estimated from the content.
+        loads_all = counts or turn is not None
+        await self._place_files(
+            request, checked, charge, all_media, conversation, stored, loads_all=loads_all
+        )
+        session: Callable[[], Session] | None = None
+        if all_media or (conversation is not None and conversation.has_media):
+            session = partial(
+                self._adaptation.session,
+                request.multimodal,
+                checked.routes,
+                self._describe,
+                self._max_body_bytes,
+                charge,
+                stored,
+                counts=counts,
+                admit=admit,
+            )
+        web = checked.routes.web
+        rounds = None
+        if checked.offers_tools or checked.has_tool_calls:
+            rounds = Rounds(request, NOTHING if web is None else web.available, self._signer)
+        attempts = RequestAttempts(
+            request,
+            media,
+            plan,
+            providers,
+            self._signer,
+            self._refusals,
+            conversation,
+            has_thinking=checked.has_thinking,
+            session=session,
+            rounds=rounds,
+            stored=None if stored.is_empty else stored,
+        )
+        tools = None
+        if rounds is not None and checked.offers_tools and web is not None:
+            tools = rounds, web
+        if counts:
+            return PreparedRequest(plan, providers, attempts, tools, NO_METER)
+        usage = None if task else current_usage.get(None)
+        has_grown = bool(all_media) or conversation is not None
+        if usage is not None and usage.extend is not None and has_grown:
+            # The bytes of files, and the turns of a memory, were not known before.
+            await usage.extend(await offload(attempts.prepared_tokens, plan.steps[0]), 0)
+        if is_large():
+            # Now it may take its time; the record is written at once when the request has ended.
+            await offload(attempts.estimate)
+        meter = self._metering.begin(request, attempts.input_tokens, task=task)
+        return PreparedRequest(plan, providers, attempts, tools, meter)
+
+    async def _place_files(
+        self,
+        request: GenerateRequest,
+        checked: CheckedRequest,
+        charge: Charge,
+        media: Sequence[MediaRef],
+        conversation: Conversation | None,
+        stored: StoredFiles,
+        *,
+        loads_all: bool,
+    ) -> None:
+        """Put the files in place that a request and its memory name.
+
+        Args:
+            request: the request.
+            checked: the checked request.
+            charge: the bytes that the request holds; those of the files are added.
+            media: the media that the request names.
+            conversation: the conversation of a request with memory.
+            stored: collects the files that providers read by themselves.
+            loads_all: whether the bytes of all files are loaded.
+        """
+        remembered = {} if conversation is None else conversation.remembered_files()
+        if not media and not remembered:
+            return
+        plan = checked.plan
+        providers = [checked.providers[step.target.provider] for step in plan.steps]
+        keep_foreign = any(provider.pass_stateful for provider in providers)
+        sends_stored = not loads_all and all(one.sends_stored_files for one in providers)
+        await place_files(
+            media,
+            self._files,
+            charge,
+            at_most=self._max_body_bytes,
+            keep_foreign=keep_foreign,
+            stored=stored if sends_stored else None,
+        )
+        await place_remembered_files(
+            remembered,
+            self._files,
+            charge,
+            [step.target for step in plan.steps],
+            request.multimodal,
+            at_most=self._max_body_bytes,
+            keep_foreign=keep_foreign,
+        )

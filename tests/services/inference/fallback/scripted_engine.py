@@ -22,6 +22,7 @@ from services.inference.providers.base import Call
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
+from services.inference.usage.metering import Metering
 from tests.services.inference.fake_adaptation import adaptation
 from tests.services.inference.fake_files import FakeFiles
 from tests.services.inference.fake_memories import FakeMemories
@@ -116,6 +117,7 @@ class ScriptedEngine:
         upstreams: Mapping[str, str] | None = None,
         more: Sequence[Model] = (),
         uniform: Uniform = lambda low, high: high,
+        metering: Metering | None = None,
         **limits: Any,
     ) -> None:
         self.p = ScriptedProvider("p")
@@ -151,6 +153,7 @@ class ScriptedEngine:
             monotonic=lambda: asyncio.get_running_loop().time(),
             adaptation=self.adaptation,
             uniform=uniform,
+            metering=metering,
         )
         for name in ("a", "b", "c", "short", "tiny"):
             self.p.plays(name, answer(f"I am {name}"))

@@ -74,8 +74,8 @@ class Settled:
 
     def __init__(self, *, is_recorded: bool = True) -> None:
         self.lines = Lines()
-        self.there = ScriptedEngine(fallbacks=())
-        self.there.engine.metering = Metering(self.lines if is_recorded else None)
+        metering = Metering(self.lines if is_recorded else None)
+        self.there = ScriptedEngine(fallbacks=(), metering=metering)
         self.leaser = Leaser(Generous(), lambda: NOW_MS, tick_s=60, slot_lease_s=60)
         admission = Admission(self.leaser, lambda: NOW_MS)
         self._limiter = Limiter(admission, price, self._demand_of)

@@ -78,9 +78,7 @@ def lines() -> Lines:
 
 
 def metered(lines: Lines, **settings: Any) -> ScriptedEngine:
-    there = ScriptedEngine(**settings)
-    there.engine.metering = Metering(lines)
-    return there
+    return ScriptedEngine(metering=Metering(lines), **settings)
 
 
 def reporting(text: str, first: Usage, last: Usage) -> list[Any]:
