@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.admin import keys as key_administration
 from services.accounts.admin.audit import FIRST_START
-from services.accounts.admin.key_rows import NewKey, insert_key
+from services.accounts.admin.key_rows import NewKey
 from services.accounts.keys import RANDOM_BYTES, hash_key, make_key
 from services.accounts.limits.repository import LimitRepository
 from services.accounts.membership import find_user
@@ -102,10 +102,7 @@ class AccountRepository:
         Raises:
             GatewayError: invalid_request, as `KeyAdministration.create`.
         """
-        keys = key_administration.KeyAdministration(
-            self._engine, self._clock, self._random_bytes, new_id=self._new_id
-        )
-        return (await keys.create(NewKey(user, team, plan))).key
+        return (await self._keys().create(NewKey(user, team, plan))).key
 
     async def create_first_key(
         self, user: str, plan: str, keep: Callable[[str], Awaitable[None]]
@@ -118,8 +115,11 @@ class AccountRepository:
         async with writing_alone(self._engine) as connection:
             if await connection.scalar(select(users.c.id).limit(1)) is not None:
                 return None
-            await insert_key(
-                connection, self._clock, self._new_id, key, NewKey(user, plan=plan), FIRST_START
-            )
+            await self._keys().insert(connection, key, NewKey(user, plan=plan), FIRST_START)
             await keep(key)
         return key
+
+    def _keys(self) -> key_administration.KeyAdministration:
+        return key_administration.KeyAdministration(
+            self._engine, self._clock, self._random_bytes, new_id=self._new_id
+        )

@@ -10,6 +10,6 @@ owners of keys for up to `limits.identify_cache_s`, and usually drops a changed 
 (`services.accounts.change_watch`).
 
 Modules: `admin_keys` (the credential), `authentication` (of administrators), `keys`, `users`,
-`teams`, `limits` (rows, and the rules on their changes), `audit`, `sweeper` (of old entries),
-`servicer` (gRPC).
+`teams`, `limits` (rows, and the rules on their changes), `subjects` (what these have in common),
+`audit`, `sweeper` (of old entries), `servicer` (gRPC).
 """

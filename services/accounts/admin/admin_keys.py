@@ -9,21 +9,22 @@ import hashlib
 import os
 import secrets as randomness
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Select, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy import Select, insert, select
+from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.accounts.admin.audit import COMMAND_LINE, Actor, Record, Subject, record
-from services.accounts.names import check_label, is_id
+from services.accounts.admin.audit import COMMAND_LINE, Actor, Record
+from services.accounts.admin.subjects import SubjectAdministration
+from services.accounts.names import check_label
 from services.accounts.tables import admin_keys
 from services.common import ids
 from services.common.authentication import is_admin_key
 from services.common.clock import Clock
 from services.common.database import reading_once, writing_alone
-from services.common.errors import invalid
+from services.common.errors import GatewayError, invalid
 from services.common.settings import Admin, SettingsError
 
 PREFIX = "gwadmin-"
@@ -64,23 +65,23 @@ def configured_hashes(
     Raises:
         SettingsError: a named variable or file has no admin key.
     """
-    found: dict[str, bytes] = {}
+    hashes: dict[str, bytes] = {}
     if settings.key_sha256:
-        found["admin.key_sha256"] = bytes.fromhex(settings.key_sha256)
+        hashes["admin.key_sha256"] = bytes.fromhex(settings.key_sha256)
     if settings.key_env:
         key = environ.get(settings.key_env, "")
-        found["admin.key_env"] = _checked("admin.key_env", f"the variable {settings.key_env}", key)
+        hashes["admin.key_env"] = _checked("admin.key_env", f"the variable {settings.key_env}", key)
     if settings.key_file:
         key = _read(Path(settings.key_file))
-        found["admin.key_file"] = _checked("admin.key_file", settings.key_file, key)
-    return found
+        hashes["admin.key_file"] = _checked("admin.key_file", settings.key_file, key)
+    return hashes
 
 
-class AdminKeyRepository:
-    """Repository of admin keys.
+class AdminKeyRepository(SubjectAdministration[AdminKeyInfo]):
+    """Repository of admin keys."""
 
-    Every method raises `unavailable` when the database does not answer.
-    """
+    kind = "admin_key"
+    table = admin_keys
 
     def __init__(
         self,
@@ -90,10 +91,28 @@ class AdminKeyRepository:
         *,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
-        self._engine = engine
-        self._clock = clock or Clock()
-        self._new_id = new_id
+        super().__init__(engine, clock, new_id=new_id)
         self._random_bytes = random_bytes
+
+    def _select(self) -> Select[Any]:
+        return select(
+            admin_keys.c.id,
+            admin_keys.c.prefix,
+            admin_keys.c.name,
+            admin_keys.c.created_at_ms,
+            admin_keys.c.revoked_at_ms,
+        )
+
+    def _from_row(self, row: Mapping[str, Any]) -> AdminKeyInfo:
+        return AdminKeyInfo(**row)
+
+    def _to_record(self, subject: AdminKeyInfo) -> Record:
+        return asdict(subject)
+
+    def _not_found(self) -> GatewayError:
+        return invalid(
+            "key", "key: no admin key has this id; `admin-key list` shows all admin keys"
+        )
 
     async def create(self, name: str = "", actor: Actor = COMMAND_LINE) -> str:
         """Create an admin key and return it.
@@ -119,14 +138,12 @@ class AdminKeyRepository:
                     created_at_ms=self._clock.now_ms(),
                 )
             )
-            await self._record(connection, actor, "admin_key.create", None, key_id)
+            await self._created(connection, key_id, actor)
         return key
 
     async def list_all(self) -> Sequence[AdminKeyInfo]:
         """Return every admin key, oldest first."""
-        async with reading_once(self._engine) as connection:
-            rows = await connection.execute(_select_keys().order_by(admin_keys.c.id))
-            return [AdminKeyInfo(*row) for row in rows]
+        return await self._list()
 
     async def revoke(self, key_id: str, actor: Actor = COMMAND_LINE) -> AdminKeyInfo:
         """Revoke the admin key with that id; repeated calls keep the first time.
@@ -135,17 +152,11 @@ class AdminKeyRepository:
             GatewayError: invalid_request, when there is no such key.
         """
         async with writing_alone(self._engine) as connection:
-            before = await _find(connection, key_id)
-            if before is None:
-                raise invalid(
-                    "key", "key: no admin key has this id; `admin-key list` shows all admin keys"
-                )
-            at_ms = before["revoked_at_ms"] or self._clock.now_ms()
-            await connection.execute(
-                update(admin_keys).where(admin_keys.c.id == key_id).values(revoked_at_ms=at_ms)
+            before = await self._find(connection, key_id)
+            revoked_at_ms = before.revoked_at_ms or self._clock.now_ms()
+            return await self._change(
+                connection, before, {"revoked_at_ms": revoked_at_ms}, actor, "revoke"
             )
-            after = await self._record(connection, actor, "admin_key.revoke", before, key_id)
-        return AdminKeyInfo(**after)
 
     async def hashes(self) -> Mapping[str, bytes]:
         """Return the hashes of all unrevoked admin keys, by id."""
@@ -154,46 +165,6 @@ class AdminKeyRepository:
         )
         async with reading_once(self._engine) as connection:
             return {row.id: row.hash for row in await connection.execute(query)}
-
-    async def _record(
-        self,
-        connection: AsyncConnection,
-        actor: Actor,
-        action: str,
-        before: Record | None,
-        key_id: str,
-    ) -> Record:
-        after = await _find(connection, key_id)
-        assert after is not None, "its row was just written"
-        await record(
-            connection,
-            self._clock,
-            self._new_id,
-            actor,
-            action,
-            Subject("admin_key", key_id),
-            before=before,
-            after=after,
-        )
-        return after
-
-
-def _select_keys() -> Select[Any]:
-    return select(
-        admin_keys.c.id,
-        admin_keys.c.prefix,
-        admin_keys.c.name,
-        admin_keys.c.created_at_ms,
-        admin_keys.c.revoked_at_ms,
-    )
-
-
-async def _find(connection: AsyncConnection, key_id: str) -> Record | None:
-    if not is_id(key_id):
-        return None
-    found = await connection.execute(_select_keys().where(admin_keys.c.id == key_id))
-    row = found.one_or_none()
-    return None if row is None else dict(row._mapping)
 
 
 def _read(path: Path) -> str:

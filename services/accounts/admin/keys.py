@@ -1,33 +1,28 @@
 """Administration of API keys in the database."""
 
 import secrets as randomness
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, or_, select, update
+from sqlalchemy import Select, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1 import admin_pb2
 from gateway.accounts.v1.admin_pb2 import ApiKey
-from services.accounts.admin.audit import COMMAND_LINE, Actor, Record, Subject, record
-from services.accounts.admin.key_rows import (
-    NewKey,
-    find_key,
-    insert_key,
-    insert_row,
-    select_keys,
-    to_api_key,
-)
+from services.accounts.admin.audit import COMMAND_LINE, Actor, Record
+from services.accounts.admin.key_rows import NewKey, select_keys, to_api_key
 from services.accounts.admin.records import to_record
-from services.accounts.keys import RANDOM_BYTES, hash_key, make_key
+from services.accounts.admin.subjects import SubjectAdministration
+from services.accounts.keys import RANDOM_BYTES, hash_key, make_key, shown_part
 from services.accounts.limits.repository import read_limits, write_limits
 from services.accounts.limits.rules import SubjectKind
+from services.accounts.membership import ensure_user
 from services.accounts.names import check_label
 from services.accounts.tables import api_keys, teams, users
 from services.common import ids
 from services.common.clock import Clock
-from services.common.database import reading_once, writing_alone
+from services.common.database import writing_alone
 from services.common.errors import conflict, invalid
 from services.common.key_format import is_key
 
@@ -65,11 +60,11 @@ class RotatedKey(NamedTuple):
     replaced: ApiKey
 
 
-class KeyAdministration:
-    """Administration of API keys in the database.
+class KeyAdministration(SubjectAdministration[ApiKey]):
+    """Administration of API keys in the database."""
 
-    Every method raises `unavailable` when the database does not answer.
-    """
+    kind = "key"
+    table = api_keys
 
     def __init__(
         self,
@@ -79,10 +74,17 @@ class KeyAdministration:
         *,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
-        self._engine = engine
-        self._clock = clock or Clock()
-        self._new_id = new_id
+        super().__init__(engine, clock, new_id=new_id)
         self._random_bytes = random_bytes
+
+    def _select(self) -> Select[Any]:
+        return select_keys()
+
+    def _from_row(self, row: Mapping[str, Any]) -> ApiKey:
+        return to_api_key(row, self._clock.now_ms())
+
+    def _to_record(self, subject: ApiKey) -> Record:
+        return to_record(subject)
 
     async def create(self, new: NewKey, actor: Actor = COMMAND_LINE) -> CreatedKey:
         """Create a key, and its user and team if they are new.
@@ -95,17 +97,23 @@ class KeyAdministration:
         self._check_expiry(new.expires_at_ms)
         key = make_key(self._random_bytes(RANDOM_BYTES))
         async with writing_alone(self._engine) as connection:
-            info = await insert_key(connection, self._clock, self._new_id, key, new, actor)
-        return CreatedKey(key, info)
+            return CreatedKey(key, await self.insert(connection, key, new, actor))
 
-    async def get(self, key_id: str) -> ApiKey:
-        """Return a key.
+    async def insert(
+        self, connection: AsyncConnection, key: str, new: NewKey, actor: Actor
+    ) -> ApiKey:
+        """Insert a key, and its user and team if they are new, in a transaction of the caller.
 
         Raises:
-            GatewayError: not_found.
+            GatewayError: invalid_request, as `ensure_user`.
         """
-        async with reading_once(self._engine) as connection:
-            return await self._find(connection, key_id)
+        user_id = await ensure_user(
+            connection, self._clock, self._new_id, new.user, new.team, new.plan
+        )
+        key_id = await self._insert_row(
+            connection, key, user_id=user_id, name=new.name, expires_at_ms=new.expires_at_ms
+        )
+        return await self._created(connection, key_id, actor)
 
     async def find(self, which: str) -> ApiKey:
         """Look up a key by its id, by its prefix as shown in lists, or by the key itself.
@@ -116,24 +124,22 @@ class KeyAdministration:
         matches = [api_keys.c.id == which, api_keys.c.prefix == which]
         if is_key(which):
             matches.append(api_keys.c.hash == hash_key(which))
-        found = await self._page(or_(*matches), limit=10)
-        if not found:
+        keys = await self._list(or_(*matches), limit=10)
+        if not keys:
             raise invalid("key", "key: no key has this id or prefix; `keys list` shows all keys")
-        if len(found) > 1:
-            ids = ", ".join(key.id for key in found)
-            raise invalid("key", f"key: several keys have this prefix; use the id of one: {ids}")
-        return found[0]
+        if len(keys) > 1:
+            key_ids = ", ".join(key.id for key in keys)
+            raise invalid(
+                "key", f"key: several keys have this prefix; use the id of one: {key_ids}"
+            )
+        return keys[0]
 
     async def page(
         self, page_size: int, after_id: str = "", *, user: str = "", team: str = ""
     ) -> Sequence[ApiKey]:
         """Return the oldest keys after an id; "" selects all users and teams."""
-        conditions = [api_keys.c.id > after_id]
-        if user:
-            conditions.append(users.c.name == user)
-        if team:
-            conditions.append(teams.c.name == team)
-        return await self._page(*conditions, limit=page_size)
+        filters = (users.c.name, user), (teams.c.name, team)
+        return await self._page(page_size, after_id, *filters)
 
     async def update(self, key_id: str, changes: KeyChanges, actor: Actor = COMMAND_LINE) -> ApiKey:
         """Change a key.
@@ -157,7 +163,7 @@ class KeyAdministration:
             before = await self._find(connection, key_id)
             if before.state == admin_pb2.KEY_STATE_REVOKED:
                 raise conflict("key_id", "key_id: the key is revoked, which cannot be undone")
-            return await self._change(connection, before, values, "key.update", actor)
+            return await self._change(connection, before, values, actor)
 
     async def revoke(self, key_id: str, actor: Actor = COMMAND_LINE) -> ApiKey:
         """Revoke a key; repeated calls keep the first time.
@@ -168,9 +174,7 @@ class KeyAdministration:
         async with writing_alone(self._engine) as connection:
             before = await self._find(connection, key_id)
             at_ms = before.revoked_at_ms or self._clock.now_ms()
-            return await self._change(
-                connection, before, {"revoked_at_ms": at_ms}, "key.revoke", actor
-            )
+            return await self._change(connection, before, {"revoked_at_ms": at_ms}, actor, "revoke")
 
     async def rotate(
         self, key_id: str, grace_s: int = DEFAULT_GRACE_S, actor: Actor = COMMAND_LINE
@@ -195,10 +199,8 @@ class KeyAdministration:
                 raise conflict(
                     "key_id", f"key_id: the key was already rotated and is replaced by {newer}"
                 )
-            new_id = await insert_row(
+            new_id = await self._insert_row(
                 connection,
-                self._clock,
-                self._new_id,
                 key,
                 user_id=old.user_id,
                 name=old.name,
@@ -215,46 +217,25 @@ class KeyAdministration:
                 connection,
                 old,
                 {"expires_at_ms": ends_at_ms},
-                "key.rotate",
                 actor,
+                "rotate",
                 replaced_by=new_id,
             )
             return RotatedKey(key, await self._find(connection, new_id), replaced)
 
-    async def _page(self, *conditions: ColumnElement[bool], limit: int) -> Sequence[ApiKey]:
-        query = select_keys().where(*conditions).order_by(api_keys.c.id).limit(limit)
-        async with reading_once(self._engine) as connection:
-            rows = await connection.execute(query)
-            return [to_api_key(row._mapping, self._clock.now_ms()) for row in rows]
-
-    async def _find(self, connection: AsyncConnection, key_id: str) -> ApiKey:
-        return await find_key(connection, key_id, self._clock.now_ms())
-
-    async def _change(
-        self,
-        connection: AsyncConnection,
-        before: ApiKey,
-        values: Record,
-        action: str,
-        actor: Actor,
-        **noted: str,
-    ) -> ApiKey:
-        """Change the row of a key and write the audit entry, whose new state includes `noted`."""
+    async def _insert_row(self, connection: AsyncConnection, key: str, **values: object) -> str:
+        """Insert the row of a key; return its id."""
+        key_id = self._new_id("key_")
         await connection.execute(
-            update(api_keys).where(api_keys.c.id == before.id).values(**values)
+            insert(api_keys).values(
+                id=key_id,
+                hash=hash_key(key),
+                prefix=shown_part(key),
+                created_at_ms=self._clock.now_ms(),
+                **values,
+            )
         )
-        after = await self._find(connection, before.id)
-        await record(
-            connection,
-            self._clock,
-            self._new_id,
-            actor,
-            action,
-            Subject("key", before.id),
-            before=to_record(before),
-            after={**to_record(after), **noted},
-        )
-        return after
+        return key_id
 
     def _check_expiry(self, at_ms: int | None) -> None:
         if at_ms is not None and not self._clock.now_ms() < at_ms < 1 << 53:
