@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -15,12 +14,12 @@ from services.articles import servicer_factory
 from services.articles.metrics import Metrics
 from services.articles.retention import Retention
 from services.articles.sessions import SessionRepository
-from services.articles.sweeper import ArticleSweeper
+from services.articles.sweeper import article_sweeper
 from services.articles.usage import Usage
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.settings import Settings
-from services.common.sweeping import sweeper_lease
+from services.common.sweeping import Sweeper, sweeper_lease
 
 SERVICE_NAME = "gateway.articles.v1.ArticleEditorService"
 
@@ -29,12 +28,12 @@ class Articles:
     """The article service of one process, with its sweeper running."""
 
     def __init__(
-        self, open_editing: Callable[[], servicer_factory.ArticleEditing], sweeper: ArticleSweeper
+        self, open_editing: Callable[[], servicer_factory.ArticleEditing], sweeper: Sweeper
     ) -> None:
         self._open_editing = open_editing
         self._editing: servicer_factory.ArticleEditing | None = None
         self._sweeper = sweeper
-        self._sweeping = asyncio.create_task(sweeper.run())
+        sweeper.start()
 
     @classmethod
     def start(
@@ -61,7 +60,7 @@ class Articles:
 
         return cls(
             open_editing,
-            ArticleSweeper(
+            article_sweeper(
                 Retention(database, clock, usage), sessions, lease, chosen, every_s, metrics
             ),
         )
@@ -73,8 +72,6 @@ class Articles:
 
     async def stop(self) -> None:
         """Stop the sweeper, and wait for running transactions and snapshots."""
-        self._sweeping.cancel()
-        await asyncio.gather(self._sweeping, return_exceptions=True)
+        await self._sweeper.stop()
         if self._editing is not None:
             await self._editing.stop()
-        await self._sweeper.stop()

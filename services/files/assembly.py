@@ -1,6 +1,5 @@
 """Builds the file store from settings."""
 
-import asyncio
 from typing import Self
 
 from prometheus_client import CollectorRegistry
@@ -9,13 +8,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.settings import Settings
-from services.common.sweeping import sweeper_lease
+from services.common.sweeping import Sweeper, sweeper_lease
 from services.files.blobs import open_blobs
 from services.files.metrics import Metrics
 from services.files.repository import FileRepository
 from services.files.servicer import FileStoreServicer
 from services.files.store import FileStore
-from services.files.sweeper import FileSweeper
+from services.files.sweeper import file_sweeper
 from services.files.uploads import Uploads
 
 
@@ -26,10 +25,10 @@ class Files:
         servicer: the gRPC servicer.
     """
 
-    def __init__(self, servicer: FileStoreServicer, sweeper: FileSweeper) -> None:
+    def __init__(self, servicer: FileStoreServicer, sweeper: Sweeper) -> None:
         self.servicer = servicer
         self._sweeper = sweeper
-        self._sweeping = asyncio.create_task(sweeper.run())
+        sweeper.start()
 
     @classmethod
     def start(
@@ -54,11 +53,9 @@ class Files:
         store = FileStore(repository, blobs)
         return cls(
             FileStoreServicer(repository, store, uploads, limits.storage, metrics),
-            FileSweeper(repository, blobs, lease, limits, clock, metrics),
+            file_sweeper(repository, blobs, lease, limits, clock, metrics),
         )
 
     async def stop(self) -> None:
         """Stop the sweeper."""
-        self._sweeping.cancel()
-        await asyncio.gather(self._sweeping, return_exceptions=True)
         await self._sweeper.stop()

@@ -42,7 +42,7 @@ from services.inference.providers import embedded, registry, sandbox
 from services.inference.response_cache import cached_answers
 from services.inference.routes import Routes
 from services.inference.routing import Models
-from services.inference.store_sweeper import ROUNDS, StoreSweeper
+from services.inference.store_sweeper import ROUNDS, store_sweeper
 from services.inference.stored_files import Files
 from services.inference.thinking import Signer
 from services.inference.tools.backends import search_backend
@@ -159,7 +159,7 @@ class Inference:
         )
         self._recording = asyncio.create_task(self._recorder.run())
         self._learning = asyncio.create_task(self._keep_learning())
-        self._sweeper = StoreSweeper(
+        sweeper = store_sweeper(
             _CONVERSIONS,
             self._conversions,
             stores.conversions_lease,
@@ -167,9 +167,9 @@ class Inference:
             _conversion_bounds(settings.adaptation),
             clock,
         )
-        self._sweeping = [asyncio.create_task(self._sweeper.run())]
+        sweeper.start()
+        self._sweepers = [sweeper]
         self.cache: cached_answers.CachedAnswers | None = None
-        self._cache_sweeper: StoreSweeper | None = None
         if settings.response_cache.enabled:
             self._open_cache(settings, stores, clock)
 
@@ -285,14 +285,13 @@ class Inference:
     async def stop(self) -> None:
         """Cancel background tasks, and close all connections to providers."""
         await self.drain(0)
-        tasks = [self._learning, self._recording, *self._sweeping]
+        tasks = [self._learning, self._recording]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._recorder.close()
-        await self._sweeper.stop()
-        if self._cache_sweeper is not None:
-            await self._cache_sweeper.stop()
+        for sweeper in self._sweepers:
+            await sweeper.stop()
         if self.cache is not None:
             await self.cache.drain()
         await self._pool.close()
@@ -308,10 +307,9 @@ class Inference:
             self.engine, store, bounds, every_s, self._metrics, clock
         )
         kept = Bounds(bounds.ttl_s, bounds.max_bytes, bounds.max_bytes)
-        self._cache_sweeper = StoreSweeper(
-            ANSWERS, store, stores.answers_lease, every_s, kept, clock
-        )
-        self._sweeping.append(asyncio.create_task(self._cache_sweeper.run()))
+        sweeper = store_sweeper(ANSWERS, store, stores.answers_lease, every_s, kept, clock)
+        sweeper.start()
+        self._sweepers.append(sweeper)
 
     def _adaptation(self) -> Adaptation:
         return Adaptation(

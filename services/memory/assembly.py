@@ -18,12 +18,12 @@ from services.common.disk import DiskReserve
 from services.common.process_registry import ProcessRegistry
 from services.common.secrets import Secrets
 from services.common.settings import Memory, Settings
-from services.common.sweeping import sweeper_lease
+from services.common.sweeping import Sweeper, sweeper_lease
 from services.memory import servicer_factory
 from services.memory.jobs import job_handlers, stores
 from services.memory.jobs.job_queue import JobQueue
 from services.memory.jobs.job_runner import JobRunner
-from services.memory.jobs.sweeper import MemorySweeper
+from services.memory.jobs.sweeper import memory_sweeper
 from services.memory.jobs.task_client import TaskClient
 from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.metrics import MemoryMetrics
@@ -50,14 +50,15 @@ class MemoryService:
         locks: MemoryLocks,
         jobs: JobRunner,
         tasks: TaskClient,
-        sweeper: MemorySweeper,
+        sweeper: Sweeper,
     ) -> None:
         self.register = register
         self._locks = locks
         self._jobs = jobs
         self._tasks = tasks
         self._sweeper = sweeper
-        self._running = [asyncio.create_task(jobs.run()), asyncio.create_task(sweeper.run())]
+        self._running_jobs = asyncio.create_task(jobs.run())
+        sweeper.start()
 
     @classmethod
     def start(
@@ -112,7 +113,7 @@ class MemoryService:
 
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "memory", every_s, clock)
-        sweeper = MemorySweeper(MemoryRepository(database, clock), locks, lease, every_s)
+        sweeper = memory_sweeper(MemoryRepository(database, clock), locks, lease, every_s)
         return cls(register, locks, jobs, tasks, sweeper)
 
     def reload(self, settings: Settings) -> None:
@@ -121,9 +122,8 @@ class MemoryService:
 
     async def stop(self) -> None:
         """Stop the background work; other processes continue the unfinished jobs."""
-        for task in self._running:
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        self._running_jobs.cancel()
+        await asyncio.gather(self._running_jobs, return_exceptions=True)
         await self._jobs.stop()
         await self._sweeper.stop()
         await self._locks.close()

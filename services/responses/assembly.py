@@ -1,6 +1,5 @@
 """Builds the service of stored responses from settings."""
 
-import asyncio
 from typing import Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -10,7 +9,7 @@ from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.process_registry import ProcessRegistry
 from services.common.settings import Settings
-from services.common.sweeping import sweeper_lease
+from services.common.sweeping import Sweeper, sweeper_lease
 from services.responses.conversations.records import ConversationLimits
 from services.responses.conversations.repository import ConversationRepository
 from services.responses.conversations.servicer import ConversationServicer
@@ -19,7 +18,7 @@ from services.responses.repository import ResponseRepository
 from services.responses.response_chain import ResponseChainReader
 from services.responses.runs import ResponseRuns
 from services.responses.servicer import ResponseServicer
-from services.responses.sweeper import ResponseSweeper
+from services.responses.sweeper import response_sweeper
 
 
 class Responses:
@@ -35,13 +34,13 @@ class Responses:
         servicer: ResponseServicer,
         conversations: ConversationServicer,
         runs: ResponseRuns,
-        sweeper: ResponseSweeper,
+        sweeper: Sweeper,
     ) -> None:
         self.servicer = servicer
         self.conversations = conversations
         self._runs = runs
         self._sweeper = sweeper
-        self._sweeping = asyncio.create_task(sweeper.run())
+        sweeper.start()
 
     @classmethod
     def start(
@@ -85,12 +84,10 @@ class Responses:
             ResponseServicer(repository, runs, reader, memory.storage, reserve, budget),
             ConversationServicer(conversations, memory.storage, reserve, budget),
             runs,
-            ResponseSweeper(repository, conversations, lease, every_s),
+            response_sweeper(repository, conversations, lease, every_s),
         )
 
     async def stop(self) -> None:
         """Stop the sweeper and the renewal of leases."""
-        self._sweeping.cancel()
-        await asyncio.gather(self._sweeping, return_exceptions=True)
         await self._sweeper.stop()
         await self._runs.close()

@@ -1,30 +1,27 @@
 """Sweeper of stored responses and conversations."""
 
 from services.common.leases import Lease
-from services.common.sweeping import Sweeper
+from services.common.sweeping import Renew, Sweeper, remove_in_batches
 from services.responses.conversations.repository import ConversationRepository
 from services.responses.repository import ResponseRepository
 
 _BATCH = 100
 
 
-class ResponseSweeper(Sweeper):
-    """The sweeper of stored responses and conversations."""
+def response_sweeper(
+    repository: ResponseRepository,
+    conversations: ConversationRepository,
+    lease: Lease,
+    every_s: float,
+) -> Sweeper:
+    """Return the sweeper of expired responses and conversations.
 
-    def __init__(
-        self,
-        repository: ResponseRepository,
-        conversations: ConversationRepository,
-        lease: Lease,
-        every_s: float,
-    ) -> None:
-        super().__init__(lease, every_s)
-        self._repository = repository
-        self._conversations = conversations
+    It also interrupts the responses whose leases have expired.
+    """
 
-    async def remove_expired(self) -> None:
-        """Interrupt responses with expired leases; delete expired responses and conversations."""
-        await self._repository.interrupt_expired()
-        for delete_expired in (self._repository.delete_expired, self._conversations.delete_expired):
-            while await delete_expired(_BATCH) == _BATCH and await self.renew_lease():
-                pass
+    async def remove_expired(renew: Renew) -> None:
+        await repository.interrupt_expired()
+        await remove_in_batches(repository.delete_expired, _BATCH, renew)
+        await remove_in_batches(conversations.delete_expired, _BATCH, renew)
+
+    return Sweeper(lease, every_s, remove_expired)

@@ -11,5 +11,5 @@ owners of keys for up to `limits.identify_cache_s`, and usually drops a changed 
 
 Modules: `admin_keys` (the credential), `authentication` (of administrators), `keys`, `users`,
 `teams`, `limits` (rows, and the rules on their changes), `subjects` (what these have in common),
-`audit`, `sweeper` (of old entries), `servicer` (gRPC).
+`audit`, `servicer` (gRPC).
 """

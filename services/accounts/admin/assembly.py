@@ -1,6 +1,5 @@
 """Assembly of the administration of one process."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -8,12 +7,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.admin import servicer_factory
 from services.accounts.admin.admin_keys import AdminKeyRepository, configured_hashes
-from services.accounts.admin.audit import AuditLog
+from services.accounts.admin.audit import AuditLog, audit_sweeper
 from services.accounts.admin.authentication import AdminAuthenticator
-from services.accounts.admin.sweeper import AuditSweeper
 from services.common.clock import Clock
 from services.common.settings import Settings
-from services.common.sweeping import sweeper_lease
+from services.common.sweeping import Sweeper, sweeper_lease
 
 
 def admin_authenticator(
@@ -45,13 +43,13 @@ class Administration:
     def __init__(
         self,
         register: Callable[[Any], None],
-        sweeper: AuditSweeper,
+        sweeper: Sweeper,
         authenticator: AdminAuthenticator,
     ) -> None:
         self.register = register
         self._authenticator = authenticator
         self._sweeper = sweeper
-        self._sweeping = asyncio.create_task(sweeper.run())
+        sweeper.start()
 
     @classmethod
     def start(
@@ -66,7 +64,7 @@ class Administration:
         every_s = settings.limits.sweep_every_s
         return cls(
             lambda server: servicer_factory.register(server, database, clock, log),
-            AuditSweeper(
+            audit_sweeper(
                 log,
                 sweeper_lease(database, "audit", every_s, clock),
                 every_s,
@@ -85,6 +83,4 @@ class Administration:
 
     async def stop(self) -> None:
         """Stop the sweeper."""
-        self._sweeping.cancel()
-        await asyncio.gather(self._sweeping, return_exceptions=True)
         await self._sweeper.stop()

@@ -7,6 +7,7 @@ contain no secrets: of a key they contain only the id and the prefix.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import delete, insert, select, tuple_
@@ -19,8 +20,13 @@ from services.common.clock import Clock
 from services.common.database import reading_once, writing
 from services.common.errors import invalid
 from services.common.ids import IdGenerator
+from services.common.leases import Lease
+from services.common.sweeping import Sweeper, remove_in_batches
 
 SUBJECT_KINDS = ("key", "user", "team", "admin_key")
+
+# Entries that a sweep removes in one transaction.
+_BATCH = 500
 
 # The state of a row in an entry: columns and values, without secrets.
 Record = Mapping[str, Any]
@@ -159,6 +165,12 @@ class AuditLog:
         async with writing(self._engine) as connection:
             removed = await connection.execute(delete(audit_log).where(audit_log.c.id.in_(old)))
             return removed.rowcount
+
+
+def audit_sweeper(log: AuditLog, lease: Lease, every_s: float, retention_s: float) -> Sweeper:
+    """Return the sweeper of the entries that are older than `retention_s` seconds."""
+    remove_older = partial(log.remove_older, retention_s)
+    return Sweeper(lease, every_s, partial(remove_in_batches, remove_older, _BATCH))
 
 
 def _token(entry: AuditEntry) -> str:

@@ -11,38 +11,35 @@ from services.common.database import writing
 from services.common.ids import RECORD, time_prefix
 from services.common.leases import Lease
 from services.common.settings import Usage
-from services.common.sweeping import Sweeper
+from services.common.sweeping import Renew, Sweeper, remove_in_batches
 
 _AT_ONCE = 5_000
 
 log = logging.getLogger(__name__)
 
 
-class UsageSweeper(Sweeper):
-    """Deletes records, and sums of days, after the retention times of the settings."""
+def usage_sweeper(
+    engine: AsyncEngine, lease: Lease, every_s: float, settings: Usage, clock: Clock
+) -> Sweeper:
+    """Return the sweeper of records, and of sums of days, older than the settings say."""
 
-    def __init__(
-        self, engine: AsyncEngine, lease: Lease, every_s: float, settings: Usage, clock: Clock
-    ) -> None:
-        super().__init__(lease, every_s)
-        self._engine = engine
-        self._settings = settings
-        self._clock = clock
-
-    async def remove_expired(self) -> None:
-        """Delete old sums, and old records in batches of `_AT_ONCE` rows."""
-        now_ms = self._clock.now_ms()
-        oldest_day = (now_ms - int(self._settings.keep_days_s * 1000)) // DAY_MS
-        async with writing(self._engine) as connection:
+    async def remove_expired(renew: Renew) -> None:
+        now_ms = clock.now_ms()
+        oldest_day = (now_ms - int(settings.keep_days_s * 1000)) // DAY_MS
+        async with writing(engine) as connection:
             await connection.execute(delete(days).where(days.c.day < oldest_day))
-        oldest = time_prefix(RECORD, now_ms - int(self._settings.keep_records_s * 1000))
-        while True:
+        oldest = time_prefix(RECORD, now_ms - int(settings.keep_records_s * 1000))
+
+        async def remove_records(at_most: int) -> int:
             old = select(records.c.id).where(records.c.id < oldest).order_by(records.c.id)
-            async with writing(self._engine) as connection:
+            async with writing(engine) as connection:
                 removed = await connection.execute(
-                    delete(records).where(records.c.id.in_(old.limit(_AT_ONCE)))
+                    delete(records).where(records.c.id.in_(old.limit(at_most)))
                 )
             if removed.rowcount:
                 log.info("old usage records deleted", extra={"records": removed.rowcount})
-            if removed.rowcount < _AT_ONCE or not await self.renew_lease():
-                return
+            return removed.rowcount
+
+        await remove_in_batches(remove_records, _AT_ONCE, renew)
+
+    return Sweeper(lease, every_s, remove_expired)

@@ -29,7 +29,7 @@ from services.articles.repository import ArticleRepository
 from services.articles.retention import Retention
 from services.articles.servicer import ArticleEditorServicer
 from services.articles.sessions import SessionRepository
-from services.articles.sweeper import ArticleSweeper
+from services.articles.sweeper import article_sweeper
 from services.articles.tables import operations, snapshots
 from services.articles.tree.document import Document
 from services.articles.usage import Usage
@@ -40,7 +40,7 @@ from services.common.database import reading
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.server import Server
 from services.common.settings import Articles
-from services.common.sweeping import sweeper_lease
+from services.common.sweeping import Sweeper, sweeper_lease
 from tests.disks import Disk
 from tests.manual_clock import ManualClock
 
@@ -230,8 +230,8 @@ class EditorServices:
             self.keys[user] = self.users.key(user)
         return Client(self.processes[process].stub, self.keys[user])
 
-    def sweeper(self) -> ArticleSweeper:
-        return ArticleSweeper(
+    def sweeper(self) -> Sweeper:
+        return article_sweeper(
             Retention(self.engine, self.clock, self.owner_usage),
             SessionRepository(self.engine, self.clock, self.settings),
             sweeper_lease(self.engine, "articles", 60, self.clock),

@@ -35,12 +35,12 @@ from services.common.authentication import Caller
 from services.common.channels import Metadata, call_metadata
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.settings import Limits
-from services.common.sweeping import sweeper_lease
+from services.common.sweeping import Sweeper, sweeper_lease
 from services.common.terminal_status import TerminalStatus
 from services.files.blobs import Blobs
 from services.files.metrics import Metrics
 from services.files.repository import FileRepository
-from services.files.sweeper import FileSweeper
+from services.files.sweeper import file_sweeper
 from services.files.uploads import Uploads
 from tests.disks import Disk
 from tests.manual_clock import ManualClock
@@ -218,9 +218,9 @@ class RunningFileStore:
     def client(self, user: str = "ada", team: str = "", plan: int = PLAN_ENTERPRISE) -> Client:
         return Client(self.stub, self.users.key(user, team, plan))
 
-    def sweeper(self) -> FileSweeper:
+    def sweeper(self) -> Sweeper:
         lease = sweeper_lease(self.engine, "files", 60, self.clock)
-        return FileSweeper(
+        return file_sweeper(
             self.repository,
             self.blobs,
             lease,

@@ -12,12 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.accounts.v1 import accounts_pb2, admin_pb2, limits_pb2
 from services.accounts import tables
 from services.accounts.admin.admin_keys import AdminKeyRepository
-from services.accounts.admin.audit import AuditFilter, AuditLog
+from services.accounts.admin.audit import AuditFilter, AuditLog, audit_sweeper
 from services.accounts.admin.key_rows import NewKey
 from services.accounts.admin.keys import KeyAdministration
 from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.servicer import AdminServicer
-from services.accounts.admin.sweeper import AuditSweeper
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.limits.rules import SubjectKind, UsageLimits
@@ -294,7 +293,7 @@ async def test_commands_and_the_first_start_are_actors(
 async def test_entries_are_swept_when_their_time_is_over(
     keys: KeyAdministration, engine: AsyncEngine, clock: ManualClock, log: AuditLog
 ) -> None:
-    sweeper = AuditSweeper(log, Lease(engine, "audit", 9, clock), 60, retention_s=100)
+    sweeper = audit_sweeper(log, Lease(engine, "audit", 9, clock), 60, retention_s=100)
     await keys.create(NewKey("ada"))
     clock.now_s += 60
     made = await keys.create(NewKey("bob"))

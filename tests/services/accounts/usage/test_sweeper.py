@@ -3,7 +3,7 @@
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.accounts.usage.sweeper import UsageSweeper
+from services.accounts.usage.sweeper import usage_sweeper
 from services.accounts.usage.tables import days, records
 from services.common.clock import Clock
 from services.common.database import reading
@@ -21,7 +21,7 @@ async def test_what_is_too_old_is_deleted(engine: AsyncEngine) -> None:
         batch.append(record(1, id=f"{time_prefix(RECORD, at)}_x", time_ms=at))
     await add(engine, batch)
     clock = Clock(now=lambda: MIDNIGHT_MS / 1000)
-    sweeper = UsageSweeper(engine, sweeper_lease(engine, "usage", 60, clock), 60, Usage(), clock)
+    sweeper = usage_sweeper(engine, sweeper_lease(engine, "usage", 60, clock), 60, Usage(), clock)
     assert await sweeper.sweep()
     async with reading(engine) as connection:
         kept = await connection.scalar(select(func.count()).select_from(records))

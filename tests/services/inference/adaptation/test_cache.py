@@ -22,7 +22,7 @@ from services.inference.adaptation.codec import dump, load
 from services.inference.byte_store import Bounds, Bucket, Entry, Folder, open_store, overdue
 from services.inference.conversion.parts import Film, ImageFacts, PageText, Picture
 from services.inference.metrics import Metrics
-from services.inference.store_sweeper import StoreSweeper
+from services.inference.store_sweeper import store_sweeper
 from tests.services.inference.fake_adaptation import FailingStore, FreeLease, InMemoryStore
 
 words = st.text()
@@ -152,7 +152,7 @@ async def test_the_sweeper_clears_the_folder(tmp_path):
     await store.put("a/2", b"x" * 10)
     old = time.time() - 1000
     os.utime(tmp_path / "kept" / "a" / "2", (old, old))
-    sweeper = StoreSweeper("conversions", store, FreeLease(), 60, BOUNDS, Clock())
+    sweeper = store_sweeper("conversions", store, FreeLease(), 60, BOUNDS, Clock())
     assert await sweeper.sweep()
     assert [one.key for one in await store.entries()] == ["a/1"]
 
