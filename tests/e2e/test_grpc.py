@@ -75,11 +75,11 @@ def encrypted(tmp_path: Path, certificates: Grpc) -> Iterator[Gateway]:
         yield at
 
 
-def test_the_documented_call_is_answered(tmp_path: Path) -> None:
+def test_the_documented_client_is_answered(tmp_path: Path) -> None:
     with gateway(tmp_path, NOBODY) as at:
         address = f"unix:{at.data_dir}/run/0.sock"
         shown = subprocess.run(
-            [PYTHON, "-m", "tests.e2e.grpc_caller", address, at.key],
+            [PYTHON, "docs/examples/grpc_client.py", address, at.key, "Hello"],
             cwd=ROOT,
             capture_output=True,
             text=True,
