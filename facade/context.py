@@ -13,7 +13,7 @@ from facade.cors import Cors
 from facade.direct_calls import DirectCall
 from facade.draining import Drain
 from facade.inference_stub import Generate, StreamGenerate
-from facade.metrics import Metrics
+from facade.metrics import FacadeMetrics
 from facade.parallel_requests import ParallelRequests
 from facade.parser_pool import ParserPool
 from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
@@ -85,7 +85,7 @@ class Context:
     budget: ByteBudget
     parallel: ParallelRequests
     access_log: AccessLog
-    metrics: Metrics
+    metrics: FacadeMetrics
     registry: CollectorRegistry
     clock: Clock
     drain: Drain

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from facade.metrics import Metrics
+from facade.metrics import FacadeMetrics
 
 _EVERY_S = 0.5
 
@@ -10,7 +10,7 @@ _EVERY_S = 0.5
 class LoopDelay:
     """Observes how late a periodic timer of the event loop fires, in seconds."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, metrics: Metrics) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, metrics: FacadeMetrics) -> None:
         """Start measuring."""
         self._loop = loop
         self._seconds = metrics.loop_delay_seconds

@@ -9,7 +9,7 @@ _TOKEN_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2
 _DELAY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
 
-class Metrics:
+class FacadeMetrics:
     """The metrics of one process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -24,7 +24,7 @@ from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
 from facade.inference_stub import direct_generate, direct_stream_generate, inference_stub
 from facade.loop_delay import LoopDelay
-from facade.metrics import Metrics
+from facade.metrics import FacadeMetrics
 from facade.parallel_requests import ParallelRequests
 from facade.parser_pool import ParserPool
 from facade.tls import load_certificate, server_context
@@ -109,7 +109,7 @@ class Facade:
         """
         tls = server_context(settings.server)
         registry = CollectorRegistry()
-        counted = Metrics(registry)
+        counted = FacadeMetrics(registry)
         later = asyncio.get_running_loop().call_later
         access_log = AccessLog(settings.server.access_log_per_s, clock.monotonic, later)
         limits = settings.limits

@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 from prometheus_client import CollectorRegistry
 
-from facade.metrics import Metrics as FacadeMetrics
-from services.inference.metrics import Metrics as InferenceMetrics
+from facade.metrics import FacadeMetrics
+from services.inference.metrics import InferenceMetrics
 from tests.gateway_in_process import running_gateway
 
 DEPLOY = Path(__file__).parents[1] / "deploy"

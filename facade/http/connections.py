@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import Protocol
 
 from facade.http.refused import RefusedConnection
-from facade.metrics import Metrics
+from facade.metrics import FacadeMetrics
 from services.common.settings import Limits
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Connection(Protocol):
 class Connections:
     """Admits connections, and checks their time limits once a second."""
 
-    def __init__(self, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, limits: Limits, metrics: FacadeMetrics) -> None:
         self.limits = limits
         self.metrics = metrics
         self.max_connections = limits.max_connections or default_max_connections()

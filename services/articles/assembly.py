@@ -11,11 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.articles.v1 import articles_pb2_grpc
 from services.articles import servicer_factory
-from services.articles.metrics import Metrics
+from services.articles.metrics import ArticleMetrics
 from services.articles.retention import Retention
 from services.articles.sessions import SessionRepository
 from services.articles.sweeper import article_sweeper
-from services.articles.usage import Usage
+from services.articles.usage import OwnerUsage
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.settings import Settings
@@ -47,8 +47,8 @@ class Articles:
     ) -> Self:
         """Start the service on a migrated database; `channel` leads to the file store."""
         chosen = settings.articles
-        metrics = Metrics(counters)
-        usage = Usage(chosen)
+        metrics = ArticleMetrics(counters)
+        usage = OwnerUsage(chosen)
         sessions = SessionRepository(database, clock, chosen)
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "articles", every_s, clock)

@@ -25,13 +25,13 @@ from services.articles import codec
 from services.articles.cache import DocumentCache, DocumentState
 from services.articles.errors import stale
 from services.articles.loader import DocumentLoader
-from services.articles.metrics import Metrics
+from services.articles.metrics import ArticleMetrics
 from services.articles.operation_log import LogEntry, OperationLog
 from services.articles.sessions import LiveSession, SessionRef, SessionRepository
 from services.articles.snapshots import SnapshotTaker
 from services.articles.tree.document import Document
 from services.articles.tree.operations import Operation
-from services.articles.usage import Usage, add_to_documents, blocks_for, size_of
+from services.articles.usage import OwnerUsage, add_to_documents, blocks_for, size_of
 from services.common.database import writing
 from services.common.errors import GatewayError, unavailable
 from services.common.offload import offload_if
@@ -115,8 +115,8 @@ class DocumentCommitter:
         sessions: SessionRepository,
         operation_log: OperationLog,
         cache: DocumentCache,
-        metrics: Metrics,
-        usage: Usage,
+        metrics: ArticleMetrics,
+        usage: OwnerUsage,
     ) -> None:
         self._engine = engine
         self._sessions = sessions

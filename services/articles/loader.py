@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.articles.cache import DocumentCache, DocumentState
 from services.articles.errors import no_session
-from services.articles.metrics import Metrics
+from services.articles.metrics import ArticleMetrics
 from services.articles.operation_log import OperationLog
 from services.articles.sessions import LiveSession, SessionRef, SessionRepository
 
@@ -23,7 +23,7 @@ class DocumentLoader:
         sessions: SessionRepository,
         operation_log: OperationLog,
         cache: DocumentCache,
-        metrics: Metrics,
+        metrics: ArticleMetrics,
     ) -> None:
         self._sessions = sessions
         self._log = operation_log

@@ -27,7 +27,7 @@ from services.articles.tables import (
     groups,
     members,
 )
-from services.articles.usage import DOCUMENT_BYTES, Usage, lock
+from services.articles.usage import DOCUMENT_BYTES, OwnerUsage, lock
 from services.common.clock import Clock
 from services.common.database import reading, writing
 from services.common.errors import invalid
@@ -119,9 +119,9 @@ class ArticleRepository:
         engine: AsyncEngine,
         clock: Clock | None = None,
         random_bits: Callable[[int], int] = randomness.randbits,
-        owner_usage: Usage | None = None,
+        owner_usage: OwnerUsage | None = None,
     ) -> None:
-        self._usage = owner_usage or Usage(Articles())
+        self._usage = owner_usage or OwnerUsage(Articles())
         self._engine = engine
         self._clock = clock or Clock()
         self._random_bits = random_bits

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles.tables import articles, operations, sessions, snapshots, usage
-from services.articles.usage import OPERATION_BYTES, Usage, length_of, lock
+from services.articles.usage import OPERATION_BYTES, OwnerUsage, length_of, lock
 from services.common.clock import Clock
 from services.common.database import reading, writing
 
@@ -33,7 +33,7 @@ class Retention:
     Every method raises `unavailable` when the database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, clock: Clock, owner_usage: Usage) -> None:
+    def __init__(self, engine: AsyncEngine, clock: Clock, owner_usage: OwnerUsage) -> None:
         self._engine = engine
         self._clock = clock
         self._usage = owner_usage

@@ -7,12 +7,12 @@ from services.articles.cache import DocumentCache
 from services.articles.committer import DocumentCommitter
 from services.articles.files import FileStore
 from services.articles.groups import GroupRepository
-from services.articles.metrics import Metrics
+from services.articles.metrics import ArticleMetrics
 from services.articles.operation_log import OperationLog
 from services.articles.repository import ArticleRepository
 from services.articles.servicer import ArticleEditorServicer
 from services.articles.sessions import SessionRepository
-from services.articles.usage import Usage
+from services.articles.usage import OwnerUsage
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
 from services.common.settings import Articles as ArticleSettings
@@ -31,8 +31,8 @@ class ArticleEditing:
         database: AsyncEngine,
         clock: Clock,
         sessions: SessionRepository,
-        usage: Usage,
-        metrics: Metrics,
+        usage: OwnerUsage,
+        metrics: ArticleMetrics,
         channel: grpc.aio.Channel,
         reserve: DiskReserve,
     ) -> None:

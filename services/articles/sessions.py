@@ -21,7 +21,7 @@ from services.articles.errors import (
 )
 from services.articles.repository import access_rights_of, find, with_access_columns
 from services.articles.tables import articles, operations, sessions
-from services.articles.usage import Usage
+from services.articles.usage import OwnerUsage
 from services.common import ids
 from services.common.clock import Clock
 from services.common.database import reading_once, writing
@@ -82,7 +82,7 @@ class SessionRepository:
         self._new_id = new_id
         self._length_ms = int(settings.session_ttl_s * 1000)
         self._most = settings.max_sessions
-        self._usage = Usage(settings)
+        self._usage = OwnerUsage(settings)
 
     async def open(self, user_id: str, plan: str, article_id: str) -> tuple[str, bool]:
         """Open a document; return the id of the user's session, and whether it existed.

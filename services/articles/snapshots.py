@@ -5,7 +5,7 @@ import logging
 from dataclasses import replace
 
 from services.articles.cache import DocumentCache, DocumentState
-from services.articles.metrics import Metrics
+from services.articles.metrics import ArticleMetrics
 from services.articles.operation_log import OperationLog
 
 # A snapshot is due when replaying the operations since the last one takes as long as reading a
@@ -19,7 +19,9 @@ log = logging.getLogger(__name__)
 class SnapshotTaker:
     """Takes due snapshots, one at a time of each document."""
 
-    def __init__(self, operation_log: OperationLog, cache: DocumentCache, metrics: Metrics) -> None:
+    def __init__(
+        self, operation_log: OperationLog, cache: DocumentCache, metrics: ArticleMetrics
+    ) -> None:
         self._log = operation_log
         self._cache = cache
         self._metrics = metrics

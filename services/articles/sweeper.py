@@ -3,7 +3,7 @@
 import logging
 from contextlib import aclosing
 
-from services.articles.metrics import Metrics
+from services.articles.metrics import ArticleMetrics
 from services.articles.retention import Retention
 from services.articles.sessions import SessionRepository
 from services.common.leases import Lease
@@ -22,7 +22,7 @@ def article_sweeper(
     lease: Lease,
     settings: Articles,
     every_s: float,
-    metrics: Metrics,
+    metrics: ArticleMetrics,
 ) -> Sweeper:
     """Return the sweeper of expired sessions, deleted documents, and operations over the quota."""
 

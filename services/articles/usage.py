@@ -63,8 +63,8 @@ def blocks_for(size: int) -> int:
     return max(0, -(-size // BLOCK) * BLOCK)
 
 
-class Usage:
-    """Usage of all owners; every method works in the caller's transaction."""
+class OwnerUsage:
+    """The usage of all owners; every method works in the caller's transaction."""
 
     def __init__(self, settings: Articles) -> None:
         self._quota = settings.quota

@@ -10,7 +10,7 @@ from services.common.disk import DiskReserve
 from services.common.settings import Settings
 from services.common.sweeping import Sweeper, sweeper_lease
 from services.files.blobs import open_blobs
-from services.files.metrics import Metrics
+from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository
 from services.files.servicer import FileStoreServicer
 from services.files.store import FileStore
@@ -46,7 +46,7 @@ class Files:
         """
         limits = settings.limits
         blobs = open_blobs(settings.storage)
-        metrics = Metrics(counters)
+        metrics = FileMetrics(counters)
         repository = FileRepository(database, clock)
         uploads = Uploads(repository, blobs, limits, clock, metrics, reserve)
         lease = sweeper_lease(database, "files", limits.sweep_every_s, clock)

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry
 from services.common.metrics import Counter, Gauge
 
 
-class Metrics:
+class FileMetrics:
     """The counters of one process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -91,7 +91,7 @@ _FILE_BY_ID = select(files).where(
 )
 
 
-class Usage(NamedTuple):
+class FileTotals(NamedTuple):
     """The number of stored files, and their size in bytes."""
 
     files: int
@@ -213,19 +213,19 @@ class FileRepository:
             known = await connection.scalars(select(files.c.id).where(files.c.id.in_(asked)))
             return asked.difference(known)
 
-    async def usage(self, owner_id: str) -> Usage:
+    async def usage(self, owner_id: str) -> FileTotals:
         """Return an owner's usage, including expired files that are not swept yet."""
         query = select(usage.c.files, usage.c.size_bytes).where(usage.c.owner_id == owner_id)
         async with self._reading() as connection:
             row = (await connection.execute(query)).one_or_none()
-        return Usage(*row) if row else Usage(0, 0)
+        return FileTotals(*row) if row else FileTotals(0, 0)
 
-    async def total(self) -> Usage:
+    async def total(self) -> FileTotals:
         """Return the usage of all owners together."""
         query = select(func.sum(usage.c.files), func.sum(usage.c.size_bytes))
         async with self._reading() as connection:
             count, size = (await connection.execute(query)).one()
-        return Usage(int(count or 0), int(size or 0))
+        return FileTotals(int(count or 0), int(size or 0))
 
     async def _position(
         self, connection: AsyncConnection, owner_id: str, file_id: str, field: str
@@ -309,11 +309,11 @@ async def _remove(connection: AsyncConnection, which: Iterable[Any]) -> Sequence
         delete(files).where(*which).returning(files.c.id, files.c.owner_id, files.c.size_bytes)
     )
     ids: list[str] = []
-    freed: dict[str, Usage] = {}
+    freed: dict[str, FileTotals] = {}
     for file_id, owner_id, size in removed:
         ids.append(file_id)
         count, total = freed.get(owner_id, (0, 0))
-        freed[owner_id] = Usage(count + 1, total + size)
+        freed[owner_id] = FileTotals(count + 1, total + size)
     # The same order everywhere, so that two transactions never deadlock.
     for owner_id, (count, total) in sorted(freed.items()):
         await connection.execute(

@@ -25,7 +25,7 @@ from gateway.files.v1.files_pb2_grpc import FileStoreServiceServicer
 from services.common.authentication import caller
 from services.common.errors import invalid
 from services.common.settings import StorageLimits
-from services.files.metrics import Metrics
+from services.files.metrics import FileMetrics
 from services.files.repository import MAX_PAGE, FileRepository
 from services.files.store import FileStore, owner_of, quota_of
 from services.files.uploads import Uploads
@@ -44,7 +44,7 @@ class FileStoreServicer(FileStoreServiceServicer):
         store: FileStore,
         uploads: Uploads,
         quotas: StorageLimits,
-        metrics: Metrics,
+        metrics: FileMetrics,
     ) -> None:
         self._repository = repository
         self._store = store

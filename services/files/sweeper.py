@@ -13,7 +13,7 @@ from services.common.leases import Lease
 from services.common.settings import Limits
 from services.common.sweeping import Renew, Sweeper, remove_in_batches
 from services.files.blobs import Blobs
-from services.files.metrics import Metrics
+from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository
 
 _AT_ONCE = 500
@@ -27,7 +27,7 @@ def file_sweeper(
     lease: Lease,
     limits: Limits,
     clock: Clock,
-    metrics: Metrics,
+    metrics: FileMetrics,
 ) -> Sweeper:
     """Return the sweeper of expired files, and of orphaned blobs once per grace period."""
     expiry = ExpiryClock(clock, limits.orphan_grace_s)
@@ -49,7 +49,7 @@ def file_sweeper(
 
 
 async def _remove_expired(
-    repository: FileRepository, blobs: Blobs, metrics: Metrics, renew: Renew
+    repository: FileRepository, blobs: Blobs, metrics: FileMetrics, renew: Renew
 ) -> None:
     async def remove_batch(at_most: int) -> int:
         file_ids = await repository.remove_expired(at_most)
@@ -64,7 +64,7 @@ async def _remove_expired(
 
 
 async def _remove_orphans(
-    repository: FileRepository, blobs: Blobs, oldest_s: float, metrics: Metrics, renew: Renew
+    repository: FileRepository, blobs: Blobs, oldest_s: float, metrics: FileMetrics, renew: Renew
 ) -> None:
     """Delete the blobs without a row that are older than a time in Unix seconds."""
     async for batch in blobs.entries():

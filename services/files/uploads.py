@@ -21,7 +21,7 @@ from services.common.errors import GatewayError, invalid
 from services.common.mime import HEAD_SIZE, detect_type
 from services.common.settings import MAX_FILE_LIFETIME_S, Limits
 from services.files.blobs import PIECE, Blobs, Writing
-from services.files.metrics import Metrics
+from services.files.metrics import FileMetrics
 from services.files.names import clean_filename
 from services.files.repository import PREFIX, FileRepository, quota_exceeded
 from services.files.store import owner_of, quota_of
@@ -36,7 +36,7 @@ class Uploads:
         blobs: Blobs,
         limits: Limits,
         clock: Clock,
-        metrics: Metrics,
+        metrics: FileMetrics,
         reserve: DiskReserve,
         *,
         new_id: ids.IdGenerator = ids.new_id,

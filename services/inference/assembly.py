@@ -25,7 +25,7 @@ from services.common.telemetry.spans import Telemetry
 from services.inference import abilities, diagnostics, discovery, embeddings
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import Adaptation
-from services.inference.byte_store import Bounds, open_store
+from services.inference.byte_store import StoreLimits, open_store
 from services.inference.catalogue import Inputs
 from services.inference.conversion.pool import ConversionPool, PooledConverter
 from services.inference.engine import Engine
@@ -36,7 +36,7 @@ from services.inference.http import Client
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
 from services.inference.memory.turn_client import TurnFactory
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.pricing.costs import Costs
 from services.inference.providers import embedded, registry, sandbox
 from services.inference.response_cache import cached_answers
@@ -122,7 +122,7 @@ class Inference:
         self._client = client
         self._environ = environ
         self._now_ms = clock.now_ms
-        self._metrics = Metrics(counters)
+        self._metrics = InferenceMetrics(counters)
         self._learnt: dict[str, list[str]] = {}
         self._abilities: dict[tuple[str, str], Inputs] = {}
         self._shown: set[tuple[str, str]] = set()  # models whose abilities were queried
@@ -306,7 +306,7 @@ class Inference:
         self.cache = cached_answers.CachedAnswers(
             self.engine, store, bounds, every_s, self._metrics, clock
         )
-        kept = Bounds(bounds.ttl_s, bounds.max_bytes, bounds.max_bytes)
+        kept = StoreLimits(bounds.ttl_s, bounds.max_bytes, bounds.max_bytes)
         sweeper = store_sweeper(ANSWERS, store, stores.answers_lease, every_s, kept, clock)
         sweeper.start()
         self._sweepers.append(sweeper)
@@ -376,5 +376,5 @@ class Inference:
             await asyncio.sleep(_LEARN_LOCAL_EVERY_S)
 
 
-def _conversion_bounds(kept: AdaptationSettings) -> Bounds:
-    return Bounds(kept.kept_s, kept.kept_bytes, kept.kept_bytes_per_user)
+def _conversion_bounds(kept: AdaptationSettings) -> StoreLimits:
+    return StoreLimits(kept.kept_s, kept.kept_bytes, kept.kept_bytes_per_user)

@@ -213,7 +213,7 @@ class Bucket(ByteStore):
             raise _unavailable(error) from error
 
 
-class Bounds(NamedTuple):
+class StoreLimits(NamedTuple):
     """Limits on the age and size of a store.
 
     Attributes:
@@ -227,7 +227,7 @@ class Bounds(NamedTuple):
     kept_bytes_per_owner: int
 
 
-def overdue(entries: Iterable[Entry], now_s: float, bounds: Bounds) -> list[str]:
+def overdue(entries: Iterable[Entry], now_s: float, bounds: StoreLimits) -> list[str]:
     """Return the keys to delete: old entries, then the oldest beyond the bounds. Pure."""
     going: list[str] = []
     total = 0

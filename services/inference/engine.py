@@ -42,7 +42,7 @@ from services.inference.memory.begin_turn import (
 from services.inference.memory.commit import AnswerCommitter
 from services.inference.memory.split import uses_memory
 from services.inference.memory.turn_client import TurnFactory
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.offload import mark, offload
 from services.inference.plans.plan import Plan, Plans
 from services.inference.prepared_request import (
@@ -98,7 +98,7 @@ class Engine:
         memories: TurnFactory,
         limits: Limits,
         memory: Memory,
-        metrics: Metrics,
+        metrics: InferenceMetrics,
         monotonic: Callable[[], float],
         adaptation: Adaptation,
         uniform: Uniform = ids.uniform,

@@ -13,7 +13,7 @@ _MAX_UNKNOWN = 100  # maximum number of unknown models with a label of their own
 _MAX_DEPLOYMENTS = 1_000  # maximum number of deployments with labels of their own
 
 
-class Metrics:
+class InferenceMetrics:
     """The metrics of one process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -5,7 +5,7 @@ import logging
 from services.common.clock import Clock
 from services.common.leases import Lease
 from services.common.sweeping import Renew, Sweeper
-from services.inference.byte_store import Bounds, ByteStore, overdue
+from services.inference.byte_store import ByteStore, StoreLimits, overdue
 
 # Each sweep lists the whole store: it runs this many times less often than `limits.sweep_every_s`.
 ROUNDS = 10
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def store_sweeper(
-    name: str, store: ByteStore, lease: Lease, every_s: float, bounds: Bounds, clock: Clock
+    name: str, store: ByteStore, lease: Lease, every_s: float, bounds: StoreLimits, clock: Clock
 ) -> Sweeper:
     """Return the sweeper of the entries of a store that are too old or exceed its bounds.
 

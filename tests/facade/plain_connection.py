@@ -16,7 +16,7 @@ from facade.http.exchange import Exchange
 from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
 from facade.http.responses import Response
-from facade.metrics import Metrics
+from facade.metrics import FacadeMetrics
 from services.common.clock import Clock
 from services.common.settings import Limits
 from services.common.timer_wheel import TimerWheel
@@ -78,7 +78,7 @@ class PlainServer:
         self._has_left = False
 
     async def __aenter__(self) -> Self:
-        metrics = Metrics(CollectorRegistry())
+        metrics = FacadeMetrics(CollectorRegistry())
         context: Any = SimpleNamespace(
             settings=SimpleNamespace(limits=self._limits),
             metrics=metrics,

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from facade.http.connections import Connections
 from facade.http.refused import RefusedConnection
-from facade.metrics import Metrics
+from facade.metrics import FacadeMetrics
 from services.common.settings import Limits
 from tests.facade.plain_connection import Transport
 from tests.facade.sockets import exchange, port_of, read_answers
@@ -226,7 +226,7 @@ class RefusedTransport(Transport):
 
 
 async def test_few_refused_connections_stay_open():
-    connections = Connections(Limits(), Metrics(CollectorRegistry()))
+    connections = Connections(Limits(), FacadeMetrics(CollectorRegistry()))
     transports = [RefusedTransport() for _ in range(100)]
     for transport in transports:
         connections.keep_refused(RefusedConnection(transport, str.encode, is_new=True))

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from facade.draining import Drain
 from facade.http.exchange import Exchange
-from facade.metrics import Metrics
+from facade.metrics import FacadeMetrics
 from facade.request_context import request_context
 from services.common.clock import Clock
 from services.common.timer_wheel import TimerWheel
@@ -156,7 +156,7 @@ async def test_a_write_to_a_caller_who_left_is_no_failure(caplog):
     lines = []
     context = SimpleNamespace(
         clock=Clock(),
-        metrics=Metrics(CollectorRegistry()),
+        metrics=FacadeMetrics(CollectorRegistry()),
         access_log=SimpleNamespace(answered=lambda *line: lines.append(line)),
         timers=TimerWheel(),
         drain=Drain(),

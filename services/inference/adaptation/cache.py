@@ -17,7 +17,7 @@ from services.common.byte_budget import Admit, is_over_budget
 from services.common.errors import GatewayError
 from services.common.offload import offload_if
 from services.inference.adaptation.codec import Made, dump, load
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 
 # Incremented when the format or content of cached results changes.
 VERSION = 1
@@ -52,7 +52,7 @@ class Store(Protocol):
 class Cache:
     """Cached conversions of the current task's user."""
 
-    def __init__(self, store: Store, metrics: Metrics) -> None:
+    def __init__(self, store: Store, metrics: InferenceMetrics) -> None:
         self._store = store
         self._metrics = metrics
 

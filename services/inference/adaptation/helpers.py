@@ -17,7 +17,7 @@ from services.inference.adaptation.errors import of_helper, of_part
 from services.inference.adaptation.rules import AUDIO, IMAGE, NAMES
 from services.inference.conversion.parts import Source
 from services.inference.media import AdaptationError
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.providers.base import Target
 from services.inference.routes import Routes
 from services.inference.usage.metering import Metering
@@ -76,7 +76,7 @@ class Helpers:
     """
 
     def __init__(
-        self, routes: Routes, generate: Generate, metrics: Metrics, metering: Metering
+        self, routes: Routes, generate: Generate, metrics: InferenceMetrics, metering: Metering
     ) -> None:
         self._routes = routes
         self._generate = generate

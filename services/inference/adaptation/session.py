@@ -30,7 +30,7 @@ from services.inference.adaptation.single_flight import SingleFlight, all_of
 from services.inference.conversion.converter import Converter
 from services.inference.fetching.fetched import Fetches
 from services.inference.media import AdaptationError, MediaRef
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.routes import Routes
 from services.inference.stored_files import CONTENT_COST, StoredFiles, is_stored
 from services.inference.usage.metering import Metering
@@ -59,7 +59,7 @@ class Adaptation:
     converter: Converter
     fetches: Fetches
     cache: Cache
-    metrics: Metrics
+    metrics: InferenceMetrics
     metering: Metering
 
     def session(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from services.inference.balancing.rate_limits import Cooldown
 from services.inference.circuit_breaker import ModelKey
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 
 # The weight of the newest time in a moving average.
 _NEWEST = 0.3
@@ -83,7 +83,7 @@ class Loads:
     def __init__(
         self,
         monotonic: Callable[[], float],
-        metrics: Metrics,
+        metrics: InferenceMetrics,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.monotonic = monotonic

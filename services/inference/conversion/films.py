@@ -10,8 +10,8 @@ from av.container import InputContainer
 from av.video.frame import VideoFrame
 from PIL import Image
 
-from services.inference.conversion.bounds import MAX_PIXELS, MAX_SIDE
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.limits import MAX_PIXELS, MAX_SIDE
 from services.inference.conversion.parts import Film, Picture, Source
 from services.inference.conversion.sound import RATE, decoded, opened
 

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Sequence, Set
 from enum import Enum
 
-from services.inference.conversion.bounds import MAX_OTHER_TAGS, MAX_TAGS, MAX_UNPACKED
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.limits import MAX_OTHER_TAGS, MAX_TAGS, MAX_UNPACKED
 
 _READ = "supported documents are PDF, DOCX, PPTX, XLSX and text"
 _PDF = b"%PDF-"

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from services.inference.conversion import colours
-from services.inference.conversion.bounds import MAX_PIXELS
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.limits import MAX_PIXELS
 from services.inference.conversion.loading import load
 from services.inference.conversion.parts import ImageFacts, Source
 

@@ -12,13 +12,13 @@ import pypdfium2 as pdfium
 from PIL import Image
 from pypdfium2 import raw
 
-from services.inference.conversion.bounds import (
+from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.limits import (
     MAX_OBJECTS,
     MAX_RENDERED_OBJECTS,
     MAX_SEARCHED_OBJECTS,
     MAX_SIDE,
 )
-from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.loading import load
 from services.inference.conversion.parts import Ocr, PageText, Picture
 from services.inference.conversion.reading_order import Line, columns_alternate, in_order

@@ -20,8 +20,8 @@ from services.common.errors import GatewayError, unavailable
 from services.common.metrics import Counter
 from services.common.settings import Limits
 from services.inference.conversion.answers import death, failure, refused, with_blobs
-from services.inference.conversion.bounds import Bounds
 from services.inference.conversion.confinement import protections
+from services.inference.conversion.limits import WorkerLimits
 from services.inference.conversion.parts import (
     Film,
     ImageFacts,
@@ -63,7 +63,9 @@ class ConversionPool:
         most = limits.max_parallel_conversions
         self._timeout_s = limits.conversion_timeout_s
         threads = max(1, min(_MAX_THREADS, (os.cpu_count() or 1) // most))
-        self._bounds = Bounds(limits.conversion_timeout_s, limits.conversion_memory_bytes, threads)
+        self._bounds = WorkerLimits(
+            limits.conversion_timeout_s, limits.conversion_memory_bytes, threads
+        )
         self._turns = Turns(most, limits.max_waiting_conversions)
         self._seconds = ConversionSeconds(limits.conversion_seconds_per_user)
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="convert")

@@ -21,9 +21,9 @@ from typing import Any
 import orjson
 
 from services.common.frames import read_frame, write_frame
-from services.inference.conversion.bounds import MAX_RESULT, MAX_TEXT, Bounds
 from services.inference.conversion.confinement import confine
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.limits import MAX_RESULT, MAX_TEXT, WorkerLimits
 from services.inference.conversion.loading import load
 from services.inference.conversion.parts import Source
 
@@ -82,7 +82,7 @@ def _find(name: str) -> Callable[..., Any]:
     return converter
 
 
-def _restrict(bounds: Bounds) -> None:
+def _restrict(bounds: WorkerLimits) -> None:
     with contextlib.suppress(ValueError, OSError):  # not supported on every system
         resource.setrlimit(resource.RLIMIT_AS, (bounds.memory, bounds.memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -103,7 +103,7 @@ def _leave_with_parent() -> None:
 def main() -> None:
     """Run conversions until standard input closes; the limits are the arguments."""
     seconds, memory, threads = sys.argv[1:]
-    bounds = Bounds(float(seconds), int(memory), int(threads))
+    bounds = WorkerLimits(float(seconds), int(memory), int(threads))
     _restrict(bounds)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is meant for the gateway
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")

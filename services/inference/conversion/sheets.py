@@ -13,8 +13,8 @@ from openpyxl.worksheet.formula import ArrayFormula
 from openpyxl.xml.functions import iterparse
 
 from services.inference.conversion import markdown
-from services.inference.conversion.bounds import MAX_CELLS, MAX_COLUMNS, MAX_ROWS, MAX_TEXT
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.limits import MAX_CELLS, MAX_COLUMNS, MAX_ROWS, MAX_TEXT
 from services.inference.conversion.parts import PageText
 
 _GOES_ON = "… the sheet goes on"

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import av
 from av.container import InputContainer
 
-from services.inference.conversion.bounds import MAX_SOUND_S
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.limits import MAX_SOUND_S
 
 RATE = 16_000
 # Self-contained formats. Playlists are excluded, as FFmpeg would open the files and URLs in them.

@@ -12,8 +12,8 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from services.inference.conversion.bounds import MAX_SOUND_S
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.limits import MAX_SOUND_S
 from services.inference.conversion.loading import load
 from services.inference.conversion.parts import Source
 

@@ -10,9 +10,9 @@ from lxml.html import HtmlElement, HTMLParser, document_fromstring
 
 from services.common.texts import cut
 from services.inference.charsets import decode
-from services.inference.conversion.bounds import MAX_COMPARISONS, MAX_PAGE_TAGS, MAX_SPAN
 from services.inference.conversion.charsets import guess
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.limits import MAX_COMPARISONS, MAX_PAGE_TAGS, MAX_SPAN
 from services.inference.conversion.parts import Source, WebPage
 from services.inference.conversion.visible import drop_unseen
 

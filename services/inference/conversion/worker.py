@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.common.frames import read_frame, write_frame
-from services.inference.conversion.bounds import MAX_RESULT, MAX_TEXT, Bounds
+from services.inference.conversion.limits import MAX_RESULT, MAX_TEXT, WorkerLimits
 
 # Environment variables passed to a worker. Providers' API keys are withheld, as a malicious
 # document may take over a library.
@@ -48,7 +48,7 @@ class Worker:
         uses: number of conversions started.
     """
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: WorkerLimits) -> None:
         """Create a worker; its process is not started yet."""
         self.uses = 0
         self._bounds = bounds

@@ -22,7 +22,7 @@ from services.inference.fallback.attempt_reports import (
     RecentAttempts,
     reason_name,
 )
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.plans.plan import Step
 from services.inference.plans.policy import is_out_of_time, is_transient
 
@@ -247,7 +247,7 @@ class AttemptLog:
     def __init__(
         self,
         breakers: CircuitBreakers,
-        metrics: Metrics,
+        metrics: InferenceMetrics,
         failure_log: FailureLog,
         balancer: Balancer,
         monotonic: Callable[[], float],

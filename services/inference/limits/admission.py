@@ -8,7 +8,7 @@ from services.common.errors import GatewayError
 from services.common.passthrough_answer import CallerLimit, Route
 from services.inference.limits.allowance import Allowance
 from services.inference.limits.leaser import RETURN_AFTER_S, Leaser
-from services.inference.limits.refusals import limit_reached
+from services.inference.limits.limit_errors import limit_reached
 from services.inference.limits.reservation import Reservation
 from services.inference.limits.subjects import CallerLimits, Need
 

@@ -11,7 +11,7 @@ from services.inference.limits.admission import Admission
 from services.inference.limits.lease_client import LimitClient
 from services.inference.limits.leaser import Leaser
 from services.inference.limits.limiter import DemandOf, Limiter, Price
-from services.inference.limits.metrics import Metrics
+from services.inference.limits.metrics import LimitMetrics
 
 
 class Limiting:
@@ -44,7 +44,7 @@ class Limiting:
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         client = LimitClient(
-            channel, secrets.service_credential, new_id("worker_"), Metrics(counters)
+            channel, secrets.service_credential, new_id("worker_"), LimitMetrics(counters)
         )
         limits = settings.limits
         self._leaser = Leaser(

@@ -11,7 +11,7 @@ from services.common.channels import USER_ID_KEY
 from services.common.errors import from_rpc_error
 from services.inference.limits.allowance import Claim
 from services.inference.limits.leaser import Key
-from services.inference.limits.metrics import Metrics
+from services.inference.limits.metrics import LimitMetrics
 
 # The user id of the gateway's own calls, which must name one; leases are not of a single user.
 _NOBODY = "gateway"
@@ -28,7 +28,7 @@ class LimitClient:
     """
 
     def __init__(
-        self, channel: grpc.aio.Channel, credential: bytes, holder: str, metrics: Metrics
+        self, channel: grpc.aio.Channel, credential: bytes, holder: str, metrics: LimitMetrics
     ) -> None:
         self._stub = limits_pb2_grpc.LimitServiceStub(channel)
         self._metadata = (

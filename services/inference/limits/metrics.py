@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from services.common.metrics import Counter
 
 
-class Metrics:
+class LimitMetrics:
     """The metrics of one process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -9,7 +9,7 @@ from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 from services.common.errors import GatewayError
 from services.common.texts import quoted
 from services.inference.further_models import FurtherModel, further_models
-from services.inference.limits.refusals import model_refused
+from services.inference.limits.limit_errors import model_refused
 from services.inference.limits.subjects import models_of, refused_model
 
 # Models that a request may name in fields of its dialect; no provider takes as many.

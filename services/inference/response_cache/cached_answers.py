@@ -25,7 +25,7 @@ from services.common.passthrough_answer import PassthroughAnswer
 from services.common.settings import ResponseCache
 from services.inference.byte_store import ByteStore
 from services.inference.engine import Engine
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.response_cache.directives import CacheDirectives
 from services.inference.response_cache.entries import CachedAnswer
 from services.inference.response_cache.keys import key_of, owner_of
@@ -73,7 +73,7 @@ class CachedAnswers:
         store: ByteStore,
         bounds: ResponseCache,
         sweep_s: float,
-        metrics: Metrics,
+        metrics: InferenceMetrics,
         clock: Clock,
     ) -> None:
         self._engine = engine

@@ -25,7 +25,7 @@ from services.common.tokens import estimate_tokens
 from services.inference.estimate import estimate_messages
 from services.inference.fallback.run_context import RetryBudget
 from services.inference.fallback.runner import FallbackRunner
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.plans.plan import Plan, Step
 from services.inference.plans.policy import out_of_time
 from services.inference.stream.batches import Batches
@@ -66,7 +66,7 @@ class ToolLoop:
         rounds: Rounds,
         start_runner: StartRunner,
         tools: WebTools,
-        metrics: Metrics,
+        metrics: InferenceMetrics,
         on_end: Callable[[], None],
         extend: Callable[[int, int], Awaitable[None]] | None = None,
         *,

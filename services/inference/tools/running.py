@@ -26,7 +26,7 @@ from services.common.errors import GatewayError
 from services.common.telemetry.spans import Span, Telemetry
 from services.common.telemetry.trace_context import current_trace
 from services.common.texts import fit
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.tools.domains import domain_of, permits
 from services.inference.tools.offer import SEARCH, Available
 from services.inference.tools.pages import Reads
@@ -89,7 +89,7 @@ class WebTools:
         self,
         searches: Searches | None,
         reads: Reads | None,
-        metrics: Metrics,
+        metrics: InferenceMetrics,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         timeout_s: float = CALL_TIMEOUT_S,

@@ -19,7 +19,7 @@ from unittest.mock import patch
 from prometheus_client import CollectorRegistry
 
 from facade.http.connection import Connection
-from facade.metrics import Metrics
+from facade.metrics import FacadeMetrics
 from facade.server import Facade
 from services.common.clock import Clock
 from services.common.server import Server
@@ -184,7 +184,7 @@ class Side:
         facade: Facade,
         connect: Callable[[], Connection],
         registry: CollectorRegistry,
-        metrics: Metrics,
+        metrics: FacadeMetrics,
     ) -> None:
         self.facade = facade
         self._connect = connect

@@ -16,7 +16,7 @@ from services.accounts.tables import api_keys, teams, users
 from services.common.authentication import Caller
 from services.common.database import reading
 from tests.manual_clock import ManualClock
-from tests.services.accounts.refusals import invalid
+from tests.services.accounts.expected_errors import invalid
 
 
 async def _caller(repository: AccountRepository, key: str) -> Caller:

@@ -23,7 +23,7 @@ from services.articles.assembly import SERVICE_NAME
 from services.articles.cache import DocumentCache
 from services.articles.committer import DocumentCommitter
 from services.articles.groups import GroupRepository
-from services.articles.metrics import Metrics
+from services.articles.metrics import ArticleMetrics
 from services.articles.operation_log import OperationLog
 from services.articles.repository import ArticleRepository
 from services.articles.retention import Retention
@@ -32,7 +32,7 @@ from services.articles.sessions import SessionRepository
 from services.articles.sweeper import article_sweeper
 from services.articles.tables import operations, snapshots
 from services.articles.tree.document import Document
-from services.articles.usage import Usage
+from services.articles.usage import OwnerUsage
 from services.common.authentication import Caller, caller
 from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.clock import Clock
@@ -188,8 +188,8 @@ class EditorServices:
         return ArticleRepository(self.engine, self.clock, owner_usage=self.owner_usage)
 
     @property
-    def owner_usage(self) -> Usage:
-        return Usage(self.settings)
+    def owner_usage(self) -> OwnerUsage:
+        return OwnerUsage(self.settings)
 
     async def start(self) -> EditorProcess:
         registry = CollectorRegistry()
@@ -199,7 +199,7 @@ class EditorServices:
             DocumentCache(self.settings.cache_bytes),
         )
         committer = DocumentCommitter(
-            self.engine, sessions, log, cache, Metrics(registry), self.owner_usage
+            self.engine, sessions, log, cache, ArticleMetrics(registry), self.owner_usage
         )
         servicer = ArticleEditorServicer(
             self.articles,
@@ -237,7 +237,7 @@ class EditorServices:
             sweeper_lease(self.engine, "articles", 60, self.clock),
             self.settings,
             60,
-            Metrics(CollectorRegistry()),
+            ArticleMetrics(CollectorRegistry()),
         )
 
 

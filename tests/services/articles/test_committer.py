@@ -19,7 +19,7 @@ from services.articles.sessions import SessionRef
 from services.articles.tables import operations
 from services.articles.tree.document import Document
 from services.articles.tree.operations import Change, Operation
-from services.articles.usage import Usage
+from services.articles.usage import OwnerUsage
 from services.common.clock import Clock
 from services.common.database import writing
 from services.common.errors import GatewayError, unavailable
@@ -80,16 +80,16 @@ async def test_the_loser_of_a_race_applies_its_edit_again(
 ) -> None:
     await editors.start()
     article_id, ada, bob = await shared(editors)
-    charge, raced = Usage.charge, False
+    charge, raced = OwnerUsage.charge, False
 
-    async def late(self: Usage, connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
+    async def late(self: OwnerUsage, connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
         nonlocal raced
         if not raced:
             raced = True
             await editors.client("bob", 1).insert(bob, "bob")
         return await charge(self, connection, sizes)
 
-    monkeypatch.setattr(Usage, "charge", late)
+    monkeypatch.setattr(OwnerUsage, "charge", late)
     done = await editors.client("ada", 0).insert(ada, "ada")
     assert done.revision == 2
     assert await editors.client("ada", 0).texts(ada) == ["ada", "bob"]
@@ -105,16 +105,16 @@ async def test_the_loser_of_a_race_with_a_revision_is_refused(
 ) -> None:
     await editors.start()
     _, ada, bob = await shared(editors)
-    charge, raced = Usage.charge, False
+    charge, raced = OwnerUsage.charge, False
 
-    async def late(self: Usage, connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
+    async def late(self: OwnerUsage, connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
         nonlocal raced
         if not raced:
             raced = True
             await editors.client("bob", 1).insert(bob, "bob")
         return await charge(self, connection, sizes)
 
-    monkeypatch.setattr(Usage, "charge", late)
+    monkeypatch.setattr(OwnerUsage, "charge", late)
     with pytest.raises(GatewayError) as raised:
         await editors.client("ada", 0).insert(ada, "ada", if_revision=0)
     assert raised.value.article_code == 40901

@@ -22,7 +22,7 @@ from services.common.clock import Clock
 from services.common.database import migrate, open_engine
 from services.common.settings import Limits, Storage
 from services.files.blobs import FOLDER, open_blobs
-from services.files.metrics import Metrics
+from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository
 from services.files.uploads import Uploads
 from tests.disks import Disk
@@ -48,7 +48,7 @@ async def _fill(folder: Path, *filenames: str) -> list[File]:
         open_blobs(storage),
         Limits(),
         Clock(),
-        Metrics(CollectorRegistry()),
+        FileMetrics(CollectorRegistry()),
         Disk().reserve,
     )
     files = [await uploads.receive(ada, _coming(filename)) for filename in filenames]

@@ -15,7 +15,7 @@ from services.common.channels import open_channel
 from services.common.server import Server
 from services.common.settings import Limits, Storage
 from services.files.blobs import open_blobs
-from services.files.metrics import Metrics
+from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository
 from services.files.servicer import SERVICE_NAME, FileStoreServicer
 from services.files.store import FileStore
@@ -73,7 +73,7 @@ async def file_store(
     users = Users()
     blobs = open_blobs(place)
     repository = FileRepository(engine, clock)
-    metrics = Metrics(CollectorRegistry())
+    metrics = FileMetrics(CollectorRegistry())
     disk = Disk()
     uploads = Uploads(repository, blobs, limits, clock, metrics, disk.reserve)
     store = FileStore(repository, blobs)

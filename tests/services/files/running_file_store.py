@@ -38,7 +38,7 @@ from services.common.settings import Limits
 from services.common.sweeping import Sweeper, sweeper_lease
 from services.common.terminal_status import TerminalStatus
 from services.files.blobs import Blobs
-from services.files.metrics import Metrics
+from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository
 from services.files.sweeper import file_sweeper
 from services.files.uploads import Uploads
@@ -226,7 +226,7 @@ class RunningFileStore:
             lease,
             self.limits,
             self.clock,
-            Metrics(CollectorRegistry()),
+            FileMetrics(CollectorRegistry()),
         )
 
     async def keys(self) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from gateway.files.v1 import files_pb2
 from gateway.files.v1.files_pb2 import CreateFileRequest, FileHeader, FileTrailer
 from services.common.errors import GatewayError
-from services.files.repository import Usage
+from services.files.repository import FileTotals
 from tests.services.files.running_file_store import MIB, RunningFileStore, reason_of
 
 LIMIT = 50 * MIB
@@ -29,7 +29,7 @@ async def test_what_is_read_is_what_was_kept(file_store: RunningFileStore, size:
     assert b"".join(pieces) == content
     assert all(1 <= len(piece) <= MIB for piece in pieces)
     assert await file_store.keys() == [file.id]
-    assert await file_store.repository.usage("user_ada") == Usage(1, size)
+    assert await file_store.repository.usage("user_ada") == FileTotals(1, size)
 
 
 async def test_the_largest_file_is_stored_and_one_byte_more_is_not(
@@ -44,7 +44,7 @@ async def test_the_largest_file_is_stored_and_one_byte_more_is_not(
     assert (reason_of(raised), raised.value.param) == ("too_large", "file")
     assert await file_store.keys() == [file.id]
     assert await ada.ids() == [file.id]
-    assert await file_store.repository.usage("user_ada") == Usage(1, LIMIT)
+    assert await file_store.repository.usage("user_ada") == FileTotals(1, LIMIT)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ async def test_a_deleted_file_is_gone(file_store: RunningFileStore) -> None:
             await call(gone.id)
         assert reason_of(raised) == "not_found"
     assert await file_store.keys() == [kept.id]
-    assert await file_store.repository.usage("user_ada") == Usage(1, 4)
+    assert await file_store.repository.usage("user_ada") == FileTotals(1, 4)
 
 
 async def test_a_read_that_has_begun_outlives_the_file(file_store: RunningFileStore) -> None:
@@ -134,7 +134,7 @@ async def test_a_team_shares_its_files_and_its_account(file_store: RunningFileSt
     file = await ada.create(b"theorem")
     assert await bob.get(file.id) == file
     assert await bob.ids() == [file.id]
-    assert await file_store.repository.usage("team_math") == Usage(1, 7)
+    assert await file_store.repository.usage("team_math") == FileTotals(1, 7)
     await bob.delete(file.id)
     assert await ada.ids() == []
 
@@ -180,7 +180,7 @@ async def test_an_upload_out_of_order_is_refused_and_leaves_nothing(
     assert (reason_of(raised), raised.value.param) == ("invalid_request", named)
     assert named in raised.value.message
     assert await file_store.keys() == []
-    assert await file_store.repository.usage("user_ada") == Usage(0, 0)
+    assert await file_store.repository.usage("user_ada") == FileTotals(0, 0)
 
 
 @pytest.mark.parametrize("seconds", [0, 31_536_001])

@@ -9,7 +9,7 @@ from services.common.errors import GatewayError
 from services.common.leases import Lease
 from services.common.settings import Storage
 from services.files.blobs import FOLDER
-from services.files.repository import Usage
+from services.files.repository import FileTotals
 from tests.services.files.running_file_store import MIB, RunningFileStore, reason_of
 
 GRACE_S = 3600
@@ -36,12 +36,12 @@ async def test_an_expired_file_loses_its_bytes_and_frees_its_storage(
     await bob.create(b"x" * 20, expires_after_s=60)
     stays = await ada.create(b"x" * 30, expires_after_s=61)
     file_store.clock.now_s += 60
-    assert await file_store.repository.usage("user_ada") == Usage(2, 40)
+    assert await file_store.repository.usage("user_ada") == FileTotals(2, 40)
     assert await file_store.sweeper().sweep()
     assert await file_store.keys() == [stays.id]
-    assert await file_store.repository.usage("user_ada") == Usage(1, 30)
-    assert await file_store.repository.usage("user_bob") == Usage(0, 0)
-    assert await file_store.repository.total() == Usage(1, 30)
+    assert await file_store.repository.usage("user_ada") == FileTotals(1, 30)
+    assert await file_store.repository.usage("user_bob") == FileTotals(0, 0)
+    assert await file_store.repository.total() == FileTotals(1, 30)
 
 
 async def test_bytes_without_a_row_go_once_they_are_old_enough(

@@ -20,15 +20,15 @@ from services.common.authentication import Caller
 from services.common.errors import GatewayError
 from services.common.settings import Limits, Storage, StorageLimits
 from services.files.blob_errors import storage_unavailable
-from services.files.metrics import Metrics
-from services.files.repository import FileRepository, Usage
+from services.files.metrics import FileMetrics
+from services.files.repository import FileRepository, FileTotals
 from services.files.uploads import Uploads
 from tests.services.files.running_file_store import MIB, Bucket, RunningFileStore, reason_of
 
 ADA = Caller("user_ada", "", PLAN_ENTERPRISE)
 # More than one part of an S3 upload.
 LARGE = b"x" * 7 * MIB
-NOTHING = Usage(0, 0)
+NOTHING = FileTotals(0, 0)
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def uploads_with(file_store: RunningFileStore, repository: FileRepository) -> Up
         file_store.blobs,
         file_store.limits,
         file_store.clock,
-        Metrics(CollectorRegistry()),
+        FileMetrics(CollectorRegistry()),
         file_store.disk.reserve,
     )
 
@@ -199,7 +199,7 @@ async def test_a_file_fits_the_quota_exactly_or_is_refused(file_store: RunningFi
     await bob.create(b"")
     await bob.delete(last.id)
     await bob.create(b"x" * 1_000)
-    assert await file_store.repository.usage("user_bob") == Usage(3, 10_000)
+    assert await file_store.repository.usage("user_bob") == FileTotals(3, 10_000)
     assert len(await file_store.keys()) == 3
 
 
@@ -224,7 +224,7 @@ async def test_uploads_at_once_never_pass_the_quota(file_store: RunningFileStore
     for error in refused:
         assert isinstance(error, GatewayError)
         assert error.code == "storage_quota_exceeded"
-    assert await file_store.repository.usage("team_math") == Usage(30, 9_900)
+    assert await file_store.repository.usage("team_math") == FileTotals(30, 9_900)
     assert await file_store.keys() == sorted(kept)
     assert sorted(await team[0].ids()) == sorted(kept)
 
@@ -269,4 +269,4 @@ async def test_a_bucket_that_is_down_is_an_error_until_it_is_back(
     assert await file_store.keys() == [before.id]
     file = await ada.create(content)
     assert await ada.content(file.id) == content
-    assert await file_store.repository.usage("user_ada") == Usage(1, len(content))
+    assert await file_store.repository.usage("user_ada") == FileTotals(1, len(content))

@@ -19,7 +19,7 @@ from services.inference.conversion.parts import (
     WebPage,
 )
 from services.inference.fetching.fetched import Fetched
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.usage.metering import Metering
 
 DAMAGED = b"damaged"
@@ -131,9 +131,9 @@ class FailingStore:
         raise self.error
 
 
-def adaptation(metrics: Metrics | None = None) -> Adaptation:
+def adaptation(metrics: InferenceMetrics | None = None) -> Adaptation:
     """Return what converts as `FakeConverter` does."""
-    metrics = metrics or Metrics(CollectorRegistry())
+    metrics = metrics or InferenceMetrics(CollectorRegistry())
     return Adaptation(
         FakeConverter(), FakeFetcher(), Cache(InMemoryStore(), metrics), metrics, Metering()
     )

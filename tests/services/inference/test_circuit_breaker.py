@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import UpstreamError
 from services.inference.circuit_breaker import CircuitBreakers, ModelKey
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from tests.manual_clock import ManualClock
 from tests.services.inference.fallback.scripted_engine import (
     DISABLED,
@@ -245,7 +245,7 @@ async def test_a_probe_that_streams_for_long_holds_nobody_up():
 
 def test_of_unknown_models_only_the_first_have_a_label():
     registry = CollectorRegistry()
-    metrics = Metrics(registry)
+    metrics = InferenceMetrics(registry)
     for number in range(1000):
         metrics.breaker_changed(ModelKey("p", f"unknown-{number}"), "open", is_known=False)
     metrics.breaker_changed(ModelKey("p", "known"), "open", is_known=True)

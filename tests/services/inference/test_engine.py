@@ -14,7 +14,7 @@ from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, S
 from services.common.errors import GatewayError, UpstreamError
 from services.common.settings import Limits, Memory, Model, Provider
 from services.inference.engine import Engine
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.providers.base import Call
 from services.inference.routes import Routes
 from services.inference.routing import Models
@@ -86,7 +86,7 @@ def engine(provider: PlayedProvider, **model: object) -> Engine:
     models = Models([Model(name="m", provider="played", **model)], settings, {}, {})
     clock = iter(range(1000))
     routes = Routes(models, {"played": provider})
-    metrics = Metrics(CollectorRegistry())
+    metrics = InferenceMetrics(CollectorRegistry())
     return Engine(
         routes,
         SIGNER,

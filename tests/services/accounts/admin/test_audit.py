@@ -28,7 +28,7 @@ from services.common.errors import GatewayError
 from services.common.ids import IdGenerator
 from services.common.leases import Lease
 from tests.manual_clock import ManualClock
-from tests.services.accounts.refusals import invalid
+from tests.services.accounts.expected_errors import invalid
 
 SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 READING = ("Check", "Get", "List")

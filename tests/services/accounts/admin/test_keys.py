@@ -14,7 +14,7 @@ from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.common.errors import GatewayError
 from tests.manual_clock import ManualClock
-from tests.services.accounts.refusals import conflict, invalid, not_found
+from tests.services.accounts.expected_errors import conflict, invalid, not_found
 
 UNKNOWN = ("", "key_999", "ada", "key_000'; DROP TABLE users", "a\0b", "é")
 

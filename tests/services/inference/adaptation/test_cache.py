@@ -19,9 +19,9 @@ from services.common.errors import GatewayError
 from services.common.settings import Storage
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.codec import dump, load
-from services.inference.byte_store import Bounds, Bucket, Entry, Folder, open_store, overdue
+from services.inference.byte_store import Bucket, Entry, Folder, StoreLimits, open_store, overdue
 from services.inference.conversion.parts import Film, ImageFacts, PageText, Picture
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.store_sweeper import store_sweeper
 from tests.services.inference.fake_adaptation import FailingStore, FreeLease, InMemoryStore
 
@@ -44,7 +44,7 @@ def serve(user: str) -> None:
 
 
 def cache(store) -> Cache:
-    return Cache(store, Metrics(CollectorRegistry()))
+    return Cache(store, InferenceMetrics(CollectorRegistry()))
 
 
 @given(made)
@@ -130,7 +130,7 @@ def entry(owner: str, number: int, size: int, age_s: float) -> Entry:
 
 
 ROOM = DiskReserve(Path(), 0)
-BOUNDS = Bounds(kept_s=100, kept_bytes=100, kept_bytes_per_owner=60)
+BOUNDS = StoreLimits(kept_s=100, kept_bytes=100, kept_bytes_per_owner=60)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from services.inference.adaptation.rules import IMAGE, MediaCapabilities
 from services.inference.adaptation.session import Session
 from services.inference.adaptation.single_flight import SingleFlight, all_of
 from services.inference.media import AdaptationError, MediaRef
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.stored_files import StoredFiles
@@ -60,7 +60,7 @@ class Helper:
 
 def session(helper: Helper, **image) -> Session:
     routes = Routes(Models(SEES, PROVIDERS, {}, {}), {}, Roles())
-    made = adaptation(Metrics(CollectorRegistry()))
+    made = adaptation(InferenceMetrics(CollectorRegistry()))
     multimodal = Multimodal(image=image) if image else Multimodal()
     charge = Charge(open_budget(Limits()), "user")
     stored = StoredFiles(FakeFiles({}), charge)

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry
 from services.inference.balancing.loads import Loads, load_class
 from services.inference.balancing.rate_limits import Cooldown
 from services.inference.circuit_breaker import ModelKey
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from tests.manual_clock import ManualClock
 
 A, B = ModelKey("p", "a"), ModelKey("p", "b")
@@ -24,7 +24,7 @@ def registry():
 
 @pytest.fixture
 def loads(clock, registry):
-    return Loads(clock.monotonic, Metrics(registry))
+    return Loads(clock.monotonic, InferenceMetrics(registry))
 
 
 def test_a_cooldown_ends_by_itself(loads, clock):

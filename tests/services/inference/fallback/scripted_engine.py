@@ -17,7 +17,7 @@ from services.common.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory, Model, Provider
 from services.inference.circuit_breaker import Uniform
 from services.inference.engine import Engine
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.providers.base import Call
 from services.inference.routes import Routes
 from services.inference.routing import Models
@@ -149,7 +149,7 @@ class ScriptedEngine:
             self.memories,
             Limits(**limits),
             Memory(),
-            Metrics(self.registry),
+            InferenceMetrics(self.registry),
             monotonic=lambda: asyncio.get_running_loop().time(),
             adaptation=self.adaptation,
             uniform=uniform,

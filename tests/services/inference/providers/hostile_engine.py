@@ -17,7 +17,7 @@ from services.common.errors import GatewayError
 from services.common.settings import Limits, Memory, Model, Provider
 from services.inference import http
 from services.inference.engine import Engine
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.providers import registry
 from services.inference.routes import Routes
 from services.inference.routing import Models
@@ -87,7 +87,7 @@ class HostileEngine:
             self.memories,
             bounds,
             Memory(),
-            Metrics(CollectorRegistry()),
+            InferenceMetrics(CollectorRegistry()),
             lambda: 0.0,
             adaptation(),
         )

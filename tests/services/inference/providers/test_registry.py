@@ -13,7 +13,7 @@ from services.common.errors import GatewayError, UpstreamError
 from services.common.settings import Limits, Memory, Model, Provider
 from services.inference import discovery, http
 from services.inference.engine import Engine
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.providers import registry
 from services.inference.routes import Routes
 from services.inference.routing import Models
@@ -37,7 +37,7 @@ class Unreachable(http.Client):
 
 
 def engine(providers: Mapping[str, Provider], *configured: Model) -> Engine:
-    metrics = Metrics(CollectorRegistry())
+    metrics = InferenceMetrics(CollectorRegistry())
     client = Unreachable(5, http.Proxies({}))
     live = metrics.live_upstream_calls
     built = registry.build(providers, client, Limits(), live)
@@ -128,7 +128,7 @@ def test_requests_of_responses_go_to_servers_that_have_them(
 ) -> None:
     settings = Provider(kind="openai", base_url=base_url, responses=given)
     assert registry.has_responses(settings) == has
-    live = Metrics(CollectorRegistry()).live_upstream_calls
+    live = InferenceMetrics(CollectorRegistry()).live_upstream_calls
     client = Unreachable(5, http.Proxies({}))
     built = registry.build_responses({"p": settings}, client, Limits(), live, set())
     assert list(built) == (["p"] if has else [])

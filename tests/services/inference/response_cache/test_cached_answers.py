@@ -15,7 +15,7 @@ from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.settings import ResponseCache
 from services.inference.byte_store import ByteStore
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.response_cache.cached_answers import CachedAnswers
 from services.inference.response_cache.directives import CacheDirectives
 from tests.services.inference.fallback.scripted_engine import (
@@ -75,7 +75,7 @@ class Harness:
             self.store,
             ResponseCache(enabled=True, **bounds),
             600,
-            Metrics(CollectorRegistry()),
+            InferenceMetrics(CollectorRegistry()),
             Clock(monotonic=lambda: self.seconds),
         )
 

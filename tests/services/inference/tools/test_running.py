@@ -10,7 +10,7 @@ from gateway.conversation.v1.conversation_pb2 import ToolUse
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import WebTool
 from services.common.errors import GatewayError
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.tools.running import MAX_QUERY, MAX_URL, WebTools
 from services.inference.tools.search import SearchResult
 from tests.web_tools import TYPST, Page, Web
@@ -24,7 +24,9 @@ class Running:
         self.web = Web()
         self.counters = CollectorRegistry()
         self.tools = WebTools(
-            *(self.web, self.web, Metrics(self.counters)), now=lambda: NOW, timeout_s=timeout_s
+            *(self.web, self.web, InferenceMetrics(self.counters)),
+            now=lambda: NOW,
+            timeout_s=timeout_s,
         )
 
     async def run(self, name: str, arguments: object, known: Callable[[str], bool] = bool, **tool):

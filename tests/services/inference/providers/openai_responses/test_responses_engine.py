@@ -24,7 +24,7 @@ from services.common.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory, Model, Provider
 from services.inference.engine import Engine
 from services.inference.http import Client
-from services.inference.metrics import Metrics
+from services.inference.metrics import InferenceMetrics
 from services.inference.providers import registry
 from services.inference.routes import Routes
 from services.inference.routing import Models
@@ -74,7 +74,7 @@ class Gateway:
             "anthropic": Provider(kind="anthropic", base_url=self._url, api_key="k"),
             "gemini": Provider(kind="gemini", base_url=f"{self._url}/v1beta", api_key="k"),
         }
-        metrics = Metrics(CollectorRegistry())
+        metrics = InferenceMetrics(CollectorRegistry())
         limits, live = Limits(), metrics.live_upstream_calls
         built = registry.build(providers, self._client, limits, live)
         native_ones = registry.build_responses(

@@ -35,7 +35,7 @@ MAX_SIDE = 1_568
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class WorkerLimits:
     """Limits of a worker process.
 
     Attributes:
