@@ -131,22 +131,21 @@ def sandbox(
 ) -> None:
     """Serve the sandbox models over HTTP, in OpenAI's, Anthropic's and Gemini's dialect.
 
-    For tests: it costs nothing, needs no network, and its answers say that it is a sandbox.
+    For tests and for trying clients: it costs nothing, needs no network and any API key will do,
+    and its answers say that it is a sandbox.
 
-    Under paths of their own (http://127.0.0.1:PORT/deepseek/v1) it imitates further providers,
-    including the fields that these reject and add: azure, deepseek, gemini-openai (Gemini in
-    OpenAI's dialect), mistral, ollama, openai-o (o-series and GPT-5), openrouter and vllm in
-    OpenAI's dialect, claude-5 (Claude 4.7 to 5) in Anthropic's.
+    The addresses are http://127.0.0.1:PORT/v1 for clients of OpenAI, http://127.0.0.1:PORT for
+    those of Anthropic, and http://127.0.0.1:PORT/v1beta for those of Gemini. Models such as
+    fail-429, slow and cut show how a client deals with failures; a list is at /v1/models.
     """
     import asyncio
 
-    from services.sandbox.checks import MissingSdkError
-    from services.sandbox.upstream import serve as run
+    from services.sandbox.server import create_app, serve
 
     try:
-        asyncio.run(run(host, port, lambda url: typer.echo(f"The sandbox listens on {url}")))
-    except MissingSdkError as error:
-        fail(str(error))
+        asyncio.run(
+            serve(create_app(), host, port, lambda url: typer.echo(f"The sandbox listens on {url}"))
+        )
     except OSError as error:
         fail(f"{host}:{port}: {error.strerror}; choose another address with --port and --host")
 

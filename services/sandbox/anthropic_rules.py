@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from services.common.dialect_headers import interleaves_thinking
-from services.sandbox.anthropic_wire import is_signed
 from services.sandbox.checks import Problem, out_of_range
+from services.sandbox.model.signatures import is_redacted, sign
 
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _MIN_THINKING_BUDGET = 1024
@@ -72,11 +72,18 @@ def _blocks(body: Body) -> Iterator[Problem]:
         if block["type"] == "text" and not block["text"].strip():
             empty = "empty" if not block["text"] else "whitespace alone"
             yield Problem((*where, "text"), f"text content blocks must not be {empty}")
-        if block["type"] in ("thinking", "redacted_thinking") and not is_signed(block):
+        if block["type"] in ("thinking", "redacted_thinking") and not _is_signed(block):
             key = "signature" if block["type"] == "thinking" else "data"
             yield Problem((*where, key), f"Invalid `{key}` in `{block['type']}` block")
     if marks > _MAX_CACHE_MARKS:
         yield Problem(("cache_control",), f"at most {_MAX_CACHE_MARKS} blocks may carry it")
+
+
+def _is_signed(block: Body) -> bool:
+    """Return whether a thinking or redacted_thinking block is the sandbox's own, unchanged."""
+    if block["type"] == "thinking":
+        return bool(block["signature"] == sign(block["thinking"]))
+    return is_redacted(block["data"])
 
 
 def _all_blocks(body: Body) -> Iterator[Placed]:

@@ -1,7 +1,7 @@
-"""Anthropic's messages: parse a checked body, and write answers as JSON or events.
+"""Anthropic's messages: parse an accepted body, and write answers as JSON or events.
 
 Source: the types of the official SDK, `anthropic.types`, and the order of events that it
-accumulates. Thinking is signed, and `is_signed` recognises the sandbox's own signatures.
+accumulates. Thinking is signed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ from services.sandbox.model.play import (
     Opened,
     Step,
 )
-from services.sandbox.model.signatures import is_redacted, sign
+from services.sandbox.model.signatures import sign
 
 _ERRORS: dict[Kind, str] = {
     "invalid": "invalid_request_error",
@@ -72,15 +72,8 @@ _ROLES = {
 }
 
 
-def is_signed(block: Mapping[str, Any]) -> bool:
-    """Return whether a thinking or redacted_thinking block is the sandbox's own, unchanged."""
-    if block["type"] == "thinking":
-        return bool(block["signature"] == sign(block["thinking"]))
-    return is_redacted(block["data"])
-
-
 def read_request(body: Mapping[str, Any]) -> GenerateRequest:
-    """Parse a request body that `checks` and `anthropic_rules` have accepted."""
+    """Parse a request body whose types are right."""
     request = GenerateRequest(
         tools=[_tool(tool) for tool in body.get("tools") or () if _is_callers(tool)],
         tool_choice=_tool_choice(body.get("tool_choice") or {"type": "auto"}),
@@ -138,15 +131,18 @@ def _mark(value: Mapping[str, Any]) -> bytes:
     return MARK if value.get("cache_control") else b""
 
 
-def _blocks(content: str | list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+def _blocks(content: object) -> list[Mapping[str, Any]]:
+    """Return the blocks of a content; none for an object, which some results of tools have."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return content if isinstance(content, list) else []
 
 
-def _texts(content: str | list[Mapping[str, Any]]) -> str:
+def _texts(content: object) -> str:
     return "".join(block["text"] for block in _blocks(content) if block["type"] == "text")
 
 
-def _canonical_blocks(content: str | list[Mapping[str, Any]]) -> Sequence[Block]:
+def _canonical_blocks(content: object) -> Sequence[Block]:
     read = map(_canonical_block, _blocks(content))
     return [block for block in read if block is not None]
 
@@ -179,16 +175,15 @@ def _media(block: Mapping[str, Any]) -> Media:
     is_image = block["type"] == "image"
     kind = conversation_pb2.MEDIA_KIND_IMAGE if is_image else conversation_pb2.MEDIA_KIND_DOCUMENT
     media = Media(kind=kind, name=block.get("title") or "")
-    source = block["source"]
-    match source["type"]:
-        case "base64":
-            media.mime_type, media.data = source["media_type"], decode(source["data"])
-        case "text":
-            media.mime_type, media.data = source["media_type"], source["data"].encode()
-        case "content":
-            media.mime_type, media.data = "text/plain", _texts(source["content"]).encode()
-        case _:
-            media.url = source.get("url") or source.get("file_id") or ""
+    match block["source"]:
+        case {"type": "base64", "media_type": mime_type, "data": data}:
+            media.mime_type, media.data = mime_type, decode(data)
+        case {"type": "text", "media_type": mime_type, "data": data}:
+            media.mime_type, media.data = mime_type, data.encode()
+        case {"type": "content", "content": content}:
+            media.mime_type, media.data = "text/plain", _texts(content).encode()
+        case {"url": str(place)} | {"file_id": str(place)}:
+            media.url = place
     return media
 
 

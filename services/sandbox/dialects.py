@@ -1,20 +1,16 @@
-"""The APIs of OpenAI and Anthropic: requests are checked, and answers are written."""
+"""The APIs of OpenAI and Anthropic: requests are parsed, and answers are written."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+import msgspec
 import orjson
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.ids import IdGenerator
-from services.sandbox import (
-    anthropic_rules,
-    anthropic_wire,
-    openai_wire,
-)
-from services.sandbox.anthropic_betas import betas_of, check_betas
-from services.sandbox.bodies import server_sent
-from services.sandbox.checks import Body, Check, Problem
+from services.sandbox import anthropic_wire, openai_wire
+from services.sandbox.anthropic_types import MessagesRequest
+from services.sandbox.bodies import check_types, server_sent
 from services.sandbox.model import openai_shapes
 from services.sandbox.model.answers import Answer
 from services.sandbox.model.models import (
@@ -24,10 +20,10 @@ from services.sandbox.model.models import (
     SandboxError,
 )
 from services.sandbox.model.play import Step
-from services.sandbox.personalities import USUAL
-from services.sandbox.personalities.base import Personality
+from services.sandbox.openai_types import ChatRequest
 
 Json = dict[str, Any]
+Body = Mapping[str, Any]
 
 _RELEASED = "2001-02-03T04:05:06Z"
 _RELEASED_AT = 981_173_106
@@ -53,12 +49,10 @@ class Dialect(Protocol):
     """The HTTP API of a provider.
 
     Attributes:
-        name: the name in the log.
         request_id_header: the response header with the request's id.
         waits_in_header: whether the retry delay is sent in a header.
     """
 
-    name: str
     request_id_header: str
     waits_in_header: bool
 
@@ -70,20 +64,16 @@ class Dialect(Protocol):
         """
         ...
 
-    def read(self, body: Body) -> Body:
-        """Convert a body from the emulated provider's format to that of the dialect's maker.
+    def accept(self, body: Body, headers: Mapping[str, str]) -> Body:
+        """Return a body that `read_request` can parse.
 
         Raises:
-            SandboxError: the emulated provider rejects it.
+            SandboxError: the body is invalid.
         """
         ...
 
-    def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
-        """Return the first problem of a body, or None."""
-        ...
-
     def read_request(self, body: Body) -> GenerateRequest:
-        """Parse a body that has no problem into a canonical request."""
+        """Parse an accepted body into a canonical request."""
         ...
 
     def whole(self, answer: Answer, model: Model, body: Body) -> Json:
@@ -114,23 +104,13 @@ class Dialect(Protocol):
 class OpenAI:
     """OpenAI's chat completions; see `Dialect`."""
 
-    name = "openai"
     request_id_header = "x-request-id"
     waits_in_header = True
+    request_type: type[msgspec.Struct] = ChatRequest
 
-    def __init__(
-        self,
-        check: Check,
-        new_id: IdGenerator,
-        now: Callable[[], float],
-        find_problem: Check,
-        personality: Personality = USUAL,
-    ) -> None:
-        self._check = check
+    def __init__(self, new_id: IdGenerator, now: Callable[[], float]) -> None:
         self._new_id = new_id
         self._now = now
-        self._find_problem = find_problem
-        self._personality = personality
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
         """Check for a bearer token."""
@@ -139,34 +119,32 @@ class OpenAI:
                 "authentication", 401, "You didn't provide an API key: Authorization: Bearer KEY"
             )
 
-    def read(self, body: Body) -> Body:
-        """Convert a body to OpenAI's format."""
-        return self._personality.read(body)
-
-    def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
-        """Check the types, then the other rules."""
-        return self._check(body) or self._find_problem(body)
+    def accept(self, body: Body, headers: Mapping[str, str]) -> Body:
+        """Check the types of the fields that the models read."""
+        check_types(body, self.request_type)
+        return body
 
     def read_request(self, body: Body) -> GenerateRequest:
-        """Parse a body that has no problem into a canonical request."""
+        """Parse an accepted body into a canonical request."""
         return openai_wire.read_request(body)
 
     def whole(self, answer: Answer, model: Model, body: Body) -> Json:
         """Write a `chat.completion`."""
-        return self._personality.convert_answer(openai_wire.completion(answer, self._head(model)))
+        return openai_wire.completion(answer, self._head(model))
 
     def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
         """Return a writer of `chat.completion.chunk` events."""
+        return ChatStream(self.chunk_writer(answer, model, body))
+
+    def chunk_writer(self, answer: Answer, model: Model, body: Body) -> openai_wire.ChunkWriter:
+        """Return a writer of chunks."""
         options = body.get("stream_options") or {}
         include_usage = options.get("include_usage") is True
-        return _OpenAIStream(
-            openai_wire.ChunkWriter(answer, self._head(model), include_usage=include_usage),
-            self._personality,
-        )
+        return openai_wire.ChunkWriter(answer, self._head(model), include_usage=include_usage)
 
     def failure(self, error: SandboxError, request_id: str) -> Any:
         """Write an error."""
-        return self._personality.failed(error, openai_shapes.error_body(error))
+        return openai_shapes.error_body(error)
 
     def counted(self, read: int) -> Json:
         """Raise an error: the API has no token counting."""
@@ -193,72 +171,53 @@ class OpenAI:
         }
 
 
-class _OpenAIStream:
-    def __init__(self, writer: openai_wire.ChunkWriter, personality: Personality) -> None:
+class ChatStream:
+    """Writes a streamed chat completion; see `StreamWriter`."""
+
+    def __init__(self, writer: openai_wire.ChunkWriter) -> None:
         self._writer = writer
-        self._personality = personality
-        self._chunks = personality.chunks()
-        self._opening = personality.opening
 
     def write(self, step: Step) -> bytes:
-        opening, self._opening = self._opening, b""
-        return opening + self._told(self._writer.write(step))
+        """Return the chunks of one step."""
+        return self.serialize(self._writer.write(step))
 
     def end(self) -> bytes:
-        return self._told(self._writer.end()) + b"data: [DONE]\n\n"
+        """Return the usage, if requested, and the end of the stream."""
+        return self.serialize(self._writer.end()) + b"data: [DONE]\n\n"
 
     def failure(self, error: SandboxError, request_id: str) -> bytes:
-        return _data(self._personality.failed(error, openai_shapes.error_body(error)))
+        """Return an error within the stream."""
+        return data_line(openai_shapes.error_body(error))
 
-    def _told(self, written: Iterable[Json]) -> bytes:
-        convert_answer = self._personality.convert_answer
-        return b"".join(
-            _data(convert_answer(chunk)) for one in written for chunk in self._chunks(one)
-        )
+    def serialize(self, chunks: Iterable[Json]) -> bytes:
+        """Return chunks as server-sent events."""
+        return b"".join(map(data_line, chunks))
 
 
 class Anthropic:
     """Anthropic's messages; see `Dialect`."""
 
-    name = "anthropic"
     request_id_header = "request-id"
     waits_in_header = True
 
-    def __init__(
-        self,
-        check: Check,
-        beta_check: Check,
-        betas: frozenset[str],
-        new_id: IdGenerator,
-        personality: Personality = USUAL,
-    ) -> None:
-        self._check = check
-        self._beta_check = beta_check
-        self._betas = betas
+    def __init__(self, new_id: IdGenerator) -> None:
         self._new_id = new_id
-        self._personality = personality
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
-        """Check for a key in either header, a version, and known beta features."""
+        """Check for a key in either header, and a version."""
         bearer = headers.get("Authorization", "").startswith("Bearer ")
         if not headers.get("x-api-key") and not bearer:
             raise SandboxError("authentication", 401, "x-api-key header is required")
         if not headers.get("anthropic-version"):
             raise SandboxError("invalid", 400, "header is required", path=("anthropic-version",))
-        check_betas(headers, self._betas)
 
-    def read(self, body: Body) -> Body:
-        """Convert a body to Anthropic's format."""
-        return self._personality.read(body)
-
-    def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
-        """Check the types, then the other rules."""
-        betas = betas_of(headers)
-        check = self._beta_check if betas else self._check
-        return check(body) or anthropic_rules.find_problem(body, betas)
+    def accept(self, body: Body, headers: Mapping[str, str]) -> Body:
+        """Check the types of the fields that the models read."""
+        check_types(body, MessagesRequest)
+        return body
 
     def read_request(self, body: Body) -> GenerateRequest:
-        """Parse a body that has no problem into a canonical request."""
+        """Parse an accepted body into a canonical request."""
         return anthropic_wire.read_request(body)
 
     def whole(self, answer: Answer, model: Model, body: Body) -> Json:
@@ -317,5 +276,6 @@ class _AnthropicStream:
         return server_sent(anthropic_wire.error_body(error, request_id))
 
 
-def _data(value: Any) -> bytes:
+def data_line(value: Any) -> bytes:
+    """Serialize a server-sent event without a name."""
     return b"data: " + orjson.dumps(value) + b"\n\n"

@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import orjson
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.ids import IdGenerator
-from services.sandbox import gemini_rules, gemini_wire
-from services.sandbox.checks import Body, Check, Problem
+from services.sandbox import gemini_wire
+from services.sandbox.bodies import check_types
+from services.sandbox.dialects import Body, Json
+from services.sandbox.gemini_types import GenerateContentRequest
 from services.sandbox.model.answers import Answer
 from services.sandbox.model.models import (
     LISTED,
@@ -17,8 +20,6 @@ from services.sandbox.model.models import (
     SandboxError,
 )
 from services.sandbox.model.play import Step
-
-Json = dict[str, Any]
 
 _NO_KEY = (
     "Method doesn't allow unregistered callers (callers without established identity). Please "
@@ -29,31 +30,27 @@ _NO_KEY = (
 class Gemini:
     """Google's `generateContent`; see `Dialect`."""
 
-    name = "gemini"
     request_id_header = "x-request-id"
     waits_in_header = False
 
     def __init__(
-        self, new_id: IdGenerator, find_problem: Check = gemini_rules.generate_problem
+        self, new_id: IdGenerator, request_type: type[msgspec.Struct] = GenerateContentRequest
     ) -> None:
         self._new_id = new_id
-        self._find_problem = find_problem
+        self._request_type = request_type
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
         """Check for a key."""
         if not headers.get("x-goog-api-key"):
             raise SandboxError("permission", 403, _NO_KEY)
 
-    def read(self, body: Body) -> Body:
-        """Return a body unchanged."""
+    def accept(self, body: Body, headers: Mapping[str, str]) -> Body:
+        """Check the types of the fields that the models read."""
+        check_types(body, self._request_type)
         return body
 
-    def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
-        """Check the types, then the other rules."""
-        return self._find_problem(body)
-
     def read_request(self, body: Body) -> GenerateRequest:
-        """Parse a body that has no problem into a canonical request."""
+        """Parse an accepted body into a canonical request."""
         return gemini_wire.read_request(body)
 
     def whole(self, answer: Answer, model: Model, body: Body) -> Json:

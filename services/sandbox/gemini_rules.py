@@ -10,10 +10,15 @@ from typing import Any
 
 from services.sandbox import gemini_shape
 from services.sandbox.checks import Problem
-from services.sandbox.gemini_wire import is_signed
+from services.sandbox.gemini_wire import sign
 
 Body = Mapping[str, Any]
 Where = tuple[str | int, ...]
+
+# The models' signature of calls in OpenAI's dialect, where the arguments follow the signature.
+OF_CHATS = "c2FuZGJveCBzaWduYXR1cmU="
+# Google's documented placeholders for function calls of other models.
+_SKIPPED = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", re.ASCII)
 NAME_RULE = (
@@ -56,6 +61,17 @@ _AS_MANY = (
     "Please ensure that the number of function response parts is equal to the number of "
     "function call parts of the function call turn."
 )
+
+
+def is_signed(part: Body) -> bool:
+    """Return whether a part has the sandbox's own signature, or a documented placeholder."""
+    signature = part["thoughtSignature"]
+    if signature == OF_CHATS or signature in _SKIPPED:
+        return True
+    if "functionCall" in part:
+        return bool(signature == sign(part["functionCall"]))
+    # A stream has the signature of a text in an empty part after it.
+    return signature in (sign(part.get("text", "")), sign(""))
 
 
 def generate_problem(body: Body) -> Problem | None:

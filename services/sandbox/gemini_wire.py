@@ -1,7 +1,7 @@
-"""Gemini's API: parse a checked body into a canonical request, and write an answer as JSON.
+"""Gemini's API: parse an accepted body into a canonical request, and write an answer as JSON.
 
 Source: Google's reference of `generateContent`. Function calls and the ends of texts are signed as
-by Gemini 3, and `is_signed` recognises the sandbox's own signatures.
+by Gemini 3.
 """
 
 import base64
@@ -56,10 +56,6 @@ _ERRORS: dict[Kind, str] = {
     "server": "INTERNAL",
     "overloaded": "UNAVAILABLE",
 }
-# The models' signature of calls in OpenAI's dialect, where the arguments follow the signature.
-OF_CHATS = "c2FuZGJveCBzaWduYXR1cmU="
-# Google's documented placeholders for function calls of other models.
-_SKIPPED = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 _KINDS = {
     "image": conversation_pb2.MEDIA_KIND_IMAGE,
     "audio": conversation_pb2.MEDIA_KIND_AUDIO,
@@ -75,19 +71,8 @@ def sign(part: object) -> str:
     return base64.b64encode(sha256(data).digest()).decode()
 
 
-def is_signed(part: Mapping[str, Any]) -> bool:
-    """Return whether a part has the sandbox's own signature, or a documented placeholder."""
-    signature = part["thoughtSignature"]
-    if signature == OF_CHATS or signature in _SKIPPED:
-        return True
-    if "functionCall" in part:
-        return bool(signature == sign(part["functionCall"]))
-    # A stream has the signature of a text in an empty part after it.
-    return signature in (sign(part.get("text", "")), sign(""))
-
-
 def read_request(body: Mapping[str, Any]) -> GenerateRequest:
-    """Parse a request body that has no problem."""
+    """Parse a request body whose types are right."""
     body = body.get("generateContentRequest") or body
     config = body.get("generationConfig") or {}
     thinking = config.get("thinkingConfig") or {}
@@ -316,5 +301,5 @@ def size_of_vectors(body: Mapping[str, Any]) -> int | None:
 
 
 def texts_to_embed(body: Mapping[str, Any]) -> list[str]:
-    """Return the texts of a `batchEmbedContents` body that has no problem."""
+    """Return the texts of a `batchEmbedContents` accepted body."""
     return ["".join(_texts(one["content"]["parts"])) for one in body.get("requests") or ()]

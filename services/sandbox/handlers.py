@@ -1,19 +1,17 @@
 """HTTP handlers of the sandbox, for all dialects."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from aiohttp import web
 
+from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.ids import IdGenerator
 from services.sandbox import gemini_wire, openai_embeddings
-from services.sandbox.checks import Body
-from services.sandbox.dialects import Dialect
-from services.sandbox.log import Entry, RequestLog
+from services.sandbox.dialects import Body, Dialect
 from services.sandbox.model import behaviours, requests, transcripts, vectors
 from services.sandbox.model.answers import Answer
 from services.sandbox.model.models import Model, SandboxError, find_model
@@ -32,7 +30,6 @@ class Exchange:
     request: web.Request
     dialect: Dialect
     request_id: str
-    entry: Entry
 
     def model(self, body: Body) -> str:
         """Return the model's name: from the path for Gemini, else from the body."""
@@ -64,10 +61,9 @@ class Exchange:
 
 
 class Server:
-    """The sandbox's handlers and their shared state."""
+    """The sandbox's handlers."""
 
-    def __init__(self, log: RequestLog, sleep: Sleep, new_id: IdGenerator) -> None:
-        self._log = log
+    def __init__(self, sleep: Sleep, new_id: IdGenerator) -> None:
         self._sleep = sleep
         self._new_id = new_id
 
@@ -76,85 +72,35 @@ class Server:
         dialect: Dialect,
         answer: Callable[[Exchange, Body], Awaitable[web.StreamResponse]],
     ) -> Handler:
-        """Return a handler that logs, counts and checks requests, and then calls `answer`."""
+        """Return a handler that checks requests, and then calls `answer`."""
 
-        async def handle(request: web.Request) -> web.StreamResponse:
-            entry = self._log.add(request.path, dialect.name, request.headers.items())
-            exchange = Exchange(request, dialect, self._new_id("req_"), entry)
-            with self._counted():
-                try:
-                    body = await self._checked_body(exchange)
-                    response = await answer(exchange, body)
-                except SandboxError as error:
-                    response = exchange.failure(error)
-            entry.status = response.status
-            return response
+        async def respond(exchange: Exchange) -> web.StreamResponse:
+            return await answer(exchange, await _accepted_body(exchange))
 
-        return handle
+        return self._in_dialect(dialect, respond)
 
     def transcriber(self, dialect: Dialect) -> Handler:
         """Return a handler that transcribes the recording in a form."""
+        return self._in_dialect(dialect, _transcribe)
+
+    def _in_dialect(
+        self, dialect: Dialect, respond: Callable[[Exchange], Awaitable[web.StreamResponse]]
+    ) -> Handler:
+        """Return a handler that answers errors in the format of a dialect."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            entry = self._log.add(request.path, dialect.name, request.headers.items())
-            exchange = Exchange(request, dialect, self._new_id("req_"), entry)
-            with self._counted():
-                try:
-                    response = await self._transcribe(exchange)
-                except SandboxError as error:
-                    response = exchange.failure(error)
-            entry.status = response.status
-            return response
+            exchange = Exchange(request, dialect, self._new_id("req_"))
+            try:
+                return await respond(exchange)
+            except SandboxError as error:
+                return exchange.failure(error)
 
         return handle
-
-    async def _transcribe(self, exchange: Exchange) -> web.StreamResponse:
-        form = dict(await exchange.request.post())
-        file = form.pop("file", None)
-        exchange.dialect.authenticate(exchange.request.headers)
-        if not isinstance(file, web.FileField):
-            raise SandboxError("invalid", 400, "A file is needed", path=("file",))
-        content = file.file.read()
-        recording = {"filename": file.filename, "type": file.content_type, "bytes": len(content)}
-        self._log.keep_body(exchange.entry, {**form, "file": recording}, 0)
-        if unknown := form.keys() - {"model", "language", "response_format"}:
-            raise SandboxError("invalid", 400, f"Unknown fields: {sorted(unknown)}")
-        model = find_model(str(form.get("model", "")))
-        text = transcripts.transcribe(content, str(form.get("language", "")), model)
-        usage = {"type": "tokens", "input_tokens": 14, "output_tokens": len(text.split())}
-        return exchange.json({"text": text, "usage": usage})
-
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        live = self._log.live
-        live.open += 1
-        try:
-            yield
-        except (asyncio.CancelledError, ConnectionResetError):
-            live.aborted += 1
-            raise
-        finally:
-            live.open -= 1
-
-    async def _checked_body(self, exchange: Exchange) -> Body:
-        data = await exchange.request.read()
-        try:
-            body = orjson.loads(data)
-        except orjson.JSONDecodeError as error:
-            raise SandboxError("invalid", 400, f"The body is not JSON: {error}") from error
-        self._log.keep_body(exchange.entry, body, len(data))
-        exchange.dialect.authenticate(exchange.request.headers)
-        if not isinstance(body, dict):
-            raise SandboxError("invalid", 400, "The body must be a JSON object")
-        body = exchange.dialect.read(body)
-        if problem := exchange.dialect.problem(body, exchange.request.headers):
-            raise SandboxError("invalid", 400, problem.message, path=problem.path)
-        return body
 
     async def count_tokens(self, exchange: Exchange, body: Body) -> web.StreamResponse:
         """Return the number of input tokens."""
         find_model(exchange.model(body))
-        read = requests.input_tokens(exchange.dialect.read_request(body))
+        read = requests.input_tokens(_canonical(exchange, body))
         return exchange.json(exchange.dialect.counted(read))
 
     async def embed(self, exchange: Exchange, body: Body) -> web.StreamResponse:
@@ -173,7 +119,7 @@ class Server:
     async def generate(self, exchange: Exchange, body: Body) -> web.StreamResponse:
         """Answer a generation request, whole or as a stream."""
         model = find_model(exchange.model(body))
-        answer = behaviours.answer(exchange.dialect.read_request(body), model)
+        answer = behaviours.answer(_canonical(exchange, body), model)
         is_stream = exchange.request.path.endswith(STREAMED)
         if is_stream and exchange.request.query.get("alt") != "sse":
             raise SandboxError("invalid", 400, "The sandbox streams as alt=sse alone")
@@ -219,37 +165,52 @@ class Server:
 
         async def handle(request: web.Request) -> web.StreamResponse:
             dialect = anthropic if "anthropic-version" in request.headers else usual
-            entry = self._log.add(request.path, dialect.name, request.headers.items())
-            exchange = Exchange(request, dialect, self._new_id("req_"), entry)
-            name = request.match_info.get("name")
-            try:
-                if "path" in request.match_info:
-                    where = f"{request.method} {request.path}"
-                    raise SandboxError("not_found", 404, f"There is no {where}")
-                dialect.authenticate(request.headers)
-                shown = dialect.listed() if name is None else dialect.described(find_model(name))
-                response = exchange.json(shown)
-            except SandboxError as error:
-                response = exchange.failure(error)
-            entry.status = response.status
-            return response
+            return await self._in_dialect(dialect, _show_models)(request)
 
         return handle
 
-    async def show_log(self, request: web.Request) -> web.StreamResponse:
-        """Return the logged requests."""
-        return web.Response(body=orjson.dumps(self._log.as_json()), content_type="application/json")
 
-    async def clear_log(self, request: web.Request) -> web.StreamResponse:
-        """Clear the request log."""
-        self._log.clear()
-        return web.Response(status=204)
+async def _show_models(exchange: Exchange) -> web.StreamResponse:
+    request, dialect = exchange.request, exchange.dialect
+    if "path" in request.match_info:
+        where = f"{request.method} {request.path}"
+        raise SandboxError("not_found", 404, f"There is no {where}")
+    dialect.authenticate(request.headers)
+    name = request.match_info.get("name")
+    return exchange.json(dialect.listed() if name is None else dialect.described(find_model(name)))
 
-    async def show_live(self, request: web.Request) -> web.StreamResponse:
-        """Return the number of open and aborted requests."""
-        return web.Response(
-            body=orjson.dumps(asdict(self._log.live)), content_type="application/json"
-        )
+
+async def _accepted_body(exchange: Exchange) -> Body:
+    data = await exchange.request.read()
+    try:
+        body = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise SandboxError("invalid", 400, f"The body is not JSON: {error}") from error
+    exchange.dialect.authenticate(exchange.request.headers)
+    if not isinstance(body, dict):
+        raise SandboxError("invalid", 400, "The body must be a JSON object")
+    return exchange.dialect.accept(body, exchange.request.headers)
+
+
+def _canonical(exchange: Exchange, body: Body) -> GenerateRequest:
+    """Return the canonical request of a body whose types are right."""
+    try:
+        return exchange.dialect.read_request(body)
+    except KeyError as error:
+        # A field that only some types of its object require.
+        raise SandboxError("invalid", 400, f"The field `{error.args[0]}` is required") from error
+
+
+async def _transcribe(exchange: Exchange) -> web.StreamResponse:
+    form = dict(await exchange.request.post())
+    exchange.dialect.authenticate(exchange.request.headers)
+    file = form.get("file")
+    if not isinstance(file, web.FileField):
+        raise SandboxError("invalid", 400, "A file is needed", path=("file",))
+    model = find_model(str(form.get("model", "")))
+    text = transcripts.transcribe(file.file.read(), str(form.get("language", "")), model)
+    usage = {"type": "tokens", "input_tokens": 14, "output_tokens": len(text.split())}
+    return exchange.json({"text": text, "usage": usage})
 
 
 async def _half(exchange: Exchange, whole: web.Response) -> web.StreamResponse:

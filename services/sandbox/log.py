@@ -1,13 +1,24 @@
-"""Log of the requests that the sandbox has received, for tests."""
+"""Log of the requests that the upstream has received, and the paths that show it."""
 
+import asyncio
+import os
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import orjson
+from aiohttp import web
+
+from services.sandbox.handlers import Handler
 
 _CREDENTIALS = frozenset(
     {"authorization", "x-api-key", "x-goog-api-key", "cookie", "proxy-authorization"}
 )
+
+_LOG_PATH, _LIVE_PATH = "/sandbox/log", "/sandbox/live"
+_OPENAI_PATHS = ("/chat/completions", "/responses", "/embeddings", "/transcriptions")
 
 
 @dataclass(slots=True)
@@ -31,7 +42,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Live:
-    """Gauges of the sandbox: open requests, and requests aborted by their clients."""
+    """Gauges of the upstream: open requests, and requests aborted by their clients."""
 
     open: int = 0
     aborted: int = 0
@@ -83,3 +94,80 @@ def _without_credential(name: str, value: str) -> str:
         return value
     scheme, space, _ = value.partition(" ")
     return f"{scheme} [redacted]" if space and scheme.lower() == "bearer" else "[redacted]"
+
+
+def add_log(app: web.Application, log: RequestLog) -> None:
+    """Log the requests of an application, and show the log below `/sandbox`."""
+
+    @web.middleware
+    async def keep(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path in (_LOG_PATH, _LIVE_PATH):
+            return await handler(request)
+        entry = log.add(request.path, _dialect_of(request), request.headers.items())
+        with _counted(log.live):
+            # Unknown paths have `path`: a gateway looks there which API a server has.
+            if request.method == "POST" and "path" not in request.match_info:
+                await _keep_body(log, entry, request)
+            response = await handler(request)
+        entry.status = response.status
+        return response
+
+    async def show(request: web.Request) -> web.StreamResponse:
+        return _json(log.as_json())
+
+    async def clear(request: web.Request) -> web.StreamResponse:
+        log.clear()
+        return web.Response(status=204)
+
+    async def show_live(request: web.Request) -> web.StreamResponse:
+        return _json(asdict(log.live))
+
+    app.middlewares.append(keep)
+    app.router.add_get(_LOG_PATH, show)
+    app.router.add_delete(_LOG_PATH, clear)
+    app.router.add_get(_LIVE_PATH, show_live)
+
+
+def _dialect_of(request: web.Request) -> str:
+    path = request.path
+    if path.startswith("/v1beta/"):
+        return "gemini"
+    if "anthropic-version" in request.headers and not path.endswith(_OPENAI_PATHS):
+        return "anthropic"
+    return "responses" if path.endswith("/responses") else "openai"
+
+
+@contextmanager
+def _counted(live: Live) -> Iterator[None]:
+    live.open += 1
+    try:
+        yield
+    except (asyncio.CancelledError, ConnectionResetError):
+        live.aborted += 1
+        raise
+    finally:
+        live.open -= 1
+
+
+async def _keep_body(log: RequestLog, entry: Entry, request: web.Request) -> None:
+    """Log a JSON body, or the fields of a form; the request keeps both for its handler."""
+    if request.content_type == "multipart/form-data":
+        fields: dict[str, Any] = dict(await request.post())
+        for name, value in fields.items():
+            if isinstance(value, web.FileField):
+                size = value.file.seek(0, os.SEEK_END)
+                value.file.seek(0)
+                fields[name] = {
+                    "filename": value.filename,
+                    "type": value.content_type,
+                    "bytes": size,
+                }
+        log.keep_body(entry, fields, 0)
+        return
+    data = await request.read()
+    with suppress(orjson.JSONDecodeError):
+        log.keep_body(entry, orjson.loads(data), len(data))
+
+
+def _json(value: Any) -> web.Response:
+    return web.Response(body=orjson.dumps(value), content_type="application/json")

@@ -1,4 +1,4 @@
-"""OpenAI's embeddings: check a body, and write vectors as JSON.
+"""OpenAI's embeddings as a dialect of the sandbox.
 
 Sources: the types of the official SDK (`openai.types.create_embedding_response`), which requests
 vectors in base64 by default, and the reference of embeddings.
@@ -6,28 +6,30 @@ vectors in base64 by default, and the reference of embeddings.
 
 import base64
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from services.sandbox.checks import Body, Problem
-from services.sandbox.model.vectors import DIMENSIONS, count_tokens
+from services.sandbox.dialects import Body, OpenAI
+from services.sandbox.model.vectors import count_tokens
+from services.sandbox.openai_types import EmbeddingsRequest
 
-_MAX_INPUTS = 2048
 
+class Embeddings(OpenAI):
+    """OpenAI's embeddings; see `dialects.Dialect`."""
 
-def find_problem(body: Body) -> Problem | None:
-    """Return the first problem of a body with valid types, or None."""
-    return next(_problems(body), None)
+    request_type = EmbeddingsRequest
 
 
 def texts_of(body: Body) -> list[str]:
-    """Return the texts of a valid body; a list of tokens is read as a text of their numbers."""
-    texts = body["input"]
-    if isinstance(texts, str):
-        return [texts]
-    if isinstance(texts[0], int):
-        texts = [texts]
-    return [one if isinstance(one, str) else " ".join(map(str, one)) for one in texts]
+    """Return the texts of an accepted body; tokens are read as a text of their numbers."""
+    inputs = body["input"]
+    if isinstance(inputs, str) or isinstance(inputs[0], int):
+        inputs = [inputs]
+    return [_text_of(one) for one in inputs]
+
+
+def _text_of(tokens: str | int | list[int]) -> str:
+    return " ".join(map(str, tokens)) if isinstance(tokens, list) else str(tokens)
 
 
 def answer(vectors: Sequence[Sequence[float]], body: Body) -> dict[str, Any]:
@@ -51,17 +53,3 @@ def answer(vectors: Sequence[Sequence[float]], body: Body) -> dict[str, Any]:
 
 def _packed(vector: Sequence[float]) -> str:
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
-
-
-def _problems(body: Body) -> Iterator[Problem]:
-    texts = body["input"]
-    if not texts:
-        yield Problem(("input",), "cannot be empty")
-    if isinstance(texts, list) and texts and not isinstance(texts[0], int):
-        if len(texts) > _MAX_INPUTS:
-            yield Problem(("input",), f"at most {_MAX_INPUTS} items")
-        for index, one in enumerate(texts):
-            if not one:
-                yield Problem(("input", index), "cannot be empty")
-    if not 1 <= body.get("dimensions", 1) <= DIMENSIONS:
-        yield Problem(("dimensions",), f"takes 1 to {DIMENSIONS}")

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: parse a checked body, and write an answer as JSON.
+"""OpenAI's chat completions: parse an accepted body, and write an answer as JSON.
 
 Source: the types of the official SDK, `openai.types.chat`. Thinking is sent as `reasoning_content`,
 as by the servers that show it in this dialect.
@@ -54,7 +54,7 @@ _CUT = (
 
 
 def read_request(body: Mapping[str, Any]) -> GenerateRequest:
-    """Parse a request body that `checks` and `openai_rules` have accepted."""
+    """Parse a request body whose types are right."""
     choice, allowed = _tool_choice(body)
     tools = [_tool(tool) for tool in body.get("tools") or ()]
     stop = body.get("stop") or ()

@@ -3,7 +3,7 @@
 Source: the types of the official SDK, `openai.types.responses`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway.conversation.v1 import conversation_pb2
@@ -57,7 +57,7 @@ def kind_of(item: Mapping[str, Any]) -> str:
 
 
 def read_request(body: Mapping[str, Any]) -> GenerateRequest:
-    """Parse a request body that `checks` and `responses_rules` have accepted."""
+    """Parse a request body whose types are right."""
     include = body.get("include") or ()
     choice, allowed = _tool_choice(body)
     tools = [tool for given in body.get("tools") or () if (tool := _tool(given)) is not None]
@@ -102,15 +102,16 @@ def _message(item: Json) -> Message | None:
             result = ToolResult(tool_use_id=item.get("call_id") or "", blocks=blocks)
             return Message(role=conversation_pb2.ROLE_USER, blocks=[Block(tool_result=result)])
         case "reasoning":
-            thinking = Thinking(text=reveal(redacted_in(item["encrypted_content"])))
+            thinking = Thinking(text=reveal(redacted_in(item.get("encrypted_content") or "")))
             return Message(role=assistant, blocks=[Block(thinking=thinking)])
     return None
 
 
-def _blocks(content: str | Iterable[Json]) -> list[Block]:
+def _blocks(content: object) -> list[Block]:
+    """Return the blocks of a text or of parts; none for an item with other content."""
     if isinstance(content, str):
         return [Block(text=content)]
-    return [_block(part) for part in content]
+    return [_block(part) for part in content] if isinstance(content, list) else []
 
 
 def _block(part: Json) -> Block:

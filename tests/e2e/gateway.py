@@ -72,9 +72,9 @@ class Gateway:
 
 @contextmanager
 def sandbox_upstream(cpus: Sequence[int] = ()) -> Iterator[int]:
-    """Run the sandbox as a provider of its own; give its port."""
+    """Run the upstream as a process; give its port."""
     port = free_port()
-    with Running([command("gateway"), "sandbox", "--port", str(port)], cpus=cpus) as process:
+    with Running([PYTHON, "-m", "tests.upstream", "--port", str(port)], cpus=cpus) as process:
         process.wait_for(_ADDRESS)
         yield port
 

@@ -1,4 +1,4 @@
-"""The sandbox of `gateway up`: what it prints to try, and what a reload changes."""
+"""The sandbox of `gateway up`, and of `gateway sandbox`."""
 
 import os
 import signal
@@ -87,3 +87,16 @@ def test_the_start_reports_fallbacks_of_an_absent_sandbox(tmp_path: Path) -> Non
     with gateway_with(tmp_path, CLOSED + REAL + models) as process:
         process.wait_for("models.a.fallbacks.0.: unknown model .*the sandbox is absent because")
         process.wait_for("listens on")
+
+
+async def test_it_is_served_without_the_sdks(tmp_path: Path) -> None:
+    for name in ("openai", "anthropic"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError")
+    arguments = [command("gateway"), "sandbox", "--port", "0"]
+    with Running(arguments, environ={"PYTHONPATH": str(tmp_path)}) as process:
+        url = process.wait_for(r"listens on (http://\S+)")[1]
+        async with httpx2.AsyncClient(
+            base_url=url, headers={"authorization": "Bearer k"}
+        ) as client:
+            answer = await client.post("/v1/chat/completions", json=CHAT)
+    assert answer.json()["choices"][0]["message"]["content"] == 'Sandbox echo: you said "Hello".'

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientResponse
 
-from services.sandbox.gemini_wire import OF_CHATS
+from services.sandbox.gemini_rules import OF_CHATS
 from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
 from services.sandbox.upstream import create_app
 from tests.gateway_in_process import Gateway, running_gateway, serving

@@ -5,8 +5,7 @@ Source: https://ai.google.dev/gemini-api/docs/openai and …/thought-signatures.
 
 import orjson
 
-from services.sandbox import gemini_wire
-from services.sandbox.gemini_rules import NAME, NAME_RULE
+from services.sandbox.gemini_rules import NAME, NAME_RULE, OF_CHATS, is_signed
 from services.sandbox.model.models import SandboxError
 from services.sandbox.personalities.base import (
     ANY_TOOL_NAME,
@@ -23,7 +22,7 @@ from services.sandbox.personalities.base import (
 )
 
 _READ = COMMON | {"max_completion_tokens", "n", "parallel_tool_calls", "seed"}
-_SIGNED = {"google": {"thought_signature": gemini_wire.OF_CHATS}}
+_SIGNED = {"google": {"thought_signature": OF_CHATS}}
 _silent = thoughts_as("")
 
 
@@ -62,7 +61,7 @@ def _is_signed(call: Json) -> bool:
                 args = {}
             function = {"id": id, "name": name, "args": args}
             part = {"functionCall": function, "thoughtSignature": signature}
-            return gemini_wire.is_signed(part)
+            return is_signed(part)
     return False
 
 

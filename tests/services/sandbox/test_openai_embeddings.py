@@ -6,7 +6,7 @@ import openai
 import pytest
 
 from services.sandbox.checks import load_checks
-from services.sandbox.openai_embeddings import find_problem
+from services.sandbox.openai_embeddings_rules import find_problem
 
 CHECK = load_checks().embeddings
 

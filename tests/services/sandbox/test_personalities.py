@@ -7,7 +7,6 @@ import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
-from services.cli import sandbox
 from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
 from services.sandbox.personalities.base import Personality
 from services.sandbox.upstream import create_app
@@ -128,11 +127,6 @@ async def test_ollama_sends_a_call_in_one_piece(upstream):
     (calls,) = [delta["tool_calls"] for delta in deltas if "tool_calls" in delta]
     assert orjson.loads(calls[0]["function"]["arguments"]) == {}
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
-
-
-def test_the_help_names_every_personality():
-    for name in [*OF_OPENAI, *OF_ANTHROPIC]:
-        assert name in (sandbox.__doc__ or "")
 
 
 async def test_a_personality_is_added_as_data():
