@@ -25,7 +25,7 @@ from services.common.clock import Clock
 from services.common.database import SQLITE_FILE, migrate, open_engine
 from services.common.settings import Storage, parse
 from services.common.telemetry.opening import open_telemetry
-from services.sandbox.upstream import create_app
+from tests.upstream.app import create_app
 
 # The key of a new SQLite file and its content. Making them takes a quarter of a start of a gateway,
 # of which tests start hundreds.

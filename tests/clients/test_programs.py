@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
 from tests.e2e.gateway import Gateway, gateway, sandbox_upstream
+from tests.upstream.personalities import OF_ANTHROPIC, OF_OPENAI
 
 pytestmark = pytest.mark.clients
 

@@ -7,9 +7,9 @@ import anthropic
 import pytest
 import pytest_asyncio
 
-from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
-from services.sandbox.upstream import create_app
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.upstream.app import create_app
+from tests.upstream.personalities import OF_ANTHROPIC, OF_OPENAI
 from tests.web_tools import Web, with_web
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -12,10 +12,10 @@ import pytest_asyncio
 from openai.types.conversations import ConversationItem
 from pydantic import TypeAdapter
 
-from services.sandbox.upstream import create_app
 from tests.facade.response_clients import ECHO, Gate, ResponseGateway, response_gateway, user
 from tests.faults import actions
 from tests.gateway_in_process import serving
+from tests.upstream.app import create_app
 from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from services.sandbox.upstream import create_app
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.upstream.app import create_app
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,10 +11,10 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientResponse
 
-from services.sandbox.gemini_rules import OF_CHATS
-from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
-from services.sandbox.upstream import create_app
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.upstream.app import create_app
+from tests.upstream.gemini_rules import OF_CHATS
+from tests.upstream.personalities import OF_ANTHROPIC, OF_OPENAI
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,9 +8,9 @@ from aiohttp import web
 
 from services.common.logs import JsonFormatter
 from services.common.telemetry.trace_context import TraceContext, parse_trace_context
-from services.sandbox.upstream import create_app
 from tests.facade.collector import Collector, attributes
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.upstream.app import create_app
 from tests.waiting import until
 
 CHAT, MESSAGES = "/beta/v1/chat/completions", "/beta/v1/messages"

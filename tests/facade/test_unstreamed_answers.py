@@ -12,8 +12,8 @@ import pytest_asyncio
 from aiohttp import ClientSession, web
 from yarl import URL
 
-from services.sandbox.upstream import create_app
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.upstream.app import create_app
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import grpc
 
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
-from services.sandbox.log import RequestLog
-from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
-from services.sandbox.upstream import create_app
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.upstream.app import create_app
+from tests.upstream.log import RequestLog
+from tests.upstream.personalities import OF_ANTHROPIC, OF_OPENAI
 
 _ANY = re.compile(r"(?s).*")
 _SHORT = re.compile(r"[a-zA-Z0-9]{9}", re.ASCII)

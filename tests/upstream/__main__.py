@@ -4,7 +4,7 @@ import argparse
 import asyncio
 
 from services.sandbox.server import serve
-from services.sandbox.upstream import create_app
+from tests.upstream.app import create_app
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
 from services.inference.providers.anthropic.request import build_count, build_request
 from services.inference.providers.base import Call, Target
-from services.sandbox.checks import Checks, load_checks
 from tests.services.inference.providers.caller_paths import path_of, with_named_fields
+from tests.upstream.checks import Checks, load_checks
 
 OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC

@@ -12,8 +12,8 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from services.common.errors import GatewayError
 from services.inference.providers.base import Call, Target
 from services.inference.providers.gemini.request import build_request
-from services.sandbox import gemini_rules
 from tests.services.inference.providers.caller_paths import path_of, with_named_fields
+from tests.upstream import gemini_rules
 
 OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC

@@ -23,8 +23,8 @@ from services.inference.catalogue import server_facts
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
-from services.sandbox.checks import Checks, load_checks
 from tests.services.inference.providers.caller_paths import path_of, with_named_fields
+from tests.upstream.checks import Checks, load_checks
 
 OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC

@@ -12,9 +12,9 @@ from services.inference.providers.anthropic import AnthropicProvider
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.sandbox import SandboxProvider
 from services.inference.providers.upstream import Upstream
-from services.sandbox.upstream import serving
 from tests.services.inference.providers.embedding_calls import embed
 from tests.services.inference.providers.scripted_server import ScriptedUpstream, scripted_upstream
+from tests.upstream.app import serving
 
 
 @pytest.fixture

@@ -18,8 +18,6 @@ from services.inference.providers.gemini import GeminiProvider, headers
 from services.inference.providers.sandbox import SandboxProvider
 from services.inference.providers.upstream import Upstream
 from services.inference.stream.accumulator import Accumulator, whole_of
-from services.sandbox.log import RequestLog
-from services.sandbox.upstream import serving
 from tests.services.inference.providers.embedding_calls import embed
 from tests.services.inference.providers.gemini_answers import chunk, text, wire
 from tests.services.inference.providers.gemini_calls import USER, call_of, says
@@ -30,6 +28,8 @@ from tests.services.inference.providers.scripted_server import (
     ScriptedUpstream,
     scripted_upstream,
 )
+from tests.upstream.app import serving
+from tests.upstream.log import RequestLog
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from gateway.inference.v1.inference_pb2 import (
     OutputFormat,
     ThinkingConfig,
 )
-from services.sandbox.upstream import serving
 from tests.services.inference.providers.sandbox_calls import (
     ASSISTANT,
     PNG,
@@ -29,6 +28,7 @@ from tests.services.inference.providers.sandbox_calls import (
     call,
     message,
 )
+from tests.upstream.app import serving
 
 # One conversation in the words of this process, of OpenAI and of Anthropic.
 CHAT_TOOL = {

@@ -21,7 +21,7 @@ from services.common.errors import GatewayError
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai_responses.request import build_request
-from services.sandbox.checks import Checks, load_checks
+from tests.upstream.checks import Checks, load_checks
 
 RESPONSES = conversation_pb2.DIALECT_RESPONSES
 USER = conversation_pb2.ROLE_USER

@@ -29,8 +29,6 @@ from services.inference.providers import registry
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
-from services.sandbox.log import RequestLog
-from services.sandbox.upstream import Upstream, serving
 from tests.services.inference.fake_adaptation import adaptation
 from tests.services.inference.fake_files import FakeFiles
 from tests.services.inference.fake_memories import FakeMemories
@@ -43,6 +41,8 @@ from tests.services.inference.providers.openai_responses.responses_calls import 
     opaque,
     says,
 )
+from tests.upstream.app import Upstream, serving
+from tests.upstream.log import RequestLog
 
 CHAT = conversation_pb2.DIALECT_OPENAI
 LOW = ThinkingConfig(effort="low", extra=opaque({"summary": "auto"}))

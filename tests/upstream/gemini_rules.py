@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from services.sandbox import gemini_shape
-from services.sandbox.checks import Problem
 from services.sandbox.gemini_wire import sign
+from tests.upstream import gemini_shape
+from tests.upstream.checks import Problem
 
 Body = Mapping[str, Any]
 Where = tuple[str | int, ...]

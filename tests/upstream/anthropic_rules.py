@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from services.common.dialect_headers import interleaves_thinking
-from services.sandbox.checks import Problem, out_of_range
 from services.sandbox.model.signatures import is_redacted, sign
+from tests.upstream.checks import Problem, out_of_range
 
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _MIN_THINKING_BUDGET = 1024

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from services.sandbox.model.models import SandboxError
-from services.sandbox.openai_rules import TOOL_NAME
-from services.sandbox.personalities.base import (
+from tests.upstream.openai_rules import TOOL_NAME
+from tests.upstream.personalities.base import (
     ANY_TOOL_NAME,
     Body,
     Json,

@@ -7,9 +7,9 @@ import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
-from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
-from services.sandbox.personalities.base import Personality
-from services.sandbox.upstream import create_app
+from tests.upstream.app import create_app
+from tests.upstream.personalities import OF_ANTHROPIC, OF_OPENAI
+from tests.upstream.personalities.base import Personality
 
 HEADERS = {"authorization": "Bearer k", "anthropic-version": "2023-06-01"}
 USER = {"role": "user", "content": "Call f."}

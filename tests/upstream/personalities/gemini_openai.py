@@ -5,9 +5,9 @@ Source: https://ai.google.dev/gemini-api/docs/openai and …/thought-signatures.
 
 import orjson
 
-from services.sandbox.gemini_rules import NAME, NAME_RULE, OF_CHATS, is_signed
 from services.sandbox.model.models import SandboxError
-from services.sandbox.personalities.base import (
+from tests.upstream.gemini_rules import NAME, NAME_RULE, OF_CHATS, is_signed
+from tests.upstream.personalities.base import (
     ANY_TOOL_NAME,
     COMMON,
     Body,

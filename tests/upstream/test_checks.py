@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from services.sandbox import anthropic_rules, openai_rules
-from services.sandbox.checks import MissingSdkError, load_checks
 from services.sandbox.model.signatures import redact, sign
+from tests.upstream import anthropic_rules, openai_rules
+from tests.upstream.checks import MissingSdkError, load_checks
 
 CHECKS = load_checks()
 HI = {"role": "user", "content": "hi"}

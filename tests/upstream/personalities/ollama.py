@@ -4,7 +4,7 @@ Source: https://github.com/ollama/ollama, `openai/openai.go`.
 """
 
 from services.sandbox.model.models import SandboxError
-from services.sandbox.personalities.base import (
+from tests.upstream.personalities.base import (
     ANY_TOOL_NAME,
     COMMON,
     Body,

@@ -9,9 +9,6 @@ from typing import Any
 import msgspec
 
 from services.common.ids import IdGenerator
-from services.sandbox import anthropic_rules
-from services.sandbox.anthropic_betas import betas_of, check_betas
-from services.sandbox.checks import Check, Problem
 from services.sandbox.dialects import (
     Anthropic,
     Body,
@@ -28,9 +25,12 @@ from services.sandbox.model.openai_shapes import error_body
 from services.sandbox.model.play import Step
 from services.sandbox.openai_embeddings import Embeddings
 from services.sandbox.openai_wire import ChunkWriter
-from services.sandbox.personalities.base import Personality
 from services.sandbox.responses import Responses, ResponseStream
 from services.sandbox.responses_stream import EventWriter
+from tests.upstream import anthropic_rules
+from tests.upstream.anthropic_betas import betas_of, check_betas
+from tests.upstream.checks import Check, Problem
+from tests.upstream.personalities.base import Personality
 
 
 class ImitatedChat(OpenAI):

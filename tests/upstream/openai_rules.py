@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from services.sandbox.checks import Problem, out_of_range
+from tests.upstream.checks import Problem, out_of_range
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _MAX_STOPS = 4

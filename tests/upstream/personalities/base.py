@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from services.sandbox.model.models import SandboxError
-from services.sandbox.openai_rules import TOOL_NAME
+from tests.upstream.openai_rules import TOOL_NAME
 
 Json = dict[str, Any]
 Body = Mapping[str, Any]

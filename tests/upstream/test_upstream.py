@@ -5,8 +5,8 @@ import asyncio
 import aiohttp
 import pytest
 
-from services.sandbox.log import RequestLog
-from services.sandbox.upstream import serving
+from tests.upstream.app import serving
+from tests.upstream.log import RequestLog
 
 OPENAI = ("/v1/chat/completions", {"Authorization": "Bearer sk-secret"})
 ANTHROPIC = ("/v1/messages", {"x-api-key": "k-secret", "anthropic-version": "2023-06-01"})

@@ -5,8 +5,8 @@ import math
 import openai
 import pytest
 
-from services.sandbox.checks import load_checks
-from services.sandbox.openai_embeddings_rules import find_problem
+from tests.upstream.checks import load_checks
+from tests.upstream.openai_embeddings_rules import find_problem
 
 CHECK = load_checks().embeddings
 

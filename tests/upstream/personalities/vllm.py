@@ -4,7 +4,7 @@ Source: https://docs.vllm.ai (reasoning outputs, the OpenAI-compatible server).
 """
 
 from services.sandbox.model.models import SandboxError
-from services.sandbox.personalities.base import (
+from tests.upstream.personalities.base import (
     ANY_TOOL_NAME,
     COMMON,
     Body,

@@ -5,16 +5,16 @@ Each is emulated below a path with its name: `http://HOST:PORT/deepseek/v1` and 
 
 from collections.abc import Mapping, Sequence
 
-from services.sandbox.personalities.azure import AZURE
-from services.sandbox.personalities.base import Personality, as_it_is
-from services.sandbox.personalities.claude_5 import CLAUDE_5
-from services.sandbox.personalities.deepseek import DEEPSEEK
-from services.sandbox.personalities.gemini_openai import GEMINI_OPENAI
-from services.sandbox.personalities.mistral import MISTRAL
-from services.sandbox.personalities.ollama import OLLAMA
-from services.sandbox.personalities.openai_o import OPENAI_O
-from services.sandbox.personalities.openrouter import OPENROUTER
-from services.sandbox.personalities.vllm import VLLM
+from tests.upstream.personalities.azure import AZURE
+from tests.upstream.personalities.base import Personality, as_it_is
+from tests.upstream.personalities.claude_5 import CLAUDE_5
+from tests.upstream.personalities.deepseek import DEEPSEEK
+from tests.upstream.personalities.gemini_openai import GEMINI_OPENAI
+from tests.upstream.personalities.mistral import MISTRAL
+from tests.upstream.personalities.ollama import OLLAMA
+from tests.upstream.personalities.openai_o import OPENAI_O
+from tests.upstream.personalities.openrouter import OPENROUTER
+from tests.upstream.personalities.vllm import VLLM
 
 # The makers of the APIs themselves.
 USUAL = Personality("", "the maker of the API", convert_responses_request=as_it_is)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import orjson
 
-from services.sandbox.personalities.base import (
+from tests.upstream.personalities.base import (
     Chunks,
     Json,
     Personality,

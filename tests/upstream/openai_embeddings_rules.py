@@ -5,8 +5,8 @@ Source: the reference of embeddings.
 
 from collections.abc import Iterator
 
-from services.sandbox.checks import Body, Problem
 from services.sandbox.model.vectors import DIMENSIONS
+from tests.upstream.checks import Body, Problem
 
 _MAX_INPUTS = 2048
 

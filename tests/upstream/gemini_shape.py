@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from services.sandbox.checks import Problem
+from tests.upstream.checks import Problem
 
 Where = tuple[str | int, ...]
 # A type name, an object's fields, or an array of one shape.

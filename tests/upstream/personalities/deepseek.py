@@ -4,7 +4,7 @@ Source: https://api-docs.deepseek.com/guides/thinking_mode and the reference of 
 """
 
 from services.sandbox.model.models import SandboxError
-from services.sandbox.personalities.base import (
+from tests.upstream.personalities.base import (
     COMMON,
     Body,
     Json,

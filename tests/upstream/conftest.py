@@ -1,6 +1,6 @@
 import pytest
 
-from services.sandbox.upstream import serving
+from tests.upstream.app import serving
 
 
 @pytest.fixture

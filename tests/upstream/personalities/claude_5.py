@@ -4,7 +4,7 @@ Source: https://platform.claude.com/docs (adaptive thinking, what's new) and err
 """
 
 from services.sandbox.model.models import SandboxError
-from services.sandbox.personalities.base import Body, Personality
+from tests.upstream.personalities.base import Body, Personality
 
 
 def _convert_request(body: Body) -> Body:

@@ -3,7 +3,7 @@
 Source: https://platform.openai.com/docs/guides/reasoning and error messages.
 """
 
-from services.sandbox.personalities.base import (
+from tests.upstream.personalities.base import (
     Body,
     Json,
     Personality,

@@ -23,14 +23,7 @@ from functools import partial
 from aiohttp import web
 
 from services.common import ids
-from services.sandbox import (
-    gemini_rules,
-    openai_embeddings_rules,
-    openai_rules,
-    responses_rules,
-    server,
-)
-from services.sandbox.checks import Checks, load_checks
+from services.sandbox import server
 from services.sandbox.dialects import Dialect
 from services.sandbox.gemini_types import (
     BatchEmbedContentsRequest,
@@ -38,19 +31,26 @@ from services.sandbox.gemini_types import (
     GenerateContentRequest,
 )
 from services.sandbox.handlers import Handler, Server
-from services.sandbox.imitations import (
+from services.sandbox.model.models import SandboxError
+from services.sandbox.model.openai_shapes import error_body
+from services.sandbox.model.play import Sleep
+from tests.upstream import (
+    gemini_rules,
+    openai_embeddings_rules,
+    openai_rules,
+    responses_rules,
+)
+from tests.upstream.checks import Checks, load_checks
+from tests.upstream.imitations import (
     ImitatedChat,
     ImitatedEmbeddings,
     ImitatedGemini,
     ImitatedMessages,
     ImitatedResponses,
 )
-from services.sandbox.log import RequestLog, add_log
-from services.sandbox.model.models import SandboxError
-from services.sandbox.model.openai_shapes import error_body
-from services.sandbox.model.play import Sleep
-from services.sandbox.personalities import PERSONALITIES, USUAL
-from services.sandbox.personalities.base import Personality
+from tests.upstream.log import RequestLog, add_log
+from tests.upstream.personalities import PERSONALITIES, USUAL
+from tests.upstream.personalities.base import Personality
 
 _FORM_FIELDS = frozenset({"file", "model", "language", "response_format"})
 

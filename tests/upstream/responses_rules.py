@@ -7,10 +7,10 @@ messages. The sandbox stores no responses, as OpenAI with `store: false`.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from services.sandbox.checks import Problem, out_of_range
 from services.sandbox.model.signatures import redacted_in
-from services.sandbox.openai_rules import TOOL_NAME
 from services.sandbox.responses_request import ENCRYPTED, LOGPROBS, items_of, kind_of
+from tests.upstream.checks import Problem, out_of_range
+from tests.upstream.openai_rules import TOOL_NAME
 
 Body = Mapping[str, Any]
 
