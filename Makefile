@@ -114,7 +114,7 @@ soak: setup sdks ## run the long tests
 check: setup sdks console ## check format, lint, types, layers, protos and generated code
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
-	$(BIN)/mypy services facade
+	$(BIN)/mypy services facade tests/upstream
 	$(BIN)/lint-imports --no-cache
 	$(WITH_CONSOLE_NODE) node $(CONSOLE)/node_modules/typescript/bin/tsc --project $(CONSOLE)
 	$(WITH_NODE) tests/clients/node_modules/.bin/buf format --diff --exit-code proto

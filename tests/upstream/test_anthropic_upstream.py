@@ -1,4 +1,4 @@
-"""The sandbox as Anthropic, seen through the official SDK."""
+"""The upstream as Anthropic, called with the official SDK."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The sandbox as Gemini's API: its rules, and what it answers over HTTP."""
+"""The upstream as Gemini's API: its rules, and its answers over HTTP."""
 
 import json
 

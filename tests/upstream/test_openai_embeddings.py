@@ -1,4 +1,4 @@
-"""The sandbox's vectors, seen through the official SDK."""
+"""The upstream's vectors, requested with the official SDK."""
 
 import math
 

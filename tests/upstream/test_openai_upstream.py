@@ -1,4 +1,4 @@
-"""The sandbox as OpenAI, seen through the official SDK."""
+"""The upstream as OpenAI, called with the official SDK."""
 
 import json
 

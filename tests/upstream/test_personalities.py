@@ -1,4 +1,4 @@
-"""What the sandbox's personalities refuse, in whose words, and how they write a stream."""
+"""The refusals, error messages and streams of the upstream's personalities."""
 
 from typing import Any
 

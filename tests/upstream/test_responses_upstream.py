@@ -1,4 +1,4 @@
-"""The sandbox's `/responses`, seen through the official SDK."""
+"""The upstream's `/responses`, called with the official SDK."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The HTTP side that both dialects share: silence, breaks, callers that leave, the log."""
+"""The upstream's HTTP server: silent and cut answers, callers that disconnect, the log."""
 
 import asyncio
 

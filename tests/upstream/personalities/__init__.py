@@ -1,4 +1,4 @@
-"""Personalities of the HTTP sandbox: providers that have another provider's API with differences.
+"""Personalities of the upstream: providers that have another provider's API with differences.
 
 Each is emulated below a path with its name: `http://HOST:PORT/deepseek/v1` and so on.
 """
@@ -19,7 +19,7 @@ from tests.upstream.personalities.vllm import VLLM
 # The makers of the APIs themselves.
 USUAL = Personality("", "the maker of the API", convert_responses_request=as_it_is)
 
-# To add a personality, define it in a module here, or pass it to `upstream.create_app`.
+# To add a personality, define it in a module here, or pass it to `app.create_app`.
 PERSONALITIES: Sequence[Personality] = (
     AZURE,
     CLAUDE_5,
