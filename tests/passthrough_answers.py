@@ -1,5 +1,5 @@
-"""What an answer says, apart from what makes no difference between its provider's own JSON
-and the same translated: formatting, and
+"""The content of an answer, without differences between its provider's own JSON and the same
+translated that do not matter: formatting, and
 
 - of chat completions, when they were created;
 - what is null, and an empty list of annotations;

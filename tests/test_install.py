@@ -1,4 +1,4 @@
-"""What `make` installs: for running the few packages that it needs, for the rest all others."""
+"""Packages that `make` installs: for running those that it needs, for the rest all others."""
 
 import os
 import re

@@ -22,7 +22,7 @@ INJECTED = SearchResult(
 
 
 class Web:
-    """What can be found, and what was looked for.
+    """A searchable web, with a record of the searches.
 
     Attributes:
         queries: what was searched for, with the domains allowed and blocked.

@@ -1,4 +1,4 @@
-"""What callers of each dialect may be sent: the grammar of streams, and the shape of answers.
+"""The grammar of streams and the shape of answers in each dialect.
 
 Each reader returns what an answer says, and raises AssertionError where it breaks the grammar.
 """

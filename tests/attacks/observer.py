@@ -25,7 +25,7 @@ _PAGE_MB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 @dataclass
 class Measurement:
-    """What an attack cost.
+    """The cost of an attack.
 
     Attributes:
         rss_growth_mb: the highest RSS of all processes of the gateway together during the

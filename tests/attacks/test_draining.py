@@ -1,4 +1,4 @@
-"""What callers in mid-request are told when the gateway is stopped."""
+"""Answers to callers in mid-request when the gateway is stopped."""
 
 import asyncio
 import json

@@ -128,7 +128,7 @@ def named(file_id: str) -> dict[str, Any]:
 async def test_bodies_are_charged_until_they_are_answered(
     caller: Caller, observer: Observer
 ) -> None:
-    """What has been parsed of a body is held for as long as the provider takes."""
+    """The parsed body is held for as long as the provider takes."""
     text = {"type": "text", "text": "x" * (8 * MIB)}
 
     async def insist() -> int:

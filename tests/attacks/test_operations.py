@@ -1,4 +1,4 @@
-"""What is for whoever runs the gateway, asked for where strangers are; and what a kill leaves."""
+"""Operational endpoints requested on the public port, and the state after a kill."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What a provider sends to exhaust the gateway's memory or to keep its loop busy."""
+"""Answers of providers that exhaust the gateway's memory or keep its event loop busy."""
 
 import asyncio
 from collections.abc import Iterator

@@ -27,7 +27,7 @@ class Request(NamedTuple):
 
 
 class Names(NamedTuple):
-    """What the requests name: a memory with a turn, a document, its session and a block."""
+    """The ids that requests name: a memory with a turn, a document, its session and a block."""
 
     memory_id: str
     document_id: str

@@ -1,4 +1,4 @@
-"""What every answer to a wrong request must keep to."""
+"""Rules for every answer to an invalid request."""
 
 import json
 import re

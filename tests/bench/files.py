@@ -1,4 +1,4 @@
-"""What files cost: large ones and descriptions over HTTP, pages of a long list.
+"""The cost of files: large ones and descriptions over HTTP, pages of a long list.
 
 Transfers go by the clock, one at a time, and may use every processor, as may the plain
 server beside them. An upload ends when the disk

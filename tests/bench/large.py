@@ -1,5 +1,5 @@
-"""What a very long conversation costs: the wait until the provider gets its first byte,
-and the memory of each process on the way.
+"""The cost of a very long conversation: the time until the provider gets its first byte, and the
+memory of each process on the way.
 
 The provider is in this process, and so its clock is that of the caller.
 """
@@ -88,7 +88,7 @@ def _request(caller: wire.Dialect, upstream: wire.Dialect, key: str, messages: i
 
 
 class _Provider:
-    """What the provider saw of the last conversation, and its answers.
+    """The provider: it measures the last conversation, and answers.
 
     Attributes:
         first: when the first byte of it came, by `time.perf_counter`.

@@ -24,7 +24,7 @@ class WrongAnswerError(Exception):
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run of requests saw; times in seconds.
+    """Results of a run of requests; times in seconds.
 
     Attributes:
         wall: from the first request to the last answer.

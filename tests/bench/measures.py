@@ -1,4 +1,4 @@
-"""What is measured, and how: one round against one server."""
+"""The measures, each of one round against one server."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

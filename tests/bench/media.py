@@ -1,4 +1,4 @@
-"""What conversions find, how fast, and in how much memory, beside a peer: `make bench-media`.
+"""Recall, speed and memory of conversions, beside a peer: `make bench-media`.
 
 Documents are set here by Typst, with words that are known; scans are their pages rendered,
 turned by 2 degrees and made noisy. Each reader works in a process of its own, whose imports are
@@ -59,7 +59,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one reader made of a document; seconds are of a CPU."""
+    """Results of one reader for a document; seconds are of a CPU."""
 
     reader: str
     recall: float

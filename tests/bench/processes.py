@@ -1,4 +1,4 @@
-"""What processes cost: CPU seconds by their clocks, and memory, read from /proc."""
+"""CPU seconds and memory of processes, read from their clocks and from /proc."""
 
 import os
 import time

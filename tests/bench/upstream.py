@@ -30,7 +30,7 @@ def _chunk(part: bytes) -> bytes:
 
 
 class Answers:
-    """What is sent, for one dialect."""
+    """The prepared answers of one dialect."""
 
     def __init__(self, dialect: wire.Dialect) -> None:
         body = wire.answer(dialect)

@@ -1,4 +1,4 @@
-"""What the console shows of a document: every kind of block, references, Markdown."""
+"""Documents in the console: every kind of block, references, Markdown."""
 
 import re
 

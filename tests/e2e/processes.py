@@ -63,7 +63,7 @@ class Running:
 
     @property
     def output(self) -> str:
-        """What it has written so far, errors included."""
+        """The output so far, errors included."""
         with self._news:
             return "".join(self._lines)
 

@@ -1,4 +1,4 @@
-"""What a running gateway writes of the requests it answers."""
+"""The access log of a running gateway."""
 
 import json
 import urllib.request

@@ -1,4 +1,4 @@
-"""What Envoy does by itself: routes, limits, ids, and errors in the endpoint's own format."""
+"""Envoy's own part: routes, limits, ids, and errors in the endpoint's own format."""
 
 import asyncio
 import json

@@ -38,7 +38,7 @@ key_sha256 = "{sha256(ADMIN_KEY.encode()).hexdigest()}"
 
 @dataclass(frozen=True)
 class Held:
-    """What a worker holds after so many requests.
+    """Resources of a worker after a number of requests.
 
     Attributes:
         requests: how many.

@@ -31,7 +31,7 @@ WORKER = "services.worker"
 
 @dataclass
 class ReceivedAnswer:
-    """What a caller heard.
+    """The answer that a caller received.
 
     Attributes:
         status: the HTTP status; 0 before.
@@ -158,7 +158,7 @@ async def calling(folder: Path) -> AsyncIterator[Callers]:
 
 @dataclass
 class KilledCalls:
-    """What callers heard whose process was killed.
+    """Callers whose process was killed, by the part of the answer that they received.
 
     Attributes:
         silent: those who had heard nothing.

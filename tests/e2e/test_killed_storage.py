@@ -30,7 +30,7 @@ LOST = {409, 429, 499, 503}
 
 @dataclass
 class AcknowledgedWrites:
-    """What the callers know.
+    """The writes that were acknowledged to callers.
 
     Attributes:
         files: digests of the contents of files that were acknowledged, by id.

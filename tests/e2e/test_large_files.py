@@ -1,4 +1,4 @@
-"""What a large file costs the processes that carry it: next to nothing."""
+"""Large files take next to no memory of the processes that pass them on."""
 
 import io
 import os

@@ -11,7 +11,7 @@ BETA = "/beta/v1"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a call came to.
+    """The answer to a call.
 
     Attributes:
         status: the HTTP status.

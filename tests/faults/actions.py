@@ -1,4 +1,4 @@
-"""What a model of the fault upstream does with a request: answer, or one of the faults.
+"""Actions of the fault upstream's models: an answer, or one of the faults.
 
 A request that ends with the assistant is continued, as models that know prefill do: what
 it has of the text already is not said again.

@@ -1,4 +1,4 @@
-"""What each fault is met with: both endpoints over both dialects, both forms, the modes."""
+"""The expected outcome of each fault: both endpoints over both dialects, both forms, the modes."""
 
 import pytest
 

@@ -62,13 +62,13 @@ class Models(NamedTuple):
 
     @property
     def names(self) -> tuple[str, str]:
-        """What callers write for the two."""
+        """The names of the two models for callers."""
         return f"{self.providers[0]}/{self.first}", f"{self.providers[1]}/{self.second}"
 
 
 @dataclass
 class Answer:
-    """What a caller heard.
+    """The answer that a caller received.
 
     Attributes:
         status: the HTTP status.
@@ -112,7 +112,7 @@ class Answer:
 
     @property
     def attempts(self) -> list[Json]:
-        """What the error tells of the attempts."""
+        """The error's list of attempts."""
         assert self.error is not None, self
         attempts = self.error["attempts"]
         assert isinstance(attempts, list)

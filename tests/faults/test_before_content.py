@@ -17,7 +17,7 @@ HEDGED_WITHIN_S = 15
 
 
 class Fault(NamedTuple):
-    """What the first model does.
+    """A fault of the first model.
 
     Attributes:
         actions: its script.

@@ -1,4 +1,4 @@
-"""What providers send, in both dialects: answers, events, errors. Bytes and JSON, no I/O."""
+"""Answers, events and errors of providers in both dialects, as bytes and JSON; no I/O."""
 
 from collections.abc import Sequence
 from typing import Any, Literal

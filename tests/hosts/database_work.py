@@ -36,7 +36,7 @@ Ask = Callable[[int], Awaitable[Answer]]
 
 @dataclass(frozen=True)
 class Work:
-    """What was asked of the server, in all or per request."""
+    """The database server's work, in all or per request."""
 
     transactions: float
     reads: float

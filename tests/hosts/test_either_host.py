@@ -1,4 +1,4 @@
-"""What one host has stored, changed or counted is so at the other."""
+"""Stored data, changes and counts of one host are visible at the other."""
 
 import asyncio
 import time

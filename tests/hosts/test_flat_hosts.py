@@ -25,7 +25,7 @@ WRONG_KEY = "gw-" + "w" * 43
 
 @dataclass(frozen=True)
 class Held:
-    """What a process holds.
+    """Resources of a process.
 
     Attributes:
         rss_mb: resident memory.

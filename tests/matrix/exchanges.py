@@ -11,7 +11,7 @@ from tests.matrix.words import Answer, Call, Failure, Text, Thought, Turn
 
 @dataclass(frozen=True)
 class Exchange:
-    """What came of a request.
+    """A request with its answer.
 
     Attributes:
         dropped: what the answer says was dropped.

@@ -1,4 +1,4 @@
-"""What the two endpoints of JSON have in common."""
+"""Parts common to the two endpoints of JSON."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""What every upstream must have been sent for a conversation, and the laws that hold it to that."""
+"""The request that every upstream must have received for a conversation, and the laws for it."""
 
 import json
 import re
@@ -84,7 +84,7 @@ def check(
 
 
 class _Told:
-    """What is to be sent_request of a conversation, in the words of `SentRequest`."""
+    """The expected content of a `SentRequest` for a conversation."""
 
     def __init__(self, upstream: Upstream, endpoint: str) -> None:
         self.system: list[str] = []

@@ -1,4 +1,4 @@
-"""What an upstream was sent, read from its log into words of no dialect.
+"""An upstream's requests, read from its log into a form that no dialect has.
 
 A conversation is a list of atoms: `(who, text)`, `(medium, bytes)`, `("call", name, arguments)`,
 `("result", number of the call, text)`. What dialects may do otherwise is made alike: neighbouring
@@ -32,7 +32,7 @@ _BETWEEN = "OK."
 
 @dataclass
 class SentRequest:
-    """What one request says.
+    """The content of one request.
 
     Attributes:
         system: all of the system prompt.

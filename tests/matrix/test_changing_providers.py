@@ -95,7 +95,7 @@ async def test_every_turn(
 
 
 class _Told:
-    """What has been said so far, and who thought what."""
+    """The conversation so far, with the upstream of each thought."""
 
     def __init__(self, endpoint: ModuleType, turns: Sequence[Turn]) -> None:
         self.turns = list(turns)

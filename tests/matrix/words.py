@@ -46,7 +46,7 @@ class Audio:
 
 @dataclass(frozen=True)
 class Thought:
-    """What a model thought; redacted when there is no text."""
+    """A model's thinking; redacted if there is no text."""
 
     text: str
     signature: str = ""
@@ -63,7 +63,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Result:
-    """What a tool answered."""
+    """The result of a tool."""
 
     id: str
     parts: Sequence[Text | Image] = ()
@@ -82,7 +82,7 @@ Part = Text | Image | Document | Audio | Thought | Call | Result | Refused
 
 @dataclass(frozen=True)
 class Turn:
-    """What one speaker says.
+    """One speaker's turn.
 
     Attributes:
         name: of the participant, as OpenAI's dialect has it.
@@ -108,7 +108,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Refusal:
-    """What must be refused: by which upstreams, and which field is named at each endpoint.
+    """An expected refusal: the upstreams that refuse, and the field that each endpoint names.
 
     Attributes:
         by: the upstreams.
@@ -195,7 +195,7 @@ class Called:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one answer says, whichever endpoint gave it and however.
+    """The content of an answer, whichever endpoint gave it and however.
 
     Attributes:
         finish: as of `Conversation`; at the chat endpoint `stop` is `end` too.

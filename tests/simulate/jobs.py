@@ -21,7 +21,7 @@ POLL_S = 2.0
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is simulated.
+    """A simulated load.
 
     Attributes:
         name: for the table.
@@ -38,7 +38,7 @@ class Scenario:
 
 @dataclass
 class Outcome:
-    """What came of it.
+    """Results of a simulation.
 
     Attributes:
         put: jobs that were put in the queue.

@@ -32,7 +32,7 @@ _BEGIN_MS = 1_700_000_040_000 - 1000 * BEFORE_MINUTE_S
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is simulated.
+    """A simulated load.
 
     Attributes:
         name: for the table.
@@ -60,7 +60,7 @@ class Scenario:
 
 @dataclass
 class Outcome:
-    """What came of it.
+    """Results of a simulation.
 
     Attributes:
         passed: requests that were admitted, by the beginning of their minute and user.
@@ -78,7 +78,7 @@ class Outcome:
 
 
 class _Table:
-    """What the LimitService keeps, for workers that do not die."""
+    """The LimitService's table, for workers that do not die."""
 
     def __init__(self, scenario: Scenario, outcome: Outcome) -> None:
         self._limits = {

@@ -1,4 +1,4 @@
-"""What makes vectors in the bench: a stand-in for an embedding model, or the embedded one.
+"""Embedders of the benchmark: a stand-in for an embedding model, and the embedded one.
 
 The stand-in needs no weights. It is latent semantic analysis: words and the character n-grams in
 them, hashed into columns, weighed by rarity over the texts it was made from, and projected onto the

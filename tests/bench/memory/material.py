@@ -1,4 +1,4 @@
-"""What the made-up conversations are made of.
+"""Topics and wordings of the generated conversations.
 
 A topic is told in one wording and asked about in two: one that shares its words, one
 that says the same in others. Topics take turns between the half of the bench that may be

@@ -23,7 +23,7 @@ _FEW_TOKENS = 800
 
 @dataclass
 class Found:
-    """What was found for the questions of a kind.
+    """Recall for the questions of a kind.
 
     Attributes:
         at_5: for each question, which share of its parts was among the first five.
@@ -38,7 +38,7 @@ class Found:
 
 @dataclass
 class Quality:
-    """What was found in one way: by words alone, or with vectors too.
+    """Recall and speed of one way to search: by words alone, or with vectors too.
 
     Attributes:
         kinds: by the kind of question.

@@ -1,4 +1,4 @@
-"""What any storage of accounts must do; run on SQLite and on PostgreSQL."""
+"""Acceptance suite of the storage of accounts; run on SQLite and on PostgreSQL."""
 
 import asyncio
 

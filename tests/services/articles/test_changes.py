@@ -1,4 +1,4 @@
-"""What changed in a document since a revision, and several blocks at once."""
+"""Changes of a document since a revision, and edits of several blocks at once."""
 
 import orjson
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""What has expired after the wall clock was set."""
+"""Expiry after the wall clock was set."""
 
 from typing import Any
 

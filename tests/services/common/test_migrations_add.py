@@ -28,7 +28,7 @@ WIDENED: frozenset[tuple[str, str]] = frozenset()
 
 
 class Table(NamedTuple):
-    """What workers rely on in a table.
+    """The columns and rules of a table that workers rely on.
 
     Attributes:
         columns: by name: type, whether it may be NULL, and whether an INSERT may leave it out.

@@ -1,4 +1,4 @@
-"""What only the gateway's own user may read."""
+"""Files that only the gateway's own user may read."""
 
 import logging
 import stat

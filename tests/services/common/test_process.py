@@ -1,4 +1,4 @@
-"""What a process sets up before its libraries come."""
+"""The set-up of a process before its libraries are imported."""
 
 import os
 import subprocess

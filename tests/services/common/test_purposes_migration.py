@@ -1,4 +1,4 @@
-"""What becomes of files, and of the purposes they may have, when the database is migrated."""
+"""Files and their allowed purposes after the migration of a database."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a gRPC server on a TCP port bounds, over real connections."""
+"""Bounds of a gRPC server on a TCP port, over real connections."""
 
 import asyncio
 from collections.abc import AsyncIterator

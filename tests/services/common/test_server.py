@@ -1,4 +1,4 @@
-"""What every service does around its calls, over a real server on port 0."""
+"""Behaviour common to the calls of all services, over a real server on port 0."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

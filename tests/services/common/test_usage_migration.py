@@ -1,4 +1,4 @@
-"""What is counted of documents and memories that were there before anybody counted."""
+"""Usage of documents and memories that are older than its counters."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What `gateway doctor` says of the admin key, limits, usage and telemetry."""
+"""Reports of `gateway doctor` on the admin key, limits, usage and telemetry."""
 
 import asyncio
 import sys

@@ -41,7 +41,7 @@ orphan_grace_s = 4
 
 @dataclass
 class AcknowledgedFiles:
-    """What the callers know.
+    """The files that were acknowledged to callers.
 
     Attributes:
         kept: SHA-256 of each file that was acknowledged and that nobody asked to delete.

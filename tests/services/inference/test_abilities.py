@@ -1,4 +1,4 @@
-"""What models of local servers read, as the servers tell it."""
+"""The inputs that models of local servers accept, as the servers report them."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ OLLAMA = {"llava:latest": ["completion", "vision"], "qwen": ["completion", "tool
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
-    """What does not answer is never waited for here, but a server of the test may be slow."""
+    """Lengthen the timeout: all servers answer here, and a busy machine may be slow."""
     monkeypatch.setattr(abilities, "_TIMEOUT_S", 60.0)
 
 

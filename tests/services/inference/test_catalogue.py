@@ -1,4 +1,4 @@
-"""What is known of well-known models, and whose bare names they are."""
+"""Facts about well-known models, and the providers of their bare names."""
 
 import tomllib
 from importlib.resources import files

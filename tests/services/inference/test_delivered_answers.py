@@ -40,7 +40,7 @@ async def engine_stream(_: object) -> Batches:
 
 
 class Limited:
-    """What counts the events of a caller with limits."""
+    """A counter of the events of a caller with limits."""
 
     def __init__(self) -> None:
         self.done: list[object] = []

@@ -26,7 +26,7 @@ SECRETS = Secrets({"k": b"s" * 32}, "k", b"c" * 32)
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
-    """What does not answer is never waited for here, but a server of the test may be slow."""
+    """Lengthen the timeout: all servers answer here, and a busy machine may be slow."""
     monkeypatch.setattr(discovery, "_PROBE_TIMEOUT_S", 60.0)
 
 

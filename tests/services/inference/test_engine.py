@@ -1,4 +1,4 @@
-"""What the engine adds to a provider, with a provider that plays what a test hands it."""
+"""The engine's own part, with a provider that plays a test's answers."""
 
 from collections.abc import Sequence
 from contextlib import aclosing

@@ -29,7 +29,7 @@ def request(*blocks: Block, messages: int = 1, tools: tuple[Tool, ...] = ()) -> 
 
 
 def cost(*blocks: Block) -> int:
-    """What blocks add to a request without any."""
+    """Return the tokens that blocks add to a request without any."""
     return estimate_input_tokens(request(*blocks)) - estimate_input_tokens(request())
 
 

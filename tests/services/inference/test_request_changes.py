@@ -1,4 +1,4 @@
-"""What of a request each step's model gets to see."""
+"""The part of a request that each step's model receives."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What refers to something stored at a provider, and what is the caller's own."""
+"""References to objects stored at a provider, and the caller's own objects."""
 
 from typing import Any
 

@@ -28,7 +28,7 @@ OF_ENTITY = (claims, queues, keys, parts)
 
 
 class MemoryProcess:
-    """What one process has of the memories in a database."""
+    """One process's objects for the memories in a database."""
 
     def __init__(
         self, engine: AsyncEngine, clock: ManualClock, limits: LockLimits | None = None

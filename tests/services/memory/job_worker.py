@@ -92,7 +92,7 @@ class FakeInference(inference_pb2_grpc.InferenceServiceServicer):
 
 @dataclass
 class RecordingJobObserver:
-    """What a process tells of its work."""
+    """A recorder of a process's jobs."""
 
     backlogs: list[Backlog] = field(default_factory=list)
     outcomes: asyncio.Queue[tuple[JobKind, str]] = field(default_factory=asyncio.Queue)
@@ -119,7 +119,7 @@ class RecordingJobObserver:
 
 
 class MemoryWorker(MemoryProcess):
-    """What one process has of memories and of the work on them."""
+    """One process's objects for memories and for the jobs on them."""
 
     def __init__(
         self,

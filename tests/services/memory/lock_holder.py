@@ -43,7 +43,7 @@ async def lock_holder_process(
 
 
 class LockHolder:
-    """What the process does, line by line of what it prints."""
+    """A process that takes locks, and prints a line for each step."""
 
     def __init__(self, storage: Storage, name: str, lease_s: float) -> None:
         engine = open_engine(storage)

@@ -46,7 +46,7 @@ _EXCHANGE = 2  # messages of a turn
 
 @dataclass
 class AcknowledgedTurns:
-    """What the caller of one memory knows.
+    """The turns of one memory that were acknowledged to its caller.
 
     Attributes:
         memory_id: which.

@@ -1,4 +1,4 @@
-"""What the supervisor does about programs whose event loop does not run."""
+"""The supervisor ends programs whose event loop does not run."""
 
 import asyncio
 import json

@@ -17,7 +17,7 @@ class Place(BaseModel):
 
 
 class Said(BaseModel):
-    """What the sandbox answers in JSON mode."""
+    """The sandbox's answer in JSON mode."""
 
     sandbox: str
     said: str

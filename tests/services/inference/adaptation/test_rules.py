@@ -1,4 +1,4 @@
-"""What becomes of each medium for each target."""
+"""The adaptation of each medium for each target."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What stands in the place of a converted medium."""
+"""The text in the place of a converted medium."""
 
 from gateway.conversation.v1.conversation_pb2 import Media
 from services.inference.adaptation import wording

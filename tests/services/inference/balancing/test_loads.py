@@ -1,4 +1,4 @@
-"""What a process knows of deployments."""
+"""The state of deployments that a process keeps."""
 
 import pytest
 from prometheus_client import CollectorRegistry

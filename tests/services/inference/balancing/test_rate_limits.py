@@ -1,4 +1,4 @@
-"""What responses say about when a deployment can be asked again."""
+"""Responses' headers about when a deployment can be called again."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a conversion process may do on this machine, beside converting: nothing."""
+"""A conversion process can do nothing on this machine but convert."""
 
 import asyncio
 import os

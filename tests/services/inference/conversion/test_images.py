@@ -1,4 +1,4 @@
-"""What is known of images without a model, through a real worker."""
+"""Descriptions of images without a model, through a real worker."""
 
 import struct
 import zlib

@@ -1,4 +1,4 @@
-"""What is tried, in which order and when, whole and streamed."""
+"""The order and the times of attempts, whole and streamed."""
 
 import asyncio
 

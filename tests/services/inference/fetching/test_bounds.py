@@ -1,4 +1,4 @@
-"""What a server may send, and for how long."""
+"""Bounds on the size and the duration of fetched responses."""
 
 import asyncio
 import gzip

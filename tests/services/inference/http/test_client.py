@@ -1,4 +1,4 @@
-"""What the client does beyond what the suite of `Upstream` shows."""
+"""Behaviour of the client that the suite of `Upstream` does not show."""
 
 import asyncio
 import gzip

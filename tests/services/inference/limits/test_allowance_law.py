@@ -22,7 +22,7 @@ SLOT_LEASE_MS = 30_000
 
 @dataclass
 class Table:
-    """What the LimitService keeps of one allowance."""
+    """The LimitService's table for one allowance."""
 
     limit: int
     rows: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)

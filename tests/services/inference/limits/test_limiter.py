@@ -1,4 +1,4 @@
-"""What requests of callers with limits are settled with: the figures of their usage records."""
+"""Requests of callers with limits are settled with the figures of their usage records."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing

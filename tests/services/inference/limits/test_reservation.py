@@ -1,4 +1,4 @@
-"""What requests reserve: their input, the most output, and the highest price of their plan."""
+"""Reservations of requests: their input, the most output, and the highest price of their plan."""
 
 from typing import Any
 

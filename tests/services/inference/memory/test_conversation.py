@@ -1,4 +1,4 @@
-"""What a model sees of a remembered conversation, and what it does not."""
+"""The part of a remembered conversation that a model receives."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""What is told beside the turns: whole where there is room, bounded where there is little."""
+"""Notes beside the turns: whole where there is room, bounded where there is little."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What Memory is told of a request: no instructions, no bytes, and nothing is lost by it."""
+"""The part of a request that Memory receives: no instructions, no bytes, and nothing is lost."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""What is read from a request, and refused before anybody is asked."""
+"""Plans that are read from requests, and requests refused before any model is called."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the caller of a request is told of its fields: as the facade translates their paths."""
+"""Paths of fields as a request's caller sees them: as the facade translates them."""
 
 import orjson
 

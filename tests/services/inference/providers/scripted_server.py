@@ -20,7 +20,7 @@ END = b"0\r\n\r\n"
 
 @dataclass(frozen=True)
 class Request:
-    """What came: the request line's target, headers by lower-case name, and the body."""
+    """A received request: its target, headers by lower-case name, and the body."""
 
     target: str
     headers: dict[str, str]

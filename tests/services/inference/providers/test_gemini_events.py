@@ -39,7 +39,7 @@ NONE = pb.DIALECT_UNSPECIFIED
 
 
 class Upstream:
-    """What makes failures."""
+    """The provider for errors and limits of a stream."""
 
     name = "google"
 

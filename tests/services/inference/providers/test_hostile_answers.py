@@ -260,7 +260,7 @@ async def test_any_value_at_any_place_of_a_stream(first: int, value: Any) -> Non
 
 
 class _Any:
-    """What hypothesis makes of the samples."""
+    """Hypothesis' strategies for the samples."""
 
     wholes = st.sampled_from(sorted(WHOLES))
     streams = st.sampled_from(sorted(STREAMS))

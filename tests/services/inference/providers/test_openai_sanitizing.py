@@ -1,4 +1,4 @@
-"""What callers of Anthropic's dialect write and OpenAI's refuses, as it is sent and comes back."""
+"""Values that Anthropic's dialect allows and OpenAI's does not, in requests and in answers."""
 
 from dataclasses import replace
 from typing import Any
@@ -43,7 +43,7 @@ DISABLED = ThinkingConfig(mode=ThinkingConfig.MODE_DISABLED)
 
 
 class Answers:
-    """What failures of an answer are made with; none is expected."""
+    """A provider whose answers must not fail."""
 
     name = "acme"
     limits = Limits()

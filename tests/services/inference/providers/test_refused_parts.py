@@ -1,4 +1,4 @@
-"""What a model has refused is left out, and told in its caller's own words."""
+"""Parts that a model has refused are left out, and reported in its caller's dialect."""
 
 from dataclasses import replace
 from typing import Any

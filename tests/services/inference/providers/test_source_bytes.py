@@ -1,4 +1,4 @@
-"""What goes on as its caller wrote it is what was checked, however the JSON is written."""
+"""Bytes that are passed on unchanged are those that were checked, however the JSON is written."""
 
 import json
 from collections.abc import Iterator

@@ -143,7 +143,7 @@ FULL_MESSAGES = {
 
 @pytest.mark.parametrize(("parse", "body"), [(chat, FULL_CHAT), (messages, FULL_MESSAGES)])
 def test_a_changed_conversation_is_read_alike(parse: Any, body: Json) -> None:
-    """What is taken or refused is the same whether a conversation is validated or looked at."""
+    """Validation and the short check accept and refuse the same conversations."""
     body = {"model": "m", "max_tokens": 5, **body}
     assert parse(dumped(body), True).lazy is not None
     for place, value in itertools.product(places_in(body), VALUES):

@@ -1,4 +1,4 @@
-"""What is kept of the answers of an engine, and what a store that fails does to them."""
+"""Answers of an engine that are cached, and the effect of a store's failures on them."""
 
 import asyncio
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""What callers say of the cache."""
+"""Callers' directives for the cache."""
 
 import pytest
 

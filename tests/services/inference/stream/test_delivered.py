@@ -1,4 +1,4 @@
-"""What of an answer has gone out."""
+"""The part of an answer that has been delivered."""
 
 import pytest
 

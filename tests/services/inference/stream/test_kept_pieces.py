@@ -1,4 +1,4 @@
-"""What is kept of an answer while it comes takes little more than the answer itself."""
+"""The pieces that are kept of a streamed answer take little more than the answer itself."""
 
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence

@@ -34,7 +34,7 @@ class Answer:
 
 
 class Seen:
-    """What was done with an answer, in order."""
+    """A recorder of the calls for an answer, in order."""
 
     def __init__(self) -> None:
         self.done: list[tuple[str, Batch]] = []

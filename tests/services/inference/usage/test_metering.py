@@ -1,4 +1,4 @@
-"""What requests are recorded to have used, whatever becomes of their attempts."""
+"""Recorded usage of requests, whatever the outcome of their attempts."""
 
 import asyncio
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""What is billed apart is counted of answers that are passed through, too."""
+"""Separately billed tools are counted in answers that are passed through, too."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is kept of users: chains of facts, their sources, and what is left when turns go."""
+"""Facts about users: their versions, their sources, and the rest after turns are deleted."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What people state of themselves in English, and what only looks as though they did."""
+"""Statements of people about themselves in English, and texts that only look like them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What clients send of a conversation makes no difference to what is stored of it."""
+"""A conversation is stored alike, whichever part of it a client sends."""
 
 from collections.abc import Sequence
 from dataclasses import replace

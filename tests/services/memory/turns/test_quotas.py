@@ -1,4 +1,4 @@
-"""What memories may take up by plan, and how deleting frees it: on both engines."""
+"""Quotas of memories by plan, and their release by deletion: on both engines."""
 
 import asyncio
 from collections.abc import AsyncIterator
