@@ -143,8 +143,8 @@ def _message(content: Mapping[str, Any]) -> Message:
 
 def _block(part: Mapping[str, Any]) -> Block | None:
     """Return the block of a part; None for parts that the sandbox ignores."""
-    if given := part.get("functionResponse"):
-        return Block(tool_result=_result(given))
+    if function_response := part.get("functionResponse"):
+        return Block(tool_result=_result(function_response))
     if call := part.get("functionCall"):
         written = to_json(call.get("args") or {}).decode()
         return Block(tool_use=ToolUse(id=call.get("id", ""), name=call["name"], input=written))
@@ -155,12 +155,14 @@ def _block(part: Mapping[str, Any]) -> Block | None:
     return Block(text=part["text"]) if part.get("text") else None
 
 
-def _result(given: Mapping[str, Any]) -> ToolResult:
-    response = given.get("response") or {}
-    told = response.get("output", response.get("error", response))
-    text = told if isinstance(told, str) else to_json(told).decode()
+def _result(function_response: Mapping[str, Any]) -> ToolResult:
+    response = function_response.get("response") or {}
+    output = response.get("output", response.get("error", response))
+    text = output if isinstance(output, str) else to_json(output).decode()
     return ToolResult(
-        tool_use_id=given.get("id", ""), blocks=[Block(text=text)], is_error="error" in response
+        tool_use_id=function_response.get("id", ""),
+        blocks=[Block(text=text)],
+        is_error="error" in response,
     )
 
 

@@ -82,18 +82,18 @@ def kind_of(block: Block) -> ItemKind:
 
 def items_of(answer: Answer, new_id: IdGenerator) -> Iterator[Item]:
     """Yield the items of an answer; adjacent texts and refusals are one message."""
-    said: list[Block] = []
+    message_blocks: list[Block] = []
     for block in answer.choices[0].blocks:
         kind = kind_of(block)
         if kind == "message":
-            said.append(block)
+            message_blocks.append(block)
             continue
-        if said:
-            yield Item(new_id(_PREFIXES["message"]), "message", said)
-            said = []
+        if message_blocks:
+            yield Item(new_id(_PREFIXES["message"]), "message", message_blocks)
+            message_blocks = []
         yield Item(new_id(_PREFIXES[kind]), kind, [block])
-    if said:
-        yield Item(new_id(_PREFIXES["message"]), "message", said)
+    if message_blocks:
+        yield Item(new_id(_PREFIXES["message"]), "message", message_blocks)
 
 
 class Writer:

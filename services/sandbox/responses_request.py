@@ -44,10 +44,10 @@ _ROLES = {
 
 def items_of(body: Mapping[str, Any]) -> list[Json]:
     """Return the input items of a body; a string is a user message."""
-    given = body.get("input") or []
-    if isinstance(given, str):
-        return [{"type": "message", "role": "user", "content": given}]
-    return list(given)
+    items = body.get("input") or []
+    if isinstance(items, str):
+        return [{"type": "message", "role": "user", "content": items}]
+    return list(items)
 
 
 def kind_of(item: Mapping[str, Any]) -> str:
@@ -60,7 +60,9 @@ def read_request(body: Mapping[str, Any]) -> GenerateRequest:
     """Parse a request body whose types are right."""
     include = body.get("include") or ()
     choice, allowed = _tool_choice(body)
-    tools = [tool for given in body.get("tools") or () if (tool := _tool(given)) is not None]
+    tools = [
+        tool for definition in body.get("tools") or () if (tool := _tool(definition)) is not None
+    ]
     effort = (body.get("reasoning") or {}).get("effort") or ""
     return GenerateRequest(
         messages=list(_messages(body)),

@@ -105,15 +105,15 @@ class EventWriter:
             case "text":
                 logprobs = self._writer.logprobs([text])
                 where = {"content_index": self._part, "logprobs": logprobs}
-                yield self._said("output_text.delta", text, where)
+                yield self._delta_event("output_text.delta", text, where)
             case "refusal":
-                yield self._said("refusal.delta", text, {"content_index": self._part})
+                yield self._delta_event("refusal.delta", text, {"content_index": self._part})
             case "thinking" if self._writer.shows_thoughts:
-                yield self._said("reasoning_summary_text.delta", text, {"summary_index": 0})
+                yield self._delta_event("reasoning_summary_text.delta", text, {"summary_index": 0})
             case "tool_use":
                 is_custom = block.tool_use.freeform
                 kind = "custom_tool_call_input" if is_custom else "function_call_arguments"
-                yield self._said(f"{kind}.delta", text, {})
+                yield self._delta_event(f"{kind}.delta", text, {})
 
     def _end(self, block: Block) -> Iterator[Json]:
         kind = block.WhichOneof("kind")
@@ -142,8 +142,8 @@ class EventWriter:
         if block.HasField("refusal"):
             yield self._event("refusal.done", refusal=block.refusal, **where)
         else:
-            said = {"text": block.text, "logprobs": part["logprobs"]}
-            yield self._event("output_text.done", **said, **where)
+            content = {"text": block.text, "logprobs": part["logprobs"]}
+            yield self._event("output_text.done", **content, **where)
         yield self._event("content_part.done", part=part, **where)
         self._part += 1
 
@@ -164,7 +164,7 @@ class EventWriter:
     def _event(self, kind: str, **fields: Any) -> Json:
         return {"type": f"response.{kind}", **self._place, **fields}
 
-    def _said(self, kind: str, text: str, fields: Json) -> Json:
+    def _delta_event(self, kind: str, text: str, fields: Json) -> Json:
         event = {"type": f"response.{kind}", **self._place, **fields, "delta": text}
         if self._pads:
             event["obfuscation"] = "x" * (_PADDED_TO - len(text) % _PADDED_TO)

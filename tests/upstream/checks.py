@@ -233,15 +233,15 @@ class _Converter:
         objects = [member for member in members if is_typeddict(member)]
         others = [self.convert(member) for member in members if not is_typeddict(member)]
         alternatives = [Annotated[other, Tag(f"<{number}>")] for number, other in enumerate(others)]
-        if len(objects) > 1 and (told_apart := self._told_apart(objects)) is not None:
-            alternatives.append(Annotated[told_apart, Tag("<object>")])
+        if len(objects) > 1 and (discriminated := self._discriminated_union(objects)) is not None:
+            alternatives.append(Annotated[discriminated, Tag("<object>")])
         else:
             alternatives += [
                 Annotated[self.convert(item), Tag(f"<{item.__name__}>")] for item in objects
             ]
         return reduce(or_, alternatives) if len(alternatives) > 1 else alternatives[0]
 
-    def _told_apart(self, objects: list[Any]) -> Any:
+    def _discriminated_union(self, objects: list[Any]) -> Any:
         """Return a union discriminated by a literal `type` or `role`, or None if there is none.
 
         If several objects have the same value, one of them must match.
@@ -263,8 +263,8 @@ class _Converter:
     def _discriminated(self, key: str, tags: Mapping[Any, Sequence[Any]]) -> Any:
         def tag(value: Any) -> str | None:
             kind = value.get(key) if isinstance(value, Mapping) else None
-            known = isinstance(kind, str | None) and kind in tags
-            return f"<{kind}>" if known else None
+            is_known = isinstance(kind, str | None) and kind in tags
+            return f"<{kind}>" if is_known else None
 
         members = [
             Annotated[self._any_of(items), Tag(f"<{value}>")] for value, items in tags.items()

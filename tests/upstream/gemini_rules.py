@@ -108,27 +108,27 @@ def _problems(body: Body) -> Iterator[Problem]:
     yield from _config(body.get("generationConfig") or {})
 
 
-def _told(where: Where, what: str) -> Problem:
+def _request_problem(where: Where, what: str) -> Problem:
     return Problem(where, f"* GenerateContentRequest.{gemini_shape.place(where)}: {what}")
 
 
 def _contents(body: Body) -> Iterator[Problem]:
     if not body.get("contents"):
-        yield _told(("contents",), "contents is not specified")
+        yield _request_problem(("contents",), "contents is not specified")
         return
     for index, content in enumerate(body["contents"]):
         if content.get("role", "user") not in ("user", "model"):
             yield Problem(("contents", index, "role"), "Please use a valid role: user, model.")
         if not content.get("parts"):
             where: Where = ("contents", index, "parts")
-            yield _told(where, "contents.parts must not be empty.")
+            yield _request_problem(where, "contents.parts must not be empty.")
         for place, part in enumerate(content.get("parts") or ()):
             if sum(name in part for name in _DATA) != 1:
                 what = "required oneof field 'data' must have one initialized field"
-                yield _told(("contents", index, "parts", place, "data"), what)
+                yield _request_problem(("contents", index, "parts", place, "data"), what)
             for name, needed, words in _NEEDED:
                 if name in part and not part[name].get(needed):
-                    yield _told(("contents", index, "parts", place, name, needed), words)
+                    yield _request_problem(("contents", index, "parts", place, name, needed), words)
 
 
 def _turns(contents: Sequence[Body]) -> Iterator[Problem]:
@@ -183,11 +183,11 @@ def _tools(body: Body) -> Iterator[Problem]:
             name = function.get("name", "")
             where = ("tools", index, "functionDeclarations", place)
             if not NAME.fullmatch(name):
-                yield _told((*where, "name"), NAME_RULE)
+                yield _request_problem((*where, "name"), NAME_RULE)
             if name in names:
                 yield Problem(where, f"Duplicate function declaration found: {name}")
             if "parameters" in function and "parametersJsonSchema" in function:
-                yield _told((*where, "parameters"), "only one of parameters may be set")
+                yield _request_problem((*where, "parameters"), "only one of parameters may be set")
             names.add(name)
     config = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
     mode = config.get("mode", "AUTO")
@@ -211,17 +211,17 @@ def _config(config: Body) -> Iterator[Problem]:
         if value is not None and (value < low or (high is not None and value > high)):
             takes = f"in the range [{low}, {high}]" if high is not None else "positive"
             place = gemini_shape.place((name,))
-            yield _told(("generationConfig", name), f"{place} must be {takes}.")
+            yield _request_problem(("generationConfig", name), f"{place} must be {takes}.")
     if len(config.get("stopSequences") or ()) > _MAX_STOPS:
         what = f"the number of stop_sequences must be at most {_MAX_STOPS}."
-        yield _told(("generationConfig", "stopSequences"), what)
+        yield _request_problem(("generationConfig", "stopSequences"), what)
     if "logprobs" in config and not config.get("responseLogprobs"):
         what = "Setting logprobs requires response_logprobs to be true."
-        yield _told(("generationConfig", "logprobs"), what)
+        yield _request_problem(("generationConfig", "logprobs"), what)
     for name in ("responseSchema", "responseJsonSchema"):
         if name in config and config.get("responseMimeType") != "application/json":
             what = 'only allowed when response_mime_type is "application/json".'
-            yield _told(("generationConfig", name), what)
+            yield _request_problem(("generationConfig", name), what)
     thinking = config.get("thinkingConfig") or {}
     if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
         what = "You can only set only one of thinking budget and thinking level."

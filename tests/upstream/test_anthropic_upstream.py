@@ -103,8 +103,8 @@ async def test_a_tool_loop_with_thinking_sent_back(client):
         {"role": "assistant", "content": asked.content},
         {"role": "user", "content": [result]},
     ]
-    told = await client.messages.create(messages=messages, **fixed)
-    assert told.content[-1].text == 'Sandbox echo: The tool answered "sunny".'
+    answer = await client.messages.create(messages=messages, **fixed)
+    assert answer.content[-1].text == 'Sandbox echo: The tool answered "sunny".'
 
 
 async def test_hidden_thinking_is_known_again(client):
@@ -119,9 +119,9 @@ async def test_hidden_thinking_is_known_again(client):
 
 async def test_thinking_that_is_not_the_sandboxs_own_is_refused(client):
     foreign = {"type": "thinking", "thinking": "hm", "signature": "b3RoZXI="}
-    said = {"role": "assistant", "content": [foreign, {"type": "text", "text": "yes"}]}
+    reply = {"role": "assistant", "content": [foreign, {"type": "text", "text": "yes"}]}
     with pytest.raises(anthropic.BadRequestError, match="Invalid `signature`"):
-        await client.messages.create(model="echo", max_tokens=9, messages=[*HI, said, *HI])
+        await client.messages.create(model="echo", max_tokens=9, messages=[*HI, reply, *HI])
 
 
 async def test_parse_gives_an_object(client):

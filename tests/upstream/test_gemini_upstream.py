@@ -34,12 +34,12 @@ def user(*parts):
 
 
 async def test_a_whole_answer(session):
-    status, told = await ask(session, {"contents": HI})
+    status, answer = await ask(session, {"contents": HI})
     assert status == 200
-    (candidate,) = told["candidates"]
+    (candidate,) = answer["candidates"]
     assert candidate["content"]["parts"][0]["text"] == 'Sandbox echo: you said "hi".'
-    assert (candidate["finishReason"], told["modelVersion"]) == ("STOP", "echo")
-    assert told["usageMetadata"]["totalTokenCount"] > told["usageMetadata"]["promptTokenCount"]
+    assert (candidate["finishReason"], answer["modelVersion"]) == ("STOP", "echo")
+    assert answer["usageMetadata"]["totalTokenCount"] > answer["usageMetadata"]["promptTokenCount"]
 
 
 async def test_a_streamed_answer_is_the_whole_one(session):
@@ -60,10 +60,10 @@ async def test_a_streamed_answer_is_the_whole_one(session):
         if "text" in part:
             kind = part.get("thought", False)
             texts[kind] = texts.get(kind, "") + part["text"]
-    given = whole["candidates"][0]["content"]["parts"]
-    assert [texts[True], texts[False]] == [part["text"] for part in given if "text" in part]
+    whole_parts = whole["candidates"][0]["content"]["parts"]
+    assert [texts[True], texts[False]] == [part["text"] for part in whole_parts if "text" in part]
     assert [part for part in parts if "functionCall" in part] == [
-        part for part in given if "functionCall" in part
+        part for part in whole_parts if "functionCall" in part
     ]
     assert events[-1]["candidates"][0]["finishReason"] == "STOP"
     async with session.post(path, json=body, headers=KEY) as response:
@@ -127,10 +127,10 @@ async def test_a_streamed_answer_is_the_whole_one(session):
     ],
 )
 async def test_what_google_refuses_is_refused_in_its_words(session, body, words):
-    status, told = await ask(session, body)
+    status, answer = await ask(session, body)
     assert status == 400
-    assert told["error"]["status"] == "INVALID_ARGUMENT"
-    assert words in told["error"]["message"]
+    assert answer["error"]["status"] == "INVALID_ARGUMENT"
+    assert words in answer["error"]["message"]
 
 
 async def test_calls_before_the_current_turn_need_no_signature(session):
@@ -149,16 +149,16 @@ async def test_calls_before_the_current_turn_need_no_signature(session):
     ],
 )
 async def test_failures_are_google_s(session, name, status, kind):
-    got, told = await ask(session, {"contents": HI}, model=name)
-    error = told["error"]
-    assert (got, error["code"], error["status"]) == (status, status, kind)
+    answered_status, answer = await ask(session, {"contents": HI}, model=name)
+    error = answer["error"]
+    assert (answered_status, error["code"], error["status"]) == (status, status, kind)
     delays = [one.get("retryDelay") for one in error.get("details", ())]
     assert ("1s" in delays) is (status in (429, 529))
 
 
 async def test_a_key_is_needed(session):
-    status, told = await ask(session, {"contents": HI}, headers={})
-    assert (status, told["error"]["status"]) == (403, "PERMISSION_DENIED")
+    status, answer = await ask(session, {"contents": HI}, headers={})
+    assert (status, answer["error"]["status"]) == (403, "PERMISSION_DENIED")
 
 
 async def test_models_are_listed_and_described(session):
@@ -182,7 +182,7 @@ async def test_tokens_are_counted_and_vectors_made(session):
 
 async def test_a_function_without_a_schema_is_called_with_an_object(session):
     tools = [{"functionDeclarations": [{"name": "do_it"}]}]
-    _, told = await ask(session, {"contents": [user({"text": "do it"})], "tools": tools})
-    parts = told["candidates"][0]["content"]["parts"]
+    _, answer = await ask(session, {"contents": [user({"text": "do it"})], "tools": tools})
+    parts = answer["candidates"][0]["content"]["parts"]
     (call,) = [part["functionCall"] for part in parts if "functionCall" in part]
     assert isinstance(call["args"], dict)

@@ -76,8 +76,8 @@ async def test_a_tool_loop(client):
         {"role": "tool", "tool_call_id": call.id, "content": f"sunny {place}"}
         for place, call in enumerate(calls)
     ]
-    told = await client.chat.completions.create(model="echo", messages=messages, tools=[WEATHER])
-    assert told.choices[0].message.content == (
+    answer = await client.chat.completions.create(model="echo", messages=messages, tools=[WEATHER])
+    assert answer.choices[0].message.content == (
         'Sandbox echo: The tool answered "sunny 0". The tool answered "sunny 1".'
     )
 
@@ -144,9 +144,9 @@ async def test_several_choices_and_log_probabilities(client):
         model="echo", messages=HI, n=2, logprobs=True, top_logprobs=1
     )
     for choice in answer.choices:
-        told = choice.logprobs.content
-        assert "".join(token.token for token in told) == choice.message.content
-        assert told[0].top_logprobs[0].token == told[0].token
+        tokens = choice.logprobs.content
+        assert "".join(token.token for token in tokens) == choice.message.content
+        assert tokens[0].top_logprobs[0].token == tokens[0].token
 
 
 async def test_stop_limit_and_cache_show_in_the_answer(client):

@@ -78,34 +78,34 @@ async def ask(url: str, name: str, fields: dict[str, Any]) -> tuple[int, str]:
     ],
 )
 async def test_a_provider_answers_in_its_own_words(upstream, name, fields, status, words):
-    got, said = await ask(upstream.url, name, fields)
-    assert (got, words in said) == (status, True), said
+    answered_status, text = await ask(upstream.url, name, fields)
+    assert (answered_status, words in text) == (status, True), text
 
 
 @pytest.mark.parametrize("name", ["azure", "deepseek", "ollama", "openrouter", "vllm"])
 async def test_what_others_refuse_is_ignored(upstream, name):
     unknown = {} if name == "azure" else {"nobody_knows": 1}
     message = {"role": "assistant", "content": "So", **unknown}
-    status, said = await ask(upstream.url, name, {"messages": [USER, message, USER], **unknown})
-    assert status == 200, said
+    status, text = await ask(upstream.url, name, {"messages": [USER, message, USER], **unknown})
+    assert status == 200, text
 
 
 @pytest.mark.parametrize("name", ["ollama", "openrouter", "vllm"])
 async def test_servers_without_a_rule_take_any_name_of_a_tool(upstream, name):
-    status, said = await ask(upstream.url, name, named("a.b" * 30))
-    assert status == 200, said
+    status, text = await ask(upstream.url, name, named("a.b" * 30))
+    assert status == 200, text
 
 
 async def test_gemini_takes_dots_in_names_of_tools(upstream):
-    status, said = await ask(upstream.url, "gemini-openai", named("a.b:c"))
-    assert status == 200, said
+    status, text = await ask(upstream.url, "gemini-openai", named("a.b:c"))
+    assert status == 200, text
 
 
 @pytest.mark.parametrize("name", [*OF_OPENAI, *OF_ANTHROPIC])
 @pytest.mark.parametrize("fields", [{"messages": 1}, {"messages": [1, {"role": []}]}, {"model": 1}])
 async def test_what_is_no_request_is_refused_by_every_provider(upstream, name, fields):
-    status, said = await ask(upstream.url, name, {"max_tokens": 9, **fields})
-    assert status in (400, 422), said
+    status, text = await ask(upstream.url, name, {"max_tokens": 9, **fields})
+    assert status in (400, 422), text
 
 
 @pytest.mark.parametrize(
@@ -116,13 +116,13 @@ async def test_what_is_no_request_is_refused_by_every_provider(upstream, name, f
     ],
 )
 async def test_a_stream_begins_as_the_provider_s_do(upstream, name, opening):
-    _, said = await ask(upstream.url, name, {"stream": True})
-    assert said.encode().startswith(opening)
+    _, text = await ask(upstream.url, name, {"stream": True})
+    assert text.encode().startswith(opening)
 
 
 async def test_ollama_sends_a_call_in_one_piece(upstream):
-    _, said = await ask(upstream.url, "ollama", {"stream": True, "tools": TOOLS})
-    chunks = [orjson.loads(line[6:]) for line in said.splitlines() if line.startswith("data: {")]
+    _, text = await ask(upstream.url, "ollama", {"stream": True, "tools": TOOLS})
+    chunks = [orjson.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
     deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
     (calls,) = [delta["tool_calls"] for delta in deltas if "tool_calls" in delta]
     assert orjson.loads(calls[0]["function"]["arguments"]) == {}

@@ -80,8 +80,8 @@ async def test_events_come_in_the_documented_order(upstream):
         *("output_text.delta", "output_text.done", "content_part.done", "output_item.done"),
         "completed",
     ]
-    said = "".join(event["delta"] for event in events if "delta" in event)
-    assert said == 'Sandbox echo: you said "hi".'
+    text = "".join(event["delta"] for event in events if "delta" in event)
+    assert text == 'Sandbox echo: you said "hi".'
     assert "obfuscation" not in events[4]
     final = events[-1]["response"]
     assert final["output"] == [events[-2]["item"]]
@@ -101,26 +101,28 @@ async def test_a_stream_adds_up_to_the_whole_answer(client):
         streamed = await stream.get_final_response()
     ids = {"id", "parsed", "parsed_arguments"}
 
-    def told(response):
+    def items_of(response):
         return [item.model_dump(exclude=ids) for item in response.output]
 
-    assert [item["type"] for item in told(whole)] == [
+    assert [item["type"] for item in items_of(whole)] == [
         *("reasoning", "message", "function_call", "function_call")
     ]
-    assert json.dumps(told(streamed)).replace(', "parsed": null', "") == json.dumps(told(whole))
+    assert json.dumps(items_of(streamed)).replace(', "parsed": null', "") == json.dumps(
+        items_of(whole)
+    )
     assert streamed.usage == whole.usage
 
 
 async def test_a_tool_loop_with_its_reasoning(client):
-    given = [{"role": "user", "content": "get weather"}]
-    rest = {"tools": [WEATHER], "reasoning": {"effort": "low"}, "include": [ENCRYPTED]}
-    asked = await client.responses.create(model="echo", input=given, **rest)
-    given += [item.model_dump(exclude_none=True) for item in asked.output]
-    assert asked.output[0].summary == []
-    (call,) = [item for item in asked.output if item.type == "function_call"]
-    given.append({"type": "function_call_output", "call_id": call.call_id, "output": "sunny"})
-    told = await client.responses.create(model="echo", input=given, **rest)
-    assert told.output_text == 'Sandbox echo: The tool answered "sunny".'
+    items = [{"role": "user", "content": "get weather"}]
+    options = {"tools": [WEATHER], "reasoning": {"effort": "low"}, "include": [ENCRYPTED]}
+    first_answer = await client.responses.create(model="echo", input=items, **options)
+    items += [item.model_dump(exclude_none=True) for item in first_answer.output]
+    assert first_answer.output[0].summary == []
+    (call,) = [item for item in first_answer.output if item.type == "function_call"]
+    items.append({"type": "function_call_output", "call_id": call.call_id, "output": "sunny"})
+    answer = await client.responses.create(model="echo", input=items, **options)
+    assert answer.output_text == 'Sandbox echo: The tool answered "sunny".'
 
 
 async def test_a_custom_tool_is_given_text(client, upstream):
@@ -129,8 +131,8 @@ async def test_a_custom_tool_is_given_text(client, upstream):
     call = answer.output[-1]
     assert (call.type, call.name, call.input) == ("custom_tool_call", "run", "run 1+1")
     events = await sent_events(upstream, input="run 1+1", tools=tools)
-    said = [e["delta"] for e in events if e["type"] == "response.custom_tool_call_input.delta"]
-    assert "".join(said) == "run 1+1"
+    pieces = [e["delta"] for e in events if e["type"] == "response.custom_tool_call_input.delta"]
+    assert "".join(pieces) == "run 1+1"
 
 
 async def test_the_web_is_searched_and_cited(client, upstream):
@@ -177,16 +179,16 @@ async def test_a_refusal(client, upstream):
     answer = await client.responses.create(model="echo", input="sandbox: refuse")
     assert answer.output[0].content[0].refusal == "Sandbox echo: I refuse, as I was asked to."
     events = await sent_events(upstream, input="sandbox: refuse")
-    said = "".join(e["delta"] for e in events if e["type"] == "response.refusal.delta")
-    assert said == answer.output[0].content[0].refusal
+    refusal = "".join(e["delta"] for e in events if e["type"] == "response.refusal.delta")
+    assert refusal == answer.output[0].content[0].refusal
 
 
 async def test_log_probabilities(client):
     answer = await client.responses.create(
         model="echo", input="hi", top_logprobs=1, include=["message.output_text.logprobs"]
     )
-    told = answer.output[0].content[0].logprobs
-    assert "".join(token.token for token in told) == answer.output_text
+    tokens = answer.output[0].content[0].logprobs
+    assert "".join(token.token for token in tokens) == answer.output_text
 
 
 async def test_a_cut_answer_is_incomplete(client, upstream):
@@ -199,7 +201,7 @@ async def test_a_cut_answer_is_incomplete(client, upstream):
     assert (await sent_events(upstream, **limit))[-1]["type"] == "response.incomplete"
 
 
-async def test_cached_tokens_are_told(client):
+async def test_cached_tokens_are_reported(client):
     answer = await client.responses.create(model="echo", input="sandbox: cached" + "x" * 385)
     assert answer.usage.input_tokens_details.cached_tokens == 50
 
@@ -262,13 +264,13 @@ async def test_a_wrong_field_is_named(client, body, param):
 
 async def test_what_the_server_does_not_need_may_be_left_out(client):
     image = {"type": "input_image", "image_url": "https://example.com/a.png"}
-    given = [
+    items = [
         {"role": "user", "content": [{"type": "input_text", "text": "see"}, image]},
         {"role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}]},
         ASKED,
     ]
     answer = await client.responses.create(
-        model="echo", input=given, tools=[{"type": "function", "name": "f"}]
+        model="echo", input=items, tools=[{"type": "function", "name": "f"}]
     )
     assert "an image" in answer.output_text
 
@@ -284,11 +286,11 @@ async def test_personalities_without_the_endpoint_answer_404(upstream):
             ) as response,
         ):
             assert response.status == status
-            told = await response.json()
+            answer = await response.json()
         if status == 404:
-            assert told["error"]["code"] == "unknown_url"
+            assert answer["error"]["code"] == "unknown_url"
         elif name == "azure":
-            assert told["content_filters"]
+            assert answer["content_filters"]
 
 
 async def test_models_that_reason_take_no_temperature(upstream):

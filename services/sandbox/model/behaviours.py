@@ -160,7 +160,7 @@ def _check(request: GenerateRequest, model: Model, input_tokens: int) -> None:
 def _question(request: GenerateRequest, model: Model) -> _Question:
     prompt = _pending(request)
     is_pending = bool(prompt)
-    prompt = prompt or "\n".join(requests.said(request))
+    prompt = prompt or "\n".join(requests.unanswered_texts(request))
     is_answered = not is_pending and any(requests.results(requests.asked(request)))
     return _Question(
         request,
@@ -186,8 +186,8 @@ def _choice(question: _Question, number: int) -> Choice:
     calls = _calls(question, number)
     if calls:
         is_forced = request.tool_choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL)
-        said = [] if is_forced else [_announce(calls, model)]
-        blocks = [*thoughts, *said, *(Block(tool_use=call) for call in calls)]
+        announcements = [] if is_forced else [_announce(calls, model)]
+        blocks = [*thoughts, *announcements, *(Block(tool_use=call) for call in calls)]
         return _bounded(blocks, conversation_pb2.FINISH_REASON_TOOL_USE, request)
     text = _continued(_text(question, number), requests.prefill(request), prompt)
     reason = conversation_pb2.FINISH_REASON_END_TURN
@@ -259,10 +259,10 @@ def _continued(text: str, prefill: str, prompt: str) -> str:
     """Return the text that follows the prefill: its continuation, or the text after a space."""
     if not prefill:
         return text
-    rest = text.removeprefix(prefill)
-    if rest == text and not prefill[-1].isspace():
-        rest = f" {text}"
-    return prefill + rest if "sandbox: repeat" in prompt else rest
+    continuation = text.removeprefix(prefill)
+    if continuation == text and not prefill[-1].isspace():
+        continuation = f" {text}"
+    return prefill + continuation if "sandbox: repeat" in prompt else continuation
 
 
 def _pending(request: GenerateRequest) -> str:
@@ -271,8 +271,8 @@ def _pending(request: GenerateRequest) -> str:
     for message in reversed(request.messages):
         results += sum(1 for _ in requests.results([message]))
         prompt = "\n".join(requests.texts([message]))
-        if _ROLES[message.role] == "user" and (wanted := _TIMES.search(prompt)):
-            return prompt if results < int(wanted[1]) else ""
+        if _ROLES[message.role] == "user" and (requested_count := _TIMES.search(prompt)):
+            return prompt if results < int(requested_count[1]) else ""
     return ""
 
 
@@ -283,7 +283,7 @@ def _called_tools(request: GenerateRequest, prompt: str) -> list[Tool]:
     if not tools or choice.mode == ToolChoice.MODE_NONE:
         return []
     is_parallel = "parallel" in prompt.lower()
-    called = _wanted(tools, prompt, is_parallel)
+    called = _named_tools(tools, prompt, is_parallel)
     if choice.mode == ToolChoice.MODE_TOOL:
         called = [tool for tool in tools if tool.name == choice.name]
     elif choice.mode == ToolChoice.MODE_ANY:
@@ -316,9 +316,9 @@ def _searches(question: _Question, number: int) -> list[Block]:
         return []
     if any(requests.results(requests.asked(request))):
         return []
-    wanted = _wanted(tools, prompt, is_parallel=False)
+    searched_tools = _named_tools(tools, prompt, is_parallel=False)
     if choice.mode == ToolChoice.MODE_TOOL:
-        wanted = [tool for tool in tools if tool.name == choice.name]
+        searched_tools = [tool for tool in tools if tool.name == choice.name]
     query = dump({"query": prompt[:_FILLED_CHARACTERS]})
     return [
         Block(
@@ -326,11 +326,11 @@ def _searches(question: _Question, number: int) -> list[Block]:
                 id=_call_id(question, number, place), name=tool.name, input=query
             )
         )
-        for place, tool in enumerate(wanted[:_MAX_CALLS])
+        for place, tool in enumerate(searched_tools[:_MAX_CALLS])
     ]
 
 
-def _wanted(tools: Sequence[Tool], prompt: str, is_parallel: bool) -> list[Tool]:
+def _named_tools(tools: Sequence[Tool], prompt: str, is_parallel: bool) -> list[Tool]:
     """Return the tools that the prompt names, else the first ones if it asks for tools."""
     spoken = prompt[:_READ_CHARACTERS].lower()
     named = [
@@ -410,7 +410,7 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, str]:
     ends = [(at + len(stop), at, stop) for stop in stops if (at := text.find(stop)) >= 0]
     if not ends:
         return text, ""
-    _, at, stop = min(ends, key=lambda found: found[0])
+    _, at, stop = min(ends, key=lambda end: end[0])
     return text[:at], stop
 
 

@@ -63,7 +63,7 @@ def asked(request: GenerateRequest) -> list[Message]:
     return [message for message in waiting if message.role == user][::-1]
 
 
-def said(request: GenerateRequest) -> list[str]:
+def unanswered_texts(request: GenerateRequest) -> list[str]:
     """Return the unanswered texts, without the environment context that Codex adds."""
     waiting = list(texts(asked(request)))
     return [text for text in waiting if not text.startswith(_ENVIRONMENT)] or waiting

@@ -141,7 +141,7 @@ async def test_anthropic_and_gemini_clients_get_streams(client, path, body):
         assert response.content_type == "text/event-stream"
         lines = (await response.text()).splitlines()
     events = [orjson.loads(line[6:]) for line in lines if line.startswith("data: ")]
-    said = "".join(
+    text = "".join(
         event.get("delta", {}).get("text", "")
         + "".join(
             part["text"]
@@ -150,7 +150,7 @@ async def test_anthropic_and_gemini_clients_get_streams(client, path, body):
         )
         for event in events
     )
-    assert said == ANSWER
+    assert text == ANSWER
 
 
 @pytest.mark.parametrize(

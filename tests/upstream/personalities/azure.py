@@ -34,8 +34,8 @@ def _convert_answer(answer: Json) -> Json:
 
 
 def _convert_response(response: Json) -> Json:
-    found = {"blocked": False, "source_type": "prompt", "content_filter_results": _SAFE}
-    return {**response, "content_filters": [found]}
+    prompt_filter = {"blocked": False, "source_type": "prompt", "content_filter_results": _SAFE}
+    return {**response, "content_filters": [prompt_filter]}
 
 
 def _chunks() -> Chunks:
@@ -47,8 +47,8 @@ def _filtered(chunk: Json) -> Iterator[Json]:
     for choice in chunk["choices"]:
         if choice["finish_reason"]:
             offsets = {"check_offset": 0, "start_offset": 0, "end_offset": 1}
-            found = {"index": choice["index"], "finish_reason": None}
-            yield {**_NAMELESS, "choices": [{**found, "content_filter_offsets": offsets}]}
+            choice_head = {"index": choice["index"], "finish_reason": None}
+            yield {**_NAMELESS, "choices": [{**choice_head, "content_filter_offsets": offsets}]}
     yield chunk
 
 

@@ -178,11 +178,11 @@ def in_choices(answer: Json, change: Callable[[Json], Json]) -> Json:
 def thoughts_as(field_name: str) -> Callable[[Json], Json]:
     """Return a function that renames the thinking in a message or delta, or removes it if ""."""
 
-    def change(said: Json) -> Json:
-        if "reasoning_content" not in said:
-            return said
-        rest = {name: value for name, value in said.items() if name != "reasoning_content"}
-        return {**rest, field_name: said["reasoning_content"]} if field_name else rest
+    def change(message: Json) -> Json:
+        if "reasoning_content" not in message:
+            return message
+        others = {name: value for name, value in message.items() if name != "reasoning_content"}
+        return {**others, field_name: message["reasoning_content"]} if field_name else others
 
     return change
 

@@ -72,31 +72,31 @@ def _since_the_user(body: Body) -> list[tuple[int, Json]]:
 
 
 def _convert_answer(answer: Json) -> Json:
-    return in_choices(answer, _said)
+    return in_choices(answer, _convert_message)
 
 
-def _said(said: Json) -> Json:
-    said = {**_silent(said)}
-    if said.get("tool_calls"):
+def _convert_message(message: Json) -> Json:
+    message = {**_silent(message)}
+    if message.get("tool_calls"):
         # Only the first of parallel calls is signed.
-        first, *others = said["tool_calls"]
+        first, *others = message["tool_calls"]
         if "id" in first and first.get("index", 0) == 0:
             first = {**first, "extra_content": _SIGNED}
-        said["tool_calls"] = [first, *others]
-    return said
+        message["tool_calls"] = [first, *others]
+    return message
 
 
 def _refused(message: str) -> RefusedError:
-    return RefusedError(400, message, _told(400, message))
+    return RefusedError(400, message, _error_list(400, message))
 
 
-def _told(status: int, message: str) -> list[Json]:
+def _error_list(status: int, message: str) -> list[Json]:
     kind = "INVALID_ARGUMENT" if status == 400 else "INTERNAL"
     return [{"error": {"code": status, "message": message, "status": kind}}]
 
 
 def _failure(error: SandboxError, body: Json) -> list[Json]:
-    return _told(error.status, error.message)
+    return _error_list(error.status, error.message)
 
 
 GEMINI_OPENAI = Personality(

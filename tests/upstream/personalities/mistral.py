@@ -46,13 +46,13 @@ _ORDER = "invalid_request_message_order"
 
 def _convert_request(body: Body) -> Body:
     if unknown := list(_unknown(body)):
-        told = _told({"detail": unknown}, "invalid_request_error", None)
-        raise RefusedError(422, "Extra inputs are not permitted", told)
+        error_object = _error_object({"detail": unknown}, "invalid_request_error", None)
+        raise RefusedError(422, "Extra inputs are not permitted", error_object)
     messages = [message for _, message in objects(body.get("messages"))]
-    for given in _ids(messages):
-        if not (isinstance(given, str) and _ID.fullmatch(given)):
+    for call_id in _ids(messages):
+        if not (isinstance(call_id, str) and _ID.fullmatch(call_id)):
             raise _refused(
-                f"Tool call id was {given} but must be a-z, A-Z, 0-9, with a length of 9.",
+                f"Tool call id was {call_id} but must be a-z, A-Z, 0-9, with a length of 9.",
                 "invalid_function_call",
                 "3280",
             )
@@ -88,8 +88,8 @@ def _unknown(body: Body) -> Iterator[Json]:
             yield _extra([*where, name], message[name])
         for place, part in objects(message.get("content")):
             for name in part.keys() - _OF_PARTS:
-                told = [*where, "content", place, str(part.get("type")), name]
-                yield _extra(told, part[name])
+                path = [*where, "content", place, str(part.get("type")), name]
+                yield _extra(path, part[name])
         for place, call in objects(message.get("tool_calls")):
             yield from _unknown_of_call([*where, "tool_calls", place], call)
     for index, tool in objects(body.get("tools")):
@@ -106,8 +106,8 @@ def _unknown_of_call(where: list[str | int], call: Json) -> Iterator[Json]:
 
 
 def _extra(where: list[str | int], value: Any) -> Json:
-    told = {"type": "extra_forbidden", "loc": where, "msg": "Extra inputs are not permitted"}
-    return {**told, "input": value}
+    problem = {"type": "extra_forbidden", "loc": where, "msg": "Extra inputs are not permitted"}
+    return {**problem, "input": value}
 
 
 def _ids(messages: Sequence[Json]) -> Iterator[Any]:
@@ -132,20 +132,20 @@ def _order_problem(messages: Sequence[Json]) -> str:
 
 
 def _convert_answer(answer: Json) -> Json:
-    return in_choices(answer, _said)
+    return in_choices(answer, _convert_message)
 
 
-def _said(said: Json) -> Json:
-    said = {**said}
-    thoughts = said.pop("reasoning_content", None)
+def _convert_message(message: Json) -> Json:
+    message = {**message}
+    thoughts = message.pop("reasoning_content", None)
     if thoughts:
         parts = [{"type": "thinking", "thinking": [{"type": "text", "text": thoughts}]}]
-        if said.get("content"):
-            parts.append({"type": "text", "text": said["content"]})
-        said["content"] = parts
-    if said.get("tool_calls"):
-        said["tool_calls"] = [_call(call) for call in said["tool_calls"]]
-    return said
+        if message.get("content"):
+            parts.append({"type": "text", "text": message["content"]})
+        message["content"] = parts
+    if message.get("tool_calls"):
+        message["tool_calls"] = [_call(call) for call in message["tool_calls"]]
+    return message
 
 
 def _call(call: Json) -> Json:
@@ -155,16 +155,16 @@ def _call(call: Json) -> Json:
 
 
 def _refused(message: str, kind: str, code: str) -> RefusedError:
-    error = {**_told(message, kind, code), "raw_status_code": 400}
+    error = {**_error_object(message, kind, code), "raw_status_code": 400}
     return RefusedError(400, message, error)
 
 
-def _told(message: Any, kind: str, code: str | None) -> Json:
+def _error_object(message: Any, kind: str, code: str | None) -> Json:
     return {"object": "error", "message": message, "type": kind, "param": None, "code": code}
 
 
 def _failure(error: SandboxError, body: Json) -> Json:
-    return _told(error.message, body["error"]["type"], None)
+    return _error_object(error.message, body["error"]["type"], None)
 
 
 MISTRAL = Personality(

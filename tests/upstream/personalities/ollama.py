@@ -67,12 +67,12 @@ def _chunks() -> Chunks:
 
 
 def _convert_answer(answer: Json) -> Json:
-    converted = with_usage(in_choices(answer, _said), _usage)
+    converted = with_usage(in_choices(answer, _convert_message), _usage)
     return {**converted, "system_fingerprint": "fp_ollama"}
 
 
-def _said(said: Json) -> Json:
-    converted = {"role": "assistant", **_rename(said)}
+def _convert_message(message: Json) -> Json:
+    converted = {"role": "assistant", **_rename(message)}
     converted["content"] = converted.get("content") or ""
     return converted
 

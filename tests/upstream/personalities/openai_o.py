@@ -52,8 +52,8 @@ def _convert_responses_request(body: Body) -> Body:
     for name in ("temperature", "top_p", "top_logprobs"):
         if body.get(name) is not None:
             raise _unsupported(name)
-    given = body.get("reasoning")
-    reasoning = given if isinstance(given, dict) else {}
+    value = body.get("reasoning")
+    reasoning = value if isinstance(value, dict) else {}
     effort = reasoning.get("effort")
     _check_effort(effort, "reasoning.effort")
     return {**body, "reasoning": {**reasoning, "effort": effort or "medium"}}

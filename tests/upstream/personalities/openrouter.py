@@ -34,7 +34,7 @@ def _convert_request(body: Body) -> Body:
 
 
 def _convert_answer(answer: Json) -> Json:
-    converted = with_usage(in_choices(answer, _said), _usage)
+    converted = with_usage(in_choices(answer, _convert_message), _usage)
     converted["id"] = f"gen-{converted['id'].removeprefix('chatcmpl-')}"
     converted["provider"] = "Sandbox"
     for choice in converted["choices"]:
@@ -49,12 +49,12 @@ def _convert_answer(answer: Json) -> Json:
     return converted
 
 
-def _said(said: Json) -> Json:
-    said = _rename(said)
-    if "reasoning" in said:
-        detail = {"type": "reasoning.text", "text": said["reasoning"], "format": "unknown"}
-        said["reasoning_details"] = [{**detail, "index": 0}]
-    return said
+def _convert_message(message: Json) -> Json:
+    message = _rename(message)
+    if "reasoning" in message:
+        detail = {"type": "reasoning.text", "text": message["reasoning"], "format": "unknown"}
+        message["reasoning_details"] = [{**detail, "index": 0}]
+    return message
 
 
 def _usage(usage: Json) -> Json:

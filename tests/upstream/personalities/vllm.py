@@ -42,8 +42,8 @@ def _convert_answer(answer: Json) -> Json:
 
 def _failure(error: SandboxError, body: Json) -> Json:
     kind = _TYPES.get(error.status, "InternalServerError")
-    told = {"message": error.message, "type": kind, "param": body["error"]["param"]}
-    return {"error": {**told, "code": error.status}}
+    error_object = {"message": error.message, "type": kind, "param": body["error"]["param"]}
+    return {"error": {**error_object, "code": error.status}}
 
 
 VLLM = Personality(

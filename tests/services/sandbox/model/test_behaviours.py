@@ -65,7 +65,7 @@ def ask(*messages, model=ECHO, **fields):
     return answer(request(*messages, **fields), model)
 
 
-def said(answered):
+def text_of(answered):
     return "".join(block.text for block in answered.choices[0].blocks)
 
 
@@ -96,18 +96,18 @@ def as_schema(schema):
 
 def test_echo_says_that_it_is_a_sandbox_and_what_it_was_sent():
     answered = ask(system("be brief"), "hi")
-    assert said(answered) == 'Sandbox echo: you said "hi". The system prompt is "be brief".'
+    assert text_of(answered) == 'Sandbox echo: you said "hi". The system prompt is "be brief".'
     assert finish(answered) == "END_TURN"
 
 
 def test_only_what_waits_for_an_answer_is_echoed():
-    assert said(ask("old", assistant("reply"), "new", "newer")) == (
+    assert text_of(ask("old", assistant("reply"), "new", "newer")) == (
         'Sandbox echo: you said "new\nnewer".'
     )
 
 
 def test_long_texts_are_not_echoed_whole():
-    assert len(said(ask("x" * 100_000))) < 5_000
+    assert len(text_of(ask("x" * 100_000))) < 5_000
 
 
 @given(st.text(max_size=200))
@@ -123,7 +123,7 @@ def test_the_same_prompt_gets_the_same_answer(text, stops):
 def test_a_named_tool_is_called_with_input_from_its_schema():
     answered = ask("please get weather", tools=(CLOCK, WEATHER))
     assert calls(answered) == [("get_weather", '{"city":"please get weather"}')]
-    assert said(answered) == "Sandbox echo: I call get_weather."
+    assert text_of(answered) == "Sandbox echo: I call get_weather."
     assert finish(answered) == "TOOL_USE"
 
 
@@ -163,7 +163,7 @@ def test_parallel_calls(text, names):
 def test_a_tool_choice_decides(choice, names):
     answered = ask("hi", tools=(WEATHER, CLOCK), tool_choice=choice)
     assert [name for name, _ in calls(answered)] == names
-    assert bool(said(answered)) == (not names)
+    assert bool(text_of(answered)) == (not names)
 
 
 def test_results_are_quoted_and_call_nothing_more():
@@ -171,13 +171,15 @@ def test_results_are_quoted_and_call_nothing_more():
     broken = ToolResult(tool_use_id="b", blocks=[Block(text="broken")], is_error=True)
     results = user(sunny, Block(tool_result=broken))
     answered = ask("use the tool", assistant(), results, tools=(CLOCK,))
-    assert said(answered) == (
+    assert text_of(answered) == (
         'Sandbox echo: The tool answered "sunny". The tool failed with "broken".'
     )
     with_words = user("another tool?", sunny)
     answered = ask("use the tool", assistant(), with_words, tools=(CLOCK,))
     assert calls(answered) == []
-    assert said(answered) == ('Sandbox echo: you said "another tool?". The tool answered "sunny".')
+    assert text_of(answered) == (
+        'Sandbox echo: you said "another tool?". The tool answered "sunny".'
+    )
 
 
 def test_calls_of_later_turns_have_other_ids():
@@ -196,7 +198,7 @@ def test_thinking_comes_first_and_can_be_hidden():
 
 def test_the_stop_string_that_is_complete_first_ends_the_answer():
     answered = ask("one two", stop_sequences=["two", "you said", "said"])
-    assert said(answered) == "Sandbox echo: "
+    assert text_of(answered) == "Sandbox echo: "
     assert finish(answered) == "STOP_SEQUENCE"
     assert answered.choices[0].finish.stop_sequence == "you said"
 
@@ -205,26 +207,26 @@ def test_the_stop_string_that_is_complete_first_ends_the_answer():
 def test_a_stop_string_is_found_as_one_reading_on_would(text, stops):
     expected = (text, "")
     for end in range(len(text) + 1):
-        if found := [stop for stop in stops if text[:end].endswith(stop)]:
-            expected = (text[: end - len(found[0])], found[0])
+        if ended_stops := [stop for stop in stops if text[:end].endswith(stop)]:
+            expected = (text[: end - len(ended_stops[0])], ended_stops[0])
             break
     kept, stop = cut_at_stop(text, stops)
     assert (len(kept) + len(stop), bool(stop)) == (sum(map(len, expected)), bool(expected[1]))
 
 
 def test_a_prefill_is_continued_and_not_repeated():
-    assert said(ask("hi", assistant("Sandbox echo: you"))) == ' said "hi".'
-    assert said(ask("hi", assistant("Well,"))) == ' Sandbox echo: you said "hi".'
-    assert said(ask("hi", assistant("Well, "))) == 'Sandbox echo: you said "hi".'
+    assert text_of(ask("hi", assistant("Sandbox echo: you"))) == ' said "hi".'
+    assert text_of(ask("hi", assistant("Well,"))) == ' Sandbox echo: you said "hi".'
+    assert text_of(ask("hi", assistant("Well, "))) == 'Sandbox echo: you said "hi".'
 
 
 def test_all_that_was_sent_can_be_recited_on_demand():
     messages = system("Be brief."), user("Hi", "sandbox: recite")
-    assert said(ask(*messages)) == "[system]\nBe brief.\n\n[user]\nHi\n\n[user]\nsandbox: recite"
+    assert text_of(ask(*messages)) == "[system]\nBe brief.\n\n[user]\nHi\n\n[user]\nsandbox: recite"
 
 
 def test_a_prefill_can_be_repeated_on_demand():
-    assert said(ask("sandbox: repeat", assistant("Well,"))).startswith("Well, Sandbox")
+    assert text_of(ask("sandbox: repeat", assistant("Well,"))).startswith("Well, Sandbox")
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 10, 1000])
@@ -236,7 +238,7 @@ def test_max_tokens_bounds_all_that_is_written(limit, thinking):
     assert answered.usage.output_tokens == min(limit, whole.usage.output_tokens)
     cut = limit < whole.usage.output_tokens
     assert finish(answered) == ("MAX_TOKENS" if cut else "END_TURN")
-    assert said(whole).startswith(said(answered))
+    assert text_of(whole).startswith(text_of(answered))
 
 
 def test_a_call_that_does_not_fit_is_not_made():
@@ -246,9 +248,12 @@ def test_a_call_that_does_not_fit_is_not_made():
 
 
 def test_a_schema_is_filled():
-    assert json.loads(said(ask("Rome", **as_schema(CITY)))) == {"city": "Rome"}
+    assert json.loads(text_of(ask("Rome", **as_schema(CITY)))) == {"city": "Rome"}
     form = OutputFormat(kind=OutputFormat.KIND_JSON_OBJECT)
-    assert json.loads(said(ask("Rome", output_format=form))) == {"sandbox": "echo", "said": "Rome"}
+    assert json.loads(text_of(ask("Rome", output_format=form))) == {
+        "sandbox": "echo",
+        "said": "Rome",
+    }
 
 
 def test_a_schema_that_cannot_be_filled_is_refused():
@@ -329,7 +334,7 @@ def test_media_are_named_by_format_and_size():
         media(kind=IMAGE, url="https://example.com/a.png"),
         media(kind=document, mime_type="application/pdf", data=b"%PDF", name="a.pdf"),
     )
-    assert said(ask(user("see", *blocks))) == (
+    assert text_of(ask(user("see", *blocks))) == (
         'Sandbox echo: you said "see". Medium 1 is an image, PNG of 3x2 pixels, 24 bytes. '
         'Medium 2 is an image, at "https://example.com/a.png". '
         'Medium 3 is a document, named "a.pdf", application/pdf, 4 bytes.'
@@ -354,14 +359,17 @@ def test_a_failing_model_fails(name, kind, status, waits):
 
 def test_a_prompt_that_is_too_long_is_refused_in_three_ways():
     small = find_model("small")
-    assert said(ask("word " * 30_000, model=small)).startswith("Sandbox small: you said")
+    assert text_of(ask("word " * 30_000, model=small)).startswith("Sandbox small: you said")
     with pytest.raises(TooLongError) as raised:
         ask("word " * 50_000, model=small)
     error = raised.value
     assert error.size > error.most == small.context_window
-    told = openai_shapes.error_body(error)["error"]
+    error_object = openai_shapes.error_body(error)["error"]
     words = f"This model's maximum context length is {error.most} tokens. However, your messages"
-    assert (told["code"], told["message"].startswith(words)) == ("context_length_exceeded", True)
+    assert (error_object["code"], error_object["message"].startswith(words)) == (
+        "context_length_exceeded",
+        True,
+    )
     words = f"prompt is too long: {error.size} tokens > {error.most} maximum"
     assert anthropic_wire.error_body(error, "r")["error"]["message"] == words
     words = f"The input token count ({error.size}) exceeds the maximum number of tokens allowed "

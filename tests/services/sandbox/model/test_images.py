@@ -41,13 +41,13 @@ def test_an_image_has_its_format_and_size(data, name):
 @pytest.mark.parametrize("data", [PNG, GIF, JPEG, WEBP_LOSSY, WEBP_LOSSLESS, WEBP_EXTENDED])
 def test_an_image_cut_short_is_an_image_or_none(data):
     for length in range(len(data)):
-        found = read_image(data[:length])
-        assert found is None or (found.width, found.height) == (640, 480)
+        image = read_image(data[:length])
+        assert image is None or (image.width, image.height) == (640, 480)
 
 
 @given(st.sampled_from([b"", PNG[:8], GIF[:6], JPEG[:2], WEBP_LOSSY[:16]]), st.binary(max_size=64))
-def test_any_bytes_are_an_image_or_none(start, rest):
-    read_image(start + rest)
+def test_any_bytes_are_an_image_or_none(start, data):
+    read_image(start + data)
 
 
 def test_a_jpeg_of_endless_segments_is_given_up():

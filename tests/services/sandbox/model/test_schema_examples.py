@@ -59,12 +59,12 @@ LEAVES = st.one_of(
 def grown(inner):
     properties = st.dictionaries(NAMES, inner, max_size=3)
     closed = properties.flatmap(
-        lambda found: st.fixed_dictionaries(
+        lambda properties: st.fixed_dictionaries(
             {
                 "type": st.just("object"),
-                "properties": st.just(found),
-                "required": st.lists(st.sampled_from(sorted(found)), unique=True)
-                if found
+                "properties": st.just(properties),
+                "required": st.lists(st.sampled_from(sorted(properties)), unique=True)
+                if properties
                 else st.just([]),
                 "additionalProperties": st.just(False),
             }
