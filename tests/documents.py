@@ -61,11 +61,11 @@ def spans(text: str) -> Sequence[str]:
 
 def unknown_names(text: str) -> Sequence[str]:
     """Return the names in the code spans of a text that name nothing here, and its bad links."""
-    found = [span for span in spans(text) if any(is_wrong(span) for is_wrong in _CHECKS)]
-    found += [f"make {target}" for target in _targets_in(text) if target not in make_targets()]
+    unknown = [span for span in spans(text) if any(is_wrong(span) for is_wrong in _CHECKS)]
+    unknown += [f"make {target}" for target in _targets_in(text) if target not in make_targets()]
     shell = (line for block in code_blocks(text) for line in block.splitlines())
-    found += [line for line in shell if _is_unknown_command(line)]
-    return found
+    unknown += [line for line in shell if _is_unknown_command(line)]
+    return unknown
 
 
 def broken_links(text: str, folder: Path) -> Sequence[str]:
@@ -134,10 +134,10 @@ def _is_unknown_module(span: str) -> bool:
     if not _MODULE.fullmatch(span):
         return False
     module, _, name = span.rpartition(".")
-    for dotted, rest in ((span, ""), (module, name)):
+    for dotted, attribute in ((span, ""), (module, name)):
         path = ROOT / dotted.replace(".", "/")
         if path.with_suffix(".py").exists() or path.is_dir():
-            return bool(rest) and not hasattr(import_module(dotted), rest)
+            return bool(attribute) and not hasattr(import_module(dotted), attribute)
     return True
 
 
@@ -160,8 +160,8 @@ def _is_unknown_setting(span: str) -> bool:
 
 
 def _is_unknown_variable(span: str) -> bool:
-    known = {*ENVIRONMENT, CONFIG_VARIABLE, *_SHELL_VARIABLES}
-    return any(name not in known for name in _VARIABLE.findall(span) if not name.endswith("_"))
+    variables = {*ENVIRONMENT, CONFIG_VARIABLE, *_SHELL_VARIABLES}
+    return any(name not in variables for name in _VARIABLE.findall(span) if not name.endswith("_"))
 
 
 def _is_unknown_endpoint(span: str) -> bool:
@@ -171,7 +171,7 @@ def _is_unknown_endpoint(span: str) -> bool:
     method, path = (match[1] or "").lower(), _without_names(match[2])
     if path.endswith("…"):
         prefix = path.removesuffix("…")
-        return not any(known.startswith(prefix) for known in endpoints())
+        return not any(endpoint.startswith(prefix) for endpoint in endpoints())
     if path in ("/beta/v1", "/coding/v1", "/article/v1", "/admin/v1"):
         return False
     return path not in endpoints() or (bool(method) and method not in endpoints()[path])

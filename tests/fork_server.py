@@ -96,12 +96,12 @@ def _received(requests: socket.socket) -> tuple[int, socket.socket] | None:
     descriptors = array.array("i")
     for _, _, data in ancillary:
         descriptors.frombytes(data)
-    wanted = json.loads(message)
+    request = json.loads(message)
     pid = os.fork()
     if not pid:
         for number in range(STANDARD):
             os.dup2(descriptors[number], number)
-        _become(wanted["command"], wanted["environ"], wanted["folder"])
+        _become(request["command"], request["environ"], request["folder"])
     for descriptor in descriptors[:STANDARD]:
         os.close(descriptor)
     status = socket.socket(fileno=descriptors[STANDARD])
@@ -128,14 +128,14 @@ def _spawned(
     if not pid:
         if setpgroup is not None:
             os.setpgid(0, setpgroup)
-        for action, descriptor, *rest in file_actions:
+        for action, descriptor, *arguments in file_actions:
             if action == os.POSIX_SPAWN_OPEN:
-                opened = os.open(*rest)
+                opened = os.open(*arguments)
                 os.dup2(opened, descriptor)
                 os.close(opened)
             else:
                 assert action == os.POSIX_SPAWN_DUP2
-                os.dup2(descriptor, rest[0])
+                os.dup2(descriptor, arguments[0])
         for number in setsigdef:
             signal.signal(number, signal.SIG_DFL)
         _become(command, environ, os.getcwd())

@@ -42,11 +42,11 @@ class ForkedProcess:
     ) -> None:
         """Start the process; the descriptors stay the caller's to close."""
         self.returncode: int | None = None
-        self._status, told = socket.socketpair()
-        wanted = {"command": [*command], "environ": {**environ}, "folder": str(folder)}
-        with told:
-            descriptors = [stdin, stdout, stderr, told.fileno()]
-            socket.send_fds(_server(), [json.dumps(wanted).encode()], descriptors)
+        self._status, status_end = socket.socketpair()
+        request = {"command": [*command], "environ": {**environ}, "folder": str(folder)}
+        with status_end:
+            descriptors = [stdin, stdout, stderr, status_end.fileno()]
+            socket.send_fds(_server(), [json.dumps(request).encode()], descriptors)
         self._read = self._status.makefile()
         self.pid = int(self._line())
 
@@ -150,9 +150,9 @@ class AsyncForkedProcess:
         if text:
             self._stdin.write(text)
         self._stdin.close()
-        rest = await self.stdout.read()
+        output = await self.stdout.read()
         await self.wait()
-        return rest, None
+        return output, None
 
 
 async def fork(

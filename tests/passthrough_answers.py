@@ -17,13 +17,13 @@ Json = dict[str, Any]
 
 def completion_told(body: bytes) -> Json:
     """Return what a chat completion says."""
-    told = _without_nulls(orjson.loads(body))
-    assert isinstance(told.pop("created"), int)
-    told["choices"] = [_choice_told(choice) for choice in told["choices"]]
-    usage = told["usage"] = _without_nulls(told["usage"])
+    completion = _without_nulls(orjson.loads(body))
+    assert isinstance(completion.pop("created"), int)
+    completion["choices"] = [_choice_told(choice) for choice in completion["choices"]]
+    usage = completion["usage"] = _without_nulls(completion["usage"])
     for name in ("prompt_tokens_details", "completion_tokens_details"):
         usage[name] = {key: value for key, value in (usage.get(name) or {}).items() if value}
-    return told
+    return completion
 
 
 def _choice_told(choice: Json) -> Json:
@@ -35,12 +35,12 @@ def _choice_told(choice: Json) -> Json:
 
 def message_told(body: bytes) -> Json:
     """Return what a message says."""
-    told = _without_nulls(orjson.loads(body))
-    told["content"] = [_without_nulls(block) for block in told["content"]]
-    usage = told["usage"] = _without_nulls(told["usage"])
+    message = _without_nulls(orjson.loads(body))
+    message["content"] = [_without_nulls(block) for block in message["content"]]
+    usage = message["usage"] = _without_nulls(message["usage"])
     if usage.get("output_tokens_details") == {"thinking_tokens": 0}:
         del usage["output_tokens_details"]
-    return told
+    return message
 
 
 def _without_nulls(fields: Json) -> Json:

@@ -28,11 +28,11 @@ async def test_every_metric_is_there(tmp_path):
     async with running_gateway(tmp_path) as gateway:
         async with gateway.http.get(f"{gateway.metrics_url}/metrics") as answer:
             text = await answer.text()
-    known = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
-    known |= {f"{name}_bucket" for name in known}
+    metrics = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
+    metrics |= {f"{name}_bucket" for name in metrics}
     used = {name for one in expressions() for name in _NAME.findall(one)}
     assert used
-    assert used - known == set()
+    assert used - metrics == set()
 
 
 def test_labels_are_those_of_the_metrics():

@@ -38,8 +38,8 @@ def shown(folder: Path, *, is_forked: bool) -> dict[str, object]:
     command = [sys.executable, "-c", SHOW, "one", "two words", ""]
     environ = {"ONLY_HERE": "yes", "EMPTY": ""}
     with Running(command, environ=environ, folder=folder, is_forked=is_forked) as process:
-        found: dict[str, object] = json.loads(process.wait_for("^{.*}$")[0])
-    return found
+        values: dict[str, object] = json.loads(process.wait_for("^{.*}$")[0])
+    return values
 
 
 def test_a_forked_process_is_as_an_executed_one(tmp_path: Path) -> None:

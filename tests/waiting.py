@@ -18,8 +18,12 @@ async def until(
     """
     async with asyncio.timeout(within_s):
         while True:
-            told = holds()
-            answer = await told if inspect.isawaitable(told) else told
+            answer_or_awaitable = holds()
+            answer = (
+                await answer_or_awaitable
+                if inspect.isawaitable(answer_or_awaitable)
+                else answer_or_awaitable
+            )
             if answer:
                 return answer
             await asyncio.sleep(every_s)

@@ -114,11 +114,11 @@ def _of_order(kind: Kind) -> Iterator[Case]:
     last = _LAST[kind] % len(events)
     for number in range(len(sent)):
         texts = _texts(kind, without=number)
-        rest = [*sent[:number], *sent[number + 1 :]]
+        others = [*sent[:number], *sent[number + 1 :]]
         moved = {
-            "is missing": rest,
-            "comes first": [sent[number], *rest],
-            "comes last": [*rest, sent[number]],
+            "is missing": others,
+            "comes first": [sent[number], *others],
+            "comes last": [*others, sent[number]],
             "comes twice": [*sent[:number], sent[number], *sent[number:]],
             "comes again at the end": [*sent, sent[number]],
             "comes 3,000 times": [*sent[:number], sent[number] * 3000, *sent[number + 1 :]],

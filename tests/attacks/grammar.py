@@ -242,9 +242,9 @@ def response_stream(stream: bytes, *, is_native: bool = False) -> Said:
             text += event["delta"]
         if kind in _ENDS:
             assert is_native or done == is_open.keys(), "an item without its end"
-            said = response_whole(event["response"])
+            response = response_whole(event["response"])
             assert next(events, None) is None, f"something after {kind}"
-            return said._replace(text=text) if is_native else said
+            return response._replace(text=text) if is_native else response
     assert is_failed, "neither an end nor an error"
     return Said(False, text)
 
@@ -285,30 +285,30 @@ def _events(stream: bytes) -> Iterator[tuple[str, bytes]]:
 def check_failure(dialect: Dialect, status: int, body: bytes) -> None:
     """Check the answer to a request that failed because of its provider."""
     assert status in (502, 503, 504), f"status {status}"
-    told = orjson.loads(body)
-    (_check_anthropic_error if dialect == "messages" else _check_openai_error)(told)
+    failure = orjson.loads(body)
+    (_check_anthropic_error if dialect == "messages" else _check_openai_error)(failure)
 
 
-def _check_openai_error(told: Json) -> None:
-    error = told["error"]
-    assert error["message"] and isinstance(error["message"], str), told
-    assert error["type"] != "internal_error" and error["code"] != "internal", told
-    assert error.keys() >= {"type", "param", "code"}, told
+def _check_openai_error(failure: Json) -> None:
+    error = failure["error"]
+    assert error["message"] and isinstance(error["message"], str), failure
+    assert error["type"] != "internal_error" and error["code"] != "internal", failure
+    assert error.keys() >= {"type", "param", "code"}, failure
 
 
-def _check_anthropic_error(told: Json) -> None:
-    assert told["type"] == "error" and told["request_id"], told
-    assert told["error"]["message"] and told["error"]["type"], told
+def _check_anthropic_error(failure: Json) -> None:
+    assert failure["type"] == "error" and failure["request_id"], failure
+    assert failure["error"]["message"] and failure["error"]["type"], failure
 
 
 def _check_types(holder: Json, **types: type) -> None:
-    for name, wanted in types.items():
-        assert isinstance(holder[name], wanted), f"{name}: {holder[name]!r:.100}"
+    for name, expected_type in types.items():
+        assert isinstance(holder[name], expected_type), f"{name}: {holder[name]!r:.100}"
 
 
-def _optional(holder: Json, name: str, wanted: type) -> Any:
+def _optional(holder: Json, name: str, expected_type: type) -> Any:
     value = holder.get(name)
-    assert value is None or isinstance(value, wanted), f"{name}: {value!r:.100}"
+    assert value is None or isinstance(value, expected_type), f"{name}: {value!r:.100}"
     return value
 
 

@@ -79,8 +79,8 @@ class Hostile:
         form.add_field("file", io.BytesIO(content), filename="a.pdf")
         url = f"http://127.0.0.1:{self.port}/beta/v1/files"
         async with self._http.post(url, data=form, headers=self._headers) as answer:
-            told = await answer.json(content_type=None)
-            return str(told.get("id", "")) if answer.status == 200 else ""
+            description = await answer.json(content_type=None)
+            return str(description.get("id", "")) if answer.status == 200 else ""
 
     async def at_once(self, count: int, ask: Callable[[int], Awaitable[object]]) -> None:
         """Ask so often at the same time; what fails does not matter."""
@@ -97,8 +97,11 @@ async def schemas(caller: Hostile) -> None:
         wide = {"type": "array", "minItems": 60, "items": wide}
     for schema in ({"allOf": [{"$ref": "#"}, {"$ref": "#"}]}, wide):
         tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
-        wanted = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
-        for more in ({"response_format": wanted}, {"tools": [tool], "tool_choice": "required"}):
+        response_format = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+        for more in (
+            {"response_format": response_format},
+            {"tools": [tool], "tool_choice": "required"},
+        ):
             with suppress(TimeoutError):
                 body = {"model": "sandbox/echo", "messages": _HELLO, **more}
                 await caller.post(CHAT, body, within_s=LEAVES_AFTER_S)

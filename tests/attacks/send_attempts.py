@@ -29,9 +29,9 @@ async def make_names(http: aiohttp.ClientSession, url: str, key: str) -> Names:
             assert response.status == 200, await response.text()
             return await response.json()
 
-    said = [{"role": "user", "content": "I live in Rome."}]
+    messages = [{"role": "user", "content": "I live in Rome."}]
     chat = "/beta/v1/chat/completions"
-    await post(chat, model="sandbox/echo", messages=said, memory_id="fuzzed")
+    await post(chat, model="sandbox/echo", messages=messages, memory_id="fuzzed")
     made = await post("/article/v1/doc/create")
     document_id = made["data"]["article"]["outer_id"]
     opened = await post("/article/v1/session/create", docId=document_id)

@@ -46,7 +46,7 @@ def raw(text: str) -> str:
 
 def write(body: object) -> bytes:
     """Write a body with its raw texts."""
-    written = _WRITTEN_RAW.sub(lambda found: bytes.fromhex(found[1]).decode(), json.dumps(body))
+    written = _WRITTEN_RAW.sub(lambda match: bytes.fromhex(match[1]).decode(), json.dumps(body))
     return written.encode()
 
 
@@ -154,9 +154,9 @@ def changed(value: Any, path: Path, new: object) -> Any:
     """Return a value with something else at a path."""
     if not path:
         return new
-    step, rest = path[0], path[1:]
+    step, below = path[0], path[1:]
     copy = value.copy()
-    copy[step] = changed(value[step], rest, new)
+    copy[step] = changed(value[step], below, new)
     return copy
 
 
@@ -201,17 +201,17 @@ class Fuzzer:
             return self._without_body()
         request = self._random.choice(self._requests)
         body: Any = request.body
-        told = []
+        changes = []
         for _ in range(self._random.choice((1, 1, 1, 2, 3))):
             path = self._random.choice(list(places(body)))
             new = self._value(at(body, path))
             body = changed(body, path, new)
-            told.append(f"{path}: {str(new)[:60]!r}")
+            changes.append(f"{path}: {str(new)[:60]!r}")
         sent = write(body)
         if self._random.random() < 0.05:
             name, sent = self._random.choice(list(_broken(sent)))
-            told.append(name)
-        return Attempt("POST", request.path, request.api_format, sent, "; ".join(told))
+            changes.append(name)
+        return Attempt("POST", request.path, request.api_format, sent, "; ".join(changes))
 
     def _without_body(self) -> Attempt:
         path, api_format = self._random.choice(self._lists)

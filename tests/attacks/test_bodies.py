@@ -53,12 +53,12 @@ async def post(target: Gateway, key: str, path: str, content: bytes) -> tuple[in
 
 def message_of(path: str, answer: str) -> str:
     """Return the error's message, once its format has been checked."""
-    told: Mapping[str, object] = json.loads(answer)
+    body: Mapping[str, object] = json.loads(answer)
     if path.startswith("/article/"):
-        assert set(told) == {"code", "message", "data"}
-        return str(told["message"])
-    assert told.get("type") == ("error" if path == MESSAGES else None)
-    error = told["error"]
+        assert set(body) == {"code", "message", "data"}
+        return str(body["message"])
+    assert body.get("type") == ("error" if path == MESSAGES else None)
+    error = body["error"]
     assert isinstance(error, dict)
     return str(error["message"])
 
@@ -187,8 +187,8 @@ async def test_a_body_that_is_refused(
     large = content()
     async with observer.watch() as measured:
         answered = [await post(target, attacker_key, path, large) for _ in range(2)]
-    for given, answer in answered:
-        assert given == status, answer[:1000]
+    for answered_status, answer in answered:
+        assert answered_status == status, answer[:1000]
         assert message_of(path, answer) == says
     measured.assert_harmless()
 

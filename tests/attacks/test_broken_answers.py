@@ -87,8 +87,8 @@ class Caller:
         except (aiohttp.ClientError, TimeoutError) as error:
             return f"{case.kind} for {dialect}: {case.what}: {error!r}"
         except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
-            told = content[-600:] if case.is_stream else content[:600]
-            return f"{case.kind} for {dialect}: {case.what}: {error!r:.300} {status} in {told!r}"
+            excerpt = content[-600:] if case.is_stream else content[:600]
+            return f"{case.kind} for {dialect}: {case.what}: {error!r:.300} {status} in {excerpt!r}"
         return ""
 
     async def ask(self, kind: Kind, name: str, dialect: Dialect, stream: bool) -> tuple[int, bytes]:
@@ -104,10 +104,10 @@ class Caller:
         if status != 200:
             check_failure(dialect, status, content)
             return
-        said = read(case, dialect, content)
-        if said.is_complete:
+        reading = read(case, dialect, content)
+        if reading.is_complete:
             assert not case.is_cut, "looks complete"
-            _check_has(said.text, case.texts)
+            _check_has(reading.text, case.texts)
 
 
 def read(case: Case, dialect: Dialect, content: bytes) -> Said:
@@ -178,9 +178,9 @@ async def test_any_value_at_any_place_is_harmless(
             for dialect in TRANSLATED[kind]:
                 status, content = await caller.ask(kind, name, dialect, case.is_stream)
                 assert status == 200, content
-                said = read(case, dialect, content)
-                assert said.is_complete
-                _check_has(said.text, case.texts)
+                reading = read(case, dialect, content)
+                assert reading.is_complete
+                _check_has(reading.text, case.texts)
     logged = target.process.output[written:]
     assert not faults, f"{len(faults)} of {len(cases)}:\n" + "\n".join(faults[:40])
     assert "Traceback" not in logged, logged[logged.index("Traceback") - 500 :][:4000]

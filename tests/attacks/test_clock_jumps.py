@@ -152,9 +152,9 @@ async def test_no_lock_is_stolen_from_its_holder(hosts: Hosts, jump_s: float) ->
     async with hosts.one.http.get(
         f"{hosts.one.url}/beta/v1/memories/shared/turns", headers=hosts.one.api_key()
     ) as listed:
-        told = await listed.text()
+        listing = await listed.text()
     for text in ("to zero", "to first", "to second"):
-        assert text in told
+        assert text in listing
     await hosts.serve()
 
 
@@ -178,8 +178,8 @@ async def test_a_background_response_goes_on(hosts: Hosts, jump_s: float) -> Non
 
 
 async def _unless_in_progress(state: Coroutine[Any, Any, str]) -> str:
-    told = await state
-    return "" if told == "in_progress" else told
+    result = await state
+    return "" if result == "in_progress" else result
 
 
 @JUMPS

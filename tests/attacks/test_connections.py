@@ -43,8 +43,8 @@ async def test_more_connections_than_there_are_keep_nobody_out(
             await hold(target, held, 3 * MAX_CONNECTIONS, b"", BEGUN)
             answers = await asyncio.wait_for(all_ended(held), 30)
     measured.assert_harmless()
-    told = {answer.split(b"\r\n")[0] for answer in answers if answer}
-    assert told == {b"HTTP/1.1 503 Service Unavailable", b"HTTP/1.1 408 Request Timeout"}
+    status_lines = {answer.split(b"\r\n")[0] for answer in answers if answer}
+    assert status_lines == {b"HTTP/1.1 503 Service Unavailable", b"HTTP/1.1 408 Request Timeout"}
     assert not any(b"CANARY" in answer for answer in answers)
     lines = [line for line in target.process.output.splitlines() if "max_connections" in line]
     assert 1 <= len(lines) < 5

@@ -72,11 +72,11 @@ async def test_a_medium_that_unfolds_is_harmless(
                 answers.append((answer.status, await answer.read()))
     measured.assert_harmless(MAX_GROWTH_MB)
     for status, answered in answers:
-        told = json.loads(answered)
+        refusal = json.loads(answered)
         # It is converted within bounds, or refused with its place.
         assert status in (200, 400, 413), (status, answered[:500])
         if status != 200:
-            error = told["error"]
-            assert error["message"], told
-            assert "content" in (error.get("param") or error["message"]), told
+            error = refusal["error"]
+            assert error["message"], refusal
+            assert "content" in (error.get("param") or error["message"]), refusal
     assert "Traceback" not in target.process.output

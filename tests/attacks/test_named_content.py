@@ -86,9 +86,9 @@ class Caller:
         async with self._http.post(
             f"{self._target.address}/beta/v1/files", data=form, headers=self._headers
         ) as answer:
-            told = await answer.json()
-            assert answer.status == 200, told
-            return str(told["id"])
+            description = await answer.json()
+            assert answer.status == 200, description
+            return str(description["id"])
 
     async def ask(self, *parts: Any, model: str = "1") -> tuple[int, dict[str, Any]]:
         """Send a chat with some parts of content."""
@@ -102,12 +102,12 @@ class Caller:
 
 
 async def _checked(answer: aiohttp.ClientResponse) -> tuple[int, dict[str, Any]]:
-    told = json.loads(await answer.read())
+    body = json.loads(await answer.read())
     if answer.status != 200:
-        assert told["error"]["message"] and told["error"]["type"]
+        assert body["error"]["message"] and body["error"]["type"]
     if answer.status in (429, 503):
         assert int(answer.headers["Retry-After"]) > 0
-    return answer.status, told
+    return answer.status, body
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -151,13 +151,15 @@ async def test_files_are_sent_without_being_held(caller: Caller, observer: Obser
     # Each is answered: as they are sent one after the other, some may not find room in time.
     assert counted(answers).keys() <= {200, 429}, counted(answers)
     assert counted(answers)[200] > SHARE // FILE
-    told = {body["choices"][0]["message"]["content"] for status, body in answers if status == 200}
+    digests = {
+        body["choices"][0]["message"]["content"] for status, body in answers if status == 200
+    }
     file = {"filename": "large.pdf"}
     file["file_data"] = "data:application/pdf;base64," + base64.b64encode(content).decode()
     parts = [{"type": "text", "text": "See"}, {"type": "file", "file": file}]
     expected = {"model": "1", "messages": [{"role": "user", "content": parts}]}
     sent = json.dumps(expected, separators=(",", ":")).encode()
-    assert told == {f"{len(sent)} {hashlib.sha256(sent).hexdigest()}"}
+    assert digests == {f"{len(sent)} {hashlib.sha256(sent).hexdigest()}"}
     measured.assert_harmless(SHARE / MIB + SLACK_MB)
 
 
@@ -211,8 +213,8 @@ async def test_memories_stay_within_the_share(caller: Caller, observer: Observer
 
     path = "/beta/v1/chat/completions"
     for word in ("one ", "two "):
-        status, told = await caller.post(path, asked(word * (STORED // 16)))
-        assert status == 200, told
+        status, body = await caller.post(path, asked(word * (STORED // 16)))
+        assert status == 200, body
     read_only = {**asked("Go on"), "memory_mode": "read_only"}
     async with observer.watch() as measured:
         answers = await asyncio.gather(*[caller.post(path, read_only) for _ in range(20)])

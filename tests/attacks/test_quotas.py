@@ -35,10 +35,10 @@ def stored(target: Gateway) -> int:
 def _size(path: Path) -> int:
     """Return the bytes of a file; none where the gateway has deleted it since it was listed."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return 0
-    return found.st_size if S_ISREG(found.st_mode) else 0
+    return status.st_size if S_ISREG(status.st_mode) else 0
 
 
 async def replace(user: User, session: str, block: str) -> Answer:

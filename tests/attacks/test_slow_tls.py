@@ -107,9 +107,9 @@ async def test_trickled_tls_keeps_nobody_out(
         kind
     ]
     first = first if isinstance(first, bytes) else first.encode()
-    rest = hello[10:-1] if kind == "handshake" else b""
+    remainder = hello[10:-1] if kind == "handshake" else b""
     # A handshake stops before its last byte, heads and bodies go on.
-    trickle = Trickle(lambda sent: rest[sent : sent + 1] if kind == "handshake" else b"x")
+    trickle = Trickle(lambda sent: remainder[sent : sent + 1] if kind == "handshake" else b"x")
     url = f"https://127.0.0.1:{target.port}"
     headers = {"Authorization": f"Bearer {target.key}"}
     connector = aiohttp.TCPConnector(ssl=context)

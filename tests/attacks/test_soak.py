@@ -211,8 +211,8 @@ class HostileCallers:
 
     def stop(self) -> Mapping[str, int]:
         """Stop them; return how often each attack ran."""
-        told, _ = self._process.communicate()
-        counts: Mapping[str, int] = json.loads(told)
+        output, _ = self._process.communicate()
+        counts: Mapping[str, int] = json.loads(output)
         return counts
 
 

@@ -45,8 +45,8 @@ def unread_stream(target: Gateway, key: str) -> socket.socket:
 async def live_and_cut(target: Gateway) -> tuple[float, float]:
     """Return how many calls to providers are under way, and how many readers were cut off."""
     async with aiohttp.ClientSession() as http, http.get(f"{target.metrics_url}/metrics") as answer:
-        found = [line.rpartition(" ") for line in (await answer.text()).splitlines()]
-    values = {name: float(value) for name, _, value in found if name in (LIVE_CALLS, CUT)}
+        samples = [line.rpartition(" ") for line in (await answer.text()).splitlines()]
+    values = {name: float(value) for name, _, value in samples if name in (LIVE_CALLS, CUT)}
     # A counter with labels is there from the first time on that it counts.
     return values[LIVE_CALLS], values.get(CUT, 0.0)
 

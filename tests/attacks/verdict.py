@@ -24,8 +24,8 @@ def fault(attempt: Attempt, status: int, headers: Mapping[str, str], answer: byt
     if status >= 500 and status != 501 and not (status == 503 and "Retry-After" in headers):
         return f"status {status}: {answer[:500]!r}"
     try:
-        told = json.loads(answer)
-        message, place = _READ[attempt.api_format](told)
+        body = json.loads(answer)
+        message, place = _READ[attempt.api_format](body)
     except (KeyError, TypeError, ValueError) as error:
         return f"not the endpoint's format ({error!r}): {answer[:500]!r}"
     if not isinstance(message, str) or not message:
@@ -46,23 +46,23 @@ def _has_no_time(body: bytes | None) -> bool:
     return isinstance(bound, int) and bound < _LITTLE_MS
 
 
-def _openai(told: Any) -> tuple[Any, str]:
-    error = told["error"]
-    assert error.keys() >= {"message", "type", "param", "code"}, told
+def _openai(body: Any) -> tuple[Any, str]:
+    error = body["error"]
+    assert error.keys() >= {"message", "type", "param", "code"}, body
     return error["message"], error["param"] or ""
 
 
-def _anthropic(told: Any) -> tuple[Any, str]:
-    assert told["type"] == "error" and told["request_id"], told
-    error = told["error"]
-    assert error.keys() >= {"type", "message"}, told
+def _anthropic(body: Any) -> tuple[Any, str]:
+    assert body["type"] == "error" and body["request_id"], body
+    error = body["error"]
+    assert error.keys() >= {"type", "message"}, body
     return error["message"], error.get("param", "")
 
 
-def _envelope(told: Any) -> tuple[Any, str]:
-    assert told.keys() == {"code", "message", "data"} and told["data"] == {}, told
-    assert isinstance(told["code"], int), told
-    return told["message"], ""
+def _envelope(body: Any) -> tuple[Any, str]:
+    assert body.keys() == {"code", "message", "data"} and body["data"] == {}, body
+    assert isinstance(body["code"], int), body
+    return body["message"], ""
 
 
 _READ = {"A": _openai, "B": _anthropic, "envelope": _envelope}

@@ -215,11 +215,11 @@ async def _fill(engine: AsyncEngine, begin: int, end: int) -> None:
 
 
 async def _page_ms(repository: FileRepository, rows: int) -> float:
-    wanted = ListFilesRequest(limit=20, after_id=f"file-{rows // 2:026}")
+    request = ListFilesRequest(limit=20, after_id=f"file-{rows // 2:026}")
     took = []
     for _ in range(_PAGES):
         began = time.perf_counter()
-        page, more = await repository.page(_OWNER, wanted)
+        page, more = await repository.page(_OWNER, request)
         took.append((time.perf_counter() - began) * 1000)
         if (len(page), more) != (20, True):
             raise WrongAnswerError(f"a page of {len(page)} files where 20 were asked for")

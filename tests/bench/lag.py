@@ -184,9 +184,9 @@ async def _works(client: _Client) -> Sequence[Work]:
     """Return what goes on beside, but for all of it at once, in the order of `NEIGHBOURS`."""
     text = "".join(f'{line:8}\t    return "a line of a file"  # {line}\n' for line in range(40_000))
     long = text[: large.BODY_BYTES // _LONG_TEXTS]
-    said = [{"role": "user", "content": f"{number}: {long}"} for number in range(_LONG_TEXTS)]
+    messages = [{"role": "user", "content": f"{number}: {long}"} for number in range(_LONG_TEXTS)]
     many = wire.body("heavy/bench", fields={"messages": large.conversation(large.MESSAGES)})
-    few = wire.body("heavy/bench", fields={"messages": said})
+    few = wire.body("heavy/bench", fields={"messages": messages})
     return (
         lambda: client.chat(many),
         lambda: client.chat(few),
@@ -251,8 +251,8 @@ def _remembering(client: _Client) -> Work:
     async def remember() -> None:
         memory_id = f"lag-{next(numbers)}"
         fields = {"memory_id": memory_id, "memory_config": config}
-        for said in (begun, *turns):
-            await client.chat(wire.body("heavy/bench", fields={**fields, "messages": said}))
+        for messages in (begun, *turns):
+            await client.chat(wire.body("heavy/bench", fields={**fields, "messages": messages}))
         await client.delete(f"/beta/v1/memories/{memory_id}")
 
     return remember

@@ -83,8 +83,8 @@ def conversation(messages: int) -> list[dict[str, str]]:
 
 
 def _request(caller: wire.Dialect, upstream: wire.Dialect, key: str, messages: int) -> bytes:
-    said = {"messages": conversation(messages)}
-    return wire.request(caller, f"{upstream}/bench", key, fields=said)
+    fields = {"messages": conversation(messages)}
+    return wire.request(caller, f"{upstream}/bench", key, fields=fields)
 
 
 class _Provider:
@@ -125,8 +125,8 @@ class _Asked(asyncio.Protocol):
         if not self._left:
             self._first = self._first if self._begun else time.perf_counter()
             self._begun += data
-            head, found, data = self._begun.partition(b"\r\n\r\n")
-            if not found:
+            head, separator, data = self._begun.partition(b"\r\n\r\n")
+            if not separator:
                 return
             self._begun = b""
             self._begin(head)

@@ -112,14 +112,14 @@ async def ours(document: Document) -> Figures:
         await converter.pages_as_text(Source(small, ""), max_pages=1, ocr=Ocr.AUTO)
         (pid,) = pool.workers()
         before = processes.cpu_seconds([pid])
-        found = await converter.pages_as_text(
+        pages = await converter.pages_as_text(
             Source(document.content, ""), max_pages=document.pages + 9, ocr=Ocr.AUTO
         )
         seconds = processes.cpu_seconds([pid]) - before
         megabytes = _peak_kib(pid) / 1024
     finally:
         await pool.close()
-    return _figures("gateway", document, "\n".join(page.text for page in found), seconds, megabytes)
+    return _figures("gateway", document, "\n".join(page.text for page in pages), seconds, megabytes)
 
 
 def peer(document: Document) -> Figures:
@@ -127,10 +127,10 @@ def peer(document: Document) -> Figures:
     with tempfile.NamedTemporaryFile(suffix=".pdf") as written:
         written.write(document.content)
         written.flush()
-        told = subprocess.run(
+        completed = subprocess.run(
             (sys.executable, "-c", _PEER, written.name), capture_output=True, text=True, check=True
         )
-    head, _, text = told.stdout.partition("\n")
+    head, _, text = completed.stdout.partition("\n")
     seconds, kib = map(float, head.split())
     return _figures("pypdf", document, text, seconds, kib / 1024)
 

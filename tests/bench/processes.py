@@ -108,11 +108,11 @@ def _command(pid: int) -> Sequence[str]:
 
 def _by_parent() -> Mapping[int, Sequence[int]]:
     """Return the processes of each parent."""
-    found: dict[int, list[int]] = {}
+    children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := _stat(int(entry.name))):
-            found.setdefault(int(fields[1]), []).append(int(entry.name))
-    return found
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    return children
 
 
 def _stat(pid: int) -> Sequence[str]:

@@ -41,12 +41,12 @@ def measure(name: str, read: Callable[[str], str]) -> None:
     large_ms = (time.perf_counter() - begin) * 1000
     # The marks of Markdown are not what is measured.
     plain = {title: text.replace("- ", "").replace("## ", "") for title, text in texts.items()}
-    wanted = [
+    recalls = [
         _unmarked(one) in plain[title] for title, (_, all_of) in PAGES.items() for one in all_of
     ]
     noise = [one in text for text in plain.values() for one in NOISE]
     print(
-        f"{name:12} recall {sum(wanted) / len(wanted):.3f}  noise {sum(noise) / len(noise):.3f}  "
+        f"{name:12} recall {sum(recalls) / len(recalls):.3f}  noise {sum(noise) / len(noise):.3f}  "
         f"{page_ms:.1f} ms a page  {large_ms:.0f} ms for {len(large) // 1000} kB"
     )
 

@@ -64,14 +64,14 @@ def body(
 
     Chats and messages are the same; a request of a response is another one.
     """
-    said = {"role": "user", "content": ""}
-    content: dict[str, Any] = {"model": model, "max_tokens": 512, "messages": [said]}
+    message = {"role": "user", "content": ""}
+    content: dict[str, Any] = {"model": model, "max_tokens": 512, "messages": [message]}
     if as_response:
-        content = {"model": model, "max_output_tokens": 512, "input": [said], "store": False}
+        content = {"model": model, "max_output_tokens": 512, "input": [message], "store": False}
     if stream:
         content["stream"] = True
     missing = _REQUEST_BYTES - len(encoded(content))
-    said["content"] = ("What is a gateway? " * 60)[:missing]
+    message["content"] = ("What is a gateway? " * 60)[:missing]
     return encoded(content | fields)
 
 
@@ -99,8 +99,8 @@ def embeddings_answer() -> bytes:
 def answer(dialect: Dialect) -> bytes:
     """Return the JSON of a whole answer; a response says as much as a chat does."""
     if dialect == "responses":
-        said = json.loads(answer("openai"))["choices"][0]["message"]["content"]
-        return encoded(_whole(dialect, said))
+        chat_text = json.loads(answer("openai"))["choices"][0]["message"]["content"]
+        return encoded(_whole(dialect, chat_text))
     text = ("A gateway stands between callers and models. " * 30)[:_ANSWER_BYTES]
     missing = _ANSWER_BYTES - len(encoded(_whole(dialect, text)))
     return encoded(_whole(dialect, text[: len(text) + missing]))
@@ -187,8 +187,8 @@ def _responses_stream(events: int) -> list[bytes]:
 
     words = events - responses.EVENTS_BESIDE_DELTAS
     head, deltas, tail = responses.stream([f"~{number:03} " for number in range(words)])
-    first, *rest = map(event, deltas)
-    return [b"".join(map(event, head)) + first, *rest, *map(event, tail)]
+    first, *later = map(event, deltas)
+    return [b"".join(map(event, head)) + first, *later, *map(event, tail)]
 
 
 def _openai_stream(events: int) -> list[bytes]:

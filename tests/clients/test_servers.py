@@ -71,12 +71,12 @@ def streamed(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-def _chat(client: openai.OpenAI, model: str, streamed: bool, said: list[Any]) -> Any:
+def _chat(client: openai.OpenAI, model: str, streamed: bool, conversation: list[Any]) -> Any:
     """Return the choice of a chat with a tool."""
     function = {"name": "weather", "parameters": SCHEMA}
     body: dict[str, Any] = {
         "model": model,
-        "messages": said,
+        "messages": conversation,
         "tools": [{"type": "function", "function": function}],
     }
     if not streamed:
@@ -87,12 +87,14 @@ def _chat(client: openai.OpenAI, model: str, streamed: bool, said: list[Any]) ->
         return stream.current_completion_snapshot.choices[0]
 
 
-def _message(client: anthropic.Anthropic, model: str, streamed: bool, said: list[Any]) -> Any:
+def _message(
+    client: anthropic.Anthropic, model: str, streamed: bool, conversation: list[Any]
+) -> Any:
     """Return an answer to messages with a tool."""
     body: dict[str, Any] = {
         "model": model,
         "max_tokens": 2_000,
-        "messages": said,
+        "messages": conversation,
         "tools": [{"name": "weather", "input_schema": SCHEMA}],
     }
     if not streamed:
@@ -133,9 +135,11 @@ def test_tools_of_chats(chats: openai.OpenAI, model: str, streamed: bool) -> Non
     assert (choice.finish_reason, choice.message.content) == ("tool_calls", "I ask.")
     calls = choice.message.tool_calls
     assert [json.loads(call.function.arguments) for call in calls] == CITIES
-    said = [*_says("Call"), choice.message.model_dump(exclude_none=True)]
-    said += [{"role": "tool", "tool_call_id": call.id, "content": "sunny"} for call in calls]
-    choice = _chat(chats, model, streamed, said)
+    conversation = [*_says("Call"), choice.message.model_dump(exclude_none=True)]
+    conversation += [
+        {"role": "tool", "tool_call_id": call.id, "content": "sunny"} for call in calls
+    ]
+    choice = _chat(chats, model, streamed, conversation)
     assert (choice.finish_reason, choice.message.content) == ("stop", "Sunny, says the tool.")
 
 
@@ -146,8 +150,8 @@ def test_tools_of_messages(messages: anthropic.Anthropic, model: str, streamed: 
     assert [call.input for call in calls] == CITIES
     answers = [{"type": "tool_result", "tool_use_id": call.id, "content": "sun"} for call in calls]
     own = [block.model_dump(exclude_none=True) for block in message.content]
-    said = [{"role": "assistant", "content": own}, {"role": "user", "content": answers}]
-    message = _message(messages, model, streamed, _says("Call") + said)
+    conversation = [{"role": "assistant", "content": own}, {"role": "user", "content": answers}]
+    message = _message(messages, model, streamed, _says("Call") + conversation)
     assert message.stop_reason == "end_turn"
     assert message.content[0].text == "Sunny, says the tool."
 
@@ -184,8 +188,8 @@ def test_thoughts_are_shown_and_go_back(
     message = _message(messages, model, streamed, _says("Think"))
     assert message.content[0].thinking == "Six times seven."
     own = [block.model_dump(exclude_none=True) for block in message.content]
-    said = [*_says("Think"), {"role": "assistant", "content": own}, *_says("Hello")]
-    assert _message(messages, model, streamed, said).content[0].text == HELLO
+    conversation = [*_says("Think"), {"role": "assistant", "content": own}, *_says("Hello")]
+    assert _message(messages, model, streamed, conversation).content[0].text == HELLO
 
 
 @pytest.mark.parametrize(
@@ -193,10 +197,10 @@ def test_thoughts_are_shown_and_go_back(
     [("Refuse", 400, "upstream_rejected"), ("Limit", 429, "upstream_rate_limited")],
 )
 def test_refusals_name_every_attempt(
-    chats: openai.OpenAI, model: str, streamed: bool, said: str, status: int, code: str
+    chats: openai.OpenAI, model: str, streamed: bool, prompt: str, status: int, code: str
 ) -> None:
     with pytest.raises(openai.APIStatusError) as raised:
-        _chat(chats, model, streamed, _says(said))
+        _chat(chats, model, streamed, _says(prompt))
     assert raised.value.status_code == status
     body: Any = raised.value.body
     assert body["code"] in (code, status)  # OpenRouter's codes are numbers

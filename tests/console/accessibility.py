@@ -20,8 +20,8 @@ async def serious_violations(page: Page) -> list[str]:
     await page.evaluate(_script())
     result = await page.evaluate("axe.run({resultTypes: ['violations']})")
     return [
-        f"{found['id']}: {node['html']}"
-        for found in result["violations"]
-        if found["impact"] in _SERIOUS
-        for node in found["nodes"]
+        f"{violation['id']}: {node['html']}"
+        for violation in result["violations"]
+        if violation["impact"] in _SERIOUS
+        for node in violation["nodes"]
     ]

@@ -26,13 +26,13 @@ BUILT = Path("facade/console/dist/index.html")
 def executable() -> str:
     """Return the path of a Chromium; skip the test where there is none, but for CI."""
     assert BUILT.exists(), "run make console"
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
+    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if browser is None:
         message = "these tests need Chromium (Debian: apt-get install chromium-headless-shell)"
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)
-    return found
+    return browser
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -53,8 +53,8 @@ def rendered(values: Mapping[str, Any]) -> Objects:
     """Return the objects by kind and name."""
     with helm_python.Chart.load(CHART) as chart:
         texts = chart.render(dict(values), name="one", namespace="space").values()
-    found = [one for text in texts for one in yaml.safe_load_all(text) if one]
-    return {(one["kind"], one["metadata"]["name"]): one for one in found}
+    documents = [one for text in texts for one in yaml.safe_load_all(text) if one]
+    return {(one["kind"], one["metadata"]["name"]): one for one in documents}
 
 
 def container(objects: Objects, name: str) -> Any:
@@ -72,9 +72,9 @@ def test_every_object_fits_the_schema_of_kubernetes(values: Any, version: str) -
 
 @VALUES
 def test_helm_finds_no_fault(values: Any) -> None:
-    found = helm_python.lint(CHART, values=dict(values))
-    assert found["errors"] == []
-    assert [one["error"] for one in found["messages"]] == ["icon is recommended"]
+    result = helm_python.lint(CHART, values=dict(values))
+    assert result["errors"] == []
+    assert [one["error"] for one in result["messages"]] == ["icon is recommended"]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_selectors_find_the_pods_they_mean(values: Any) -> None:
     def selected(selector: Mapping[str, str]) -> set[str]:
         return {name for name, labels in pods.items() if selector.items() <= labels.items()}
 
-    wanted = {
+    components = {
         ("Service", "one-gateway"): "one-gateway-envoy",
         ("Service", "one-gateway-pods"): "one-gateway",
         ("PodDisruptionBudget", "one-gateway"): "one-gateway",
@@ -115,7 +115,7 @@ def test_selectors_find_the_pods_they_mean(values: Any) -> None:
         ("NetworkPolicy", "one-gateway"): "one-gateway",
         ("NetworkPolicy", "one-gateway-envoy"): "one-gateway-envoy",
     }
-    for key, name in wanted.items():
+    for key, name in components.items():
         if key not in objects:
             assert key[0] == "NetworkPolicy" and values is SMALLEST
             continue
@@ -197,7 +197,7 @@ def test_the_settings_are_right_and_make_an_envoy(values: Any, tmp_path: Path) -
 def test_new_settings_start_new_pods() -> None:
     def digest(values: Mapping[str, Any]) -> str:
         template = rendered(values)["Deployment", "one-gateway"]["spec"]["template"]
-        found: str = template["metadata"]["annotations"]["checksum/settings"]
-        return found
+        checksum: str = template["metadata"]["annotations"]["checksum/settings"]
+        return checksum
 
     assert digest(NEEDED) != digest({**NEEDED, "settings": "[limits]\ndrain_s = 40\n"})

@@ -33,8 +33,8 @@ def test_the_file_follows_the_specification(compose: Any) -> None:
         for name, service in compose["services"].items()
     }
     # A later version of the specification has hooks.
-    found = compose_spec.PyCompose.from_json(json.dumps(compose | {"services": services}))
-    assert set(found.services or ()) == set(services)
+    parsed = compose_spec.PyCompose.from_json(json.dumps(compose | {"services": services}))
+    assert set(parsed.services or ()) == set(services)
     with pytest.raises(ValueError, match="imagee"):
         compose_spec.PyCompose.from_json('{"services": {"a": {"imagee": "b"}}}')
 

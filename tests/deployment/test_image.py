@@ -32,12 +32,12 @@ def instructions(text: str) -> list[tuple[str, str]]:
 
 
 def stages() -> list[list[tuple[str, str]]]:
-    found: list[list[tuple[str, str]]] = []
+    stages_read: list[list[tuple[str, str]]] = []
     for name, argument in instructions(DOCKERFILE):
         if name == "FROM":
-            found.append([])
-        found[-1].append((name, argument))
-    return found
+            stages_read.append([])
+        stages_read[-1].append((name, argument))
+    return stages_read
 
 
 # What the image is made of: the console, the installation, and what runs.

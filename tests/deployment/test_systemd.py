@@ -38,10 +38,10 @@ def unit(name: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_units_are_hardened(name: str) -> None:
-    found = unit(name)
+    options = unit(name)
     for key, value in HARDENING.items():
-        assert found[key] == [value], key
-    assert "@system-service" in found["SystemCallFilter"]
+        assert options[key] == [value], key
+    assert "@system-service" in options["SystemCallFilter"]
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -55,10 +55,10 @@ def test_commands_of_units_exist(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["gateway.service", "gateway-envoy.service"])
 def test_services_have_longer_than_their_streams(name: str) -> None:
-    found = unit(name)
-    assert int(found["TimeoutStopSec"][0]) > Limits().drain_s + 10
-    assert found["KillMode"] == ["mixed"]
-    assert int(found["LimitNOFILE"][0]) >= 25_000
+    options = unit(name)
+    assert int(options["TimeoutStopSec"][0]) > Limits().drain_s + 10
+    assert options["KillMode"] == ["mixed"]
+    assert int(options["LimitNOFILE"][0]) >= 25_000
 
 
 def test_a_timer_starts_the_backup() -> None:

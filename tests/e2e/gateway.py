@@ -174,10 +174,10 @@ def _environ(
     folder: Path, upstream_port: int, port: int, settings: str = "", grpc: str = ""
 ) -> Mapping[str, str]:
     upstream = f"http://127.0.0.1:{upstream_port}"
-    given = _SETTINGS.format(
+    providers = _SETTINGS.format(
         openai=f"{upstream}/v1", anthropic=upstream, gemini=f"{upstream}/v1beta"
     )
-    (folder / "gateway.toml").write_text(given + settings)
+    (folder / "gateway.toml").write_text(providers + settings)
     return environ_of(folder, port, grpc)
 
 

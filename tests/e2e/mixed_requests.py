@@ -216,8 +216,8 @@ class Mix:
     async def _chat(
         self, status: int, connection: RawConnection, model: str, *, key: str = "", **fields: Any
     ) -> None:
-        said = [{"role": "user", "content": f"My name is {self._words()}."}]
-        content = wire.encoded({"model": model, "messages": said, **fields})
+        messages = [{"role": "user", "content": f"My name is {self._words()}."}]
+        content = wire.encoded({"model": model, "messages": messages, **fields})
         request = self._request(
             "POST", _PATHS["chat"], content, "application/json", key or self._at.key
         )

@@ -73,23 +73,23 @@ class Running:
         Raises:
             AssertionError: it ended, or time was up, before; the text shows its output.
         """
-        wanted = re.compile(pattern)
+        compiled = re.compile(pattern)
         seen = 0
-        found: re.Match[str] | None = None
+        match: re.Match[str] | None = None
 
         def look() -> bool:
-            nonlocal seen, found
-            while found is None and seen < len(self._lines):
-                found = wanted.search(self._lines[seen])
+            nonlocal seen, match
+            while match is None and seen < len(self._lines):
+                match = compiled.search(self._lines[seen])
                 seen += 1
-            return found is not None or self._ended
+            return match is not None or self._ended
 
         with self._news:
             self._news.wait_for(look, within_s)
-            if found is None:
+            if match is None:
                 name = " ".join(map(str, self._command))
                 raise AssertionError(f"{name}: no {pattern!r} in:\n{''.join(self._lines)}")
-            return found
+            return match
 
     def stop(self) -> int:
         """Tell it to stop; give its exit status once it has."""

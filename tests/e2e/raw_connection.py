@@ -28,8 +28,8 @@ class RawConnection:
         if b"\r\ntransfer-encoding: chunked\r\n" in head:
             body = b"".join([chunk async for chunk in _chunks(reader)])
         else:
-            _, _, rest = head.partition(b"\r\ncontent-length: ")
-            body = await reader.readexactly(int(rest.partition(b"\r\n")[0] or 0))
+            _, _, after_length = head.partition(b"\r\ncontent-length: ")
+            body = await reader.readexactly(int(after_length.partition(b"\r\n")[0] or 0))
         if b"\r\nconnection: close\r\n" in head:
             self.close()
         return RawAnswer(int(head[9:12]), body)

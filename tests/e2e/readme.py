@@ -19,8 +19,8 @@ def blocks(language: str) -> Sequence[str]:
 
 def block(language: str, word: str) -> str:
     """Return the only block in a language that has a word."""
-    (found,) = (one for one in blocks(language) if word in one)
-    return found
+    (code,) = (one for one in blocks(language) if word in one)
+    return code
 
 
 def is_part_of(shown: str, script: Path) -> bool:

@@ -68,8 +68,8 @@ def searxng() -> Iterator[SearXNG]:
                     }
                 )
 
-        def _answer(self, told: object) -> None:
-            body = json.dumps(told).encode()
+        def _answer(self, value: object) -> None:
+            body = json.dumps(value).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

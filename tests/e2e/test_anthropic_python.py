@@ -272,9 +272,9 @@ def test_a_broken_stream_raises_instead_of_ending(
 def test_models_are_listed_and_found_one_by_one(client: anthropic.Anthropic) -> None:
     models = {model.id: model for model in client.models.list()}
     assert models["sandbox/echo"].type == "model"
-    found = client.models.retrieve("sandbox/echo")
-    assert found.id == "sandbox/echo"
-    assert found.display_name
+    retrieved = client.models.retrieve("sandbox/echo")
+    assert retrieved.id == "sandbox/echo"
+    assert retrieved.display_name
     with pytest.raises(anthropic.NotFoundError):
         client.models.retrieve("no/such")
 

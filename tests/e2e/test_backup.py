@@ -58,7 +58,7 @@ async def upload(user: User, content: bytes) -> str:
     return file_id
 
 
-async def store(user: User, chance: random.Random, known: list[str]) -> None:
+async def store(user: User, chance: random.Random, stored_ids: list[str]) -> None:
     """Upload and delete files, edit and talk, until cancelled."""
     document = await user.create_document()
     session = await user.open_document(document)
@@ -68,7 +68,7 @@ async def store(user: User, chance: random.Random, known: list[str]) -> None:
         await user.chat("while it is copied", memory_id="meanwhile")
         for file_id in made[:3]:
             assert (await user.delete_file(file_id)).status == 200
-        known.append(made[3])
+        stored_ids.append(made[3])
 
 
 async def test_all_acknowledged_before_the_start_is_restored(tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ async def test_a_running_gateway_is_not_restored_into(tmp_path: Path, copied: Pa
     folder = tmp_path / "running"
     folder.mkdir()
     async with served(folder):
-        told = await asyncio.to_thread(refusal, folder, "restore", str(copied))
-    assert "another gateway uses this data folder" in told
+        message = await asyncio.to_thread(refusal, folder, "restore", str(copied))
+    assert "another gateway uses this data folder" in message
 
 
 @pytest.mark.parametrize(

@@ -111,20 +111,20 @@ async def test_a_killed_worker_costs_its_own_request_alone(
         await until(lambda: processes.cpu_seconds([worker]) > 3, within_s=SOON_S, every_s=0.05)
         assert not long.done()
         os.kill(worker, signal.SIGKILL)
-        status, told = await long
+        status, body = await long
         other = await beside
         ends.set()
         small = await chatting
         again = await caller.ask(scan(1))
-    assert (status, told["error"]["code"]) == (503, "unavailable")
-    assert told["error"]["param"] == "messages[0].content[1]"
-    assert told["error"]["message"].endswith("the conversion was interrupted; try again")
+    assert (status, body["error"]["code"]) == (503, "unavailable")
+    assert body["error"]["param"] == "messages[0].content[1]"
+    assert body["error"]["message"].endswith("the conversion was interrupted; try again")
     assert other[0] == 200
     assert "It is read meanwhile" in str(other[1])
     assert small == {200}
     assert again[0] == 200
-    said = again[1]["choices"][0]["message"]["content"]
-    assert papers.recall(SAYS, said) > 0.9
+    text = again[1]["choices"][0]["message"]["content"]
+    assert papers.recall(SAYS, text) > 0.9
     assert worker not in workers(started)
     assert os.listdir(tmp_path / "temporary") == []
     # What the two that were converted came to.

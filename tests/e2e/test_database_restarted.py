@@ -40,14 +40,14 @@ class Worker:
         text = f"{number}"
         uploaded = await self.user.upload(text.encode())
         edited = await self.user.insert(self.session, text)
-        said = await self.user.chat(text, memory_id="diary")
+        answered = await self.user.chat(text, memory_id="diary")
         if uploaded.status == 200:
             self.files.append(uploaded.body["id"])
         if edited.status == 200:
             self.texts.append(text)
-        if said.status == 200:
+        if answered.status == 200:
             self.turns.append(text)
-        answers = [uploaded, edited, said]
+        answers = [uploaded, edited, answered]
         self.refusals += [one for one in answers if one.status != 200]
         return all(one.status == 200 for one in answers)
 

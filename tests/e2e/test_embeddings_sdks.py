@@ -72,6 +72,6 @@ def test_old_python_reads_the_vectors(front: Gateway, model: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    check(told["packed"], told["numbers"])
-    assert told["refused"] == {"status": 400, "param": "input[1]"}
+    results = json.loads(done.stdout)
+    check(results["packed"], results["numbers"])
+    assert results["refused"] == {"status": 400, "param": "input[1]"}

@@ -91,14 +91,14 @@ async def _send(mix: Mix, at: Gateway, requests: int) -> None:
 
 @pytest.mark.soak
 async def test_requests_of_every_kind_leave_memory_flat(tmp_path: Path) -> None:
-    found = []
+    measured = []
     async for point in points(tmp_path):
         print(point, flush=True)
-        found.append(point)
-    warm = found[FIRST:]
+        measured.append(point)
+    warm = measured[FIRST:]
     first, last = warm[0], warm[-1]
-    assert last.rss_mb - first.rss_mb <= MOST_GROWTH_MB, found
+    assert last.rss_mb - first.rss_mb <= MOST_GROWTH_MB, measured
     half = len(warm) // 2
     earlier, later = (min(at.descriptors for at in part) for part in (warm[:half], warm[half:]))
-    assert later - earlier <= MOST_MORE_DESCRIPTORS, found
-    assert last.threads - first.threads <= MOST_MORE_THREADS, found
+    assert later - earlier <= MOST_MORE_DESCRIPTORS, measured
+    assert last.threads - first.threads <= MOST_MORE_THREADS, measured

@@ -92,9 +92,9 @@ class StoringCallers:
                 await self.check()
         await self.check()
 
-    async def _more_turns(self, wanted: int, working: asyncio.Task[None]) -> None:
+    async def _more_turns(self, more_turns: int, working: asyncio.Task[None]) -> None:
         """Wait until so many more turns were acknowledged, or nobody goes on talking."""
-        goal = self.known.turn_count + wanted
+        goal = self.known.turn_count + more_turns
         await until(
             lambda: self.known.turn_count >= goal or not self._talking or working.done(),
             within_s=SOON_S,
@@ -152,23 +152,23 @@ class StoringCallers:
 
     async def check(self) -> None:
         """Check that all that was acknowledged is there, once and in order."""
-        known = self.known
-        assert known.failures <= {0} | LOST, known.failures
+        acknowledged = self.known
+        assert acknowledged.failures <= {0} | LOST, acknowledged.failures
         listed = {one["id"] for one in (await self._user.files()).body["data"]}
-        assert known.files.keys() <= listed
-        assert not known.deleted & listed
-        for file_id, digest in known.files.items():
+        assert acknowledged.files.keys() <= listed
+        assert not acknowledged.deleted & listed
+        for file_id, digest in acknowledged.files.items():
             assert sha256(await self._user.content(file_id)).hexdigest() == digest
-        for document, texts in known.edits.items():
+        for document, texts in acknowledged.edits.items():
             session = await self._user.open_document(document)
             # Each was inserted before all others.
-            found = (await self._user.read(session))[::-1]
-            assert len(found) == len(set(found))
-            assert [text for text in found if text in set(texts)] == texts
-        for memory, texts in known.turns.items():
-            found = await self._user.turns(memory)
-            assert len(found) == len(set(found))
-            assert [text for text in found if text in set(texts)] == texts
+            stored_texts = (await self._user.read(session))[::-1]
+            assert len(stored_texts) == len(set(stored_texts))
+            assert [text for text in stored_texts if text in set(texts)] == texts
+        for memory, texts in acknowledged.turns.items():
+            stored_texts = await self._user.turns(memory)
+            assert len(stored_texts) == len(set(stored_texts))
+            assert [text for text in stored_texts if text in set(texts)] == texts
 
 
 @asynccontextmanager
@@ -192,9 +192,9 @@ async def test_three_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) ->
 async def test_two_hundred_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     async with storing(tmp_path, seed=2) as callers:
         await callers.kill(200)
-        known = callers.known
-        turns = known.turn_count
-        edits = sum(map(len, known.edits.values()))
-        print(f"acknowledged: {turns} turns, {edits} edits, {len(known.files)} files kept, ")
-        print(f"{len(known.deleted)} deleted; failures: {sorted(known.failures)}")
+        acknowledged = callers.known
+        turns = acknowledged.turn_count
+        edits = sum(map(len, acknowledged.edits.values()))
+        print(f"acknowledged: {turns} turns, {edits} edits, {len(acknowledged.files)} files kept, ")
+        print(f"{len(acknowledged.deleted)} deleted; failures: {sorted(acknowledged.failures)}")
         assert turns >= 1000

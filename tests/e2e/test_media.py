@@ -42,18 +42,18 @@ def test_what_the_readme_shows_is_what_is_run() -> None:
 
 
 def test_an_image_is_described_for_a_text_only_model(front: Gateway) -> None:
-    told = show(front, "image")
-    assert "[Image 1: described by the model sandbox/vision." in told
-    assert "PNG of 7x5 pixels" in told
-    assert "messages[0].content[1]:image-described\n" in told
-    assert "describe_image sandbox/vision\n" in told
+    shown = show(front, "image")
+    assert "[Image 1: described by the model sandbox/vision." in shown
+    assert "PNG of 7x5 pixels" in shown
+    assert "messages[0].content[1]:image-described\n" in shown
+    assert "describe_image sandbox/vision\n" in shown
 
 
 def test_a_pdf_is_read_for_a_model_that_reads_text_alone(front: Gateway) -> None:
-    told = show(front, "pdf")
-    assert "[Document 1 (paper.pdf): text taken from the file.]" in told
-    assert "Colds of the common sort\n" in told
-    assert "messages[0].content[1]:document-text\n" in told
+    shown = show(front, "pdf")
+    assert "[Document 1 (paper.pdf): text taken from the file.]" in shown
+    assert "Colds of the common sort\n" in shown
+    assert "messages[0].content[1]:document-text\n" in shown
 
 
 @pytest.fixture
@@ -88,17 +88,17 @@ def image_part(content: bytes) -> Any:
 def test_a_recording_is_transcribed_by_the_embedded_engine(client: openai.OpenAI) -> None:
     data = base64.b64encode(recording("MP3")).decode()
     part = {"type": "input_audio", "input_audio": {"data": data, "format": "mp3"}}
-    told, adapted = ask(client, part, multimodal={"audio": {}})
-    assert papers.recall(SAID, told) > 0.8
+    transcript, adapted = ask(client, part, multimodal={"audio": {}})
+    assert papers.recall(SAID, transcript) > 0.8
     assert adapted == f"{PATH}:audio-transcribed"
 
 
 def test_a_film_is_split_for_a_model_that_reads_images(client: openai.OpenAI) -> None:
     made = client.files.create(file=("a.mp4", film("mp4")), purpose="assistants")
     part = {"type": "file", "file": {"file_id": made.id}}
-    told, adapted = ask(client, part, "sandbox/vision", multimodal={"video": {"frames": 3}})
-    assert told.count("of 160x120 pixels") == 3
-    assert "transcribed by the embedded engine" in told
+    description, adapted = ask(client, part, "sandbox/vision", multimodal={"video": {"frames": 3}})
+    assert description.count("of 160x120 pixels") == 3
+    assert "transcribed by the embedded engine" in description
     assert adapted == f"{PATH}:video-frames"
     client.files.delete(made.id)
 

@@ -101,10 +101,10 @@ def test_a_memory_is_looked_into_and_searched(
     assert (described["type"], described["turns"]) == ("memory", 16)
     assert described["summarised"] >= 5
     assert "jar 0" in described["summary"]
-    found: Any = openai_client.post(
+    matches: Any = openai_client.post(
         f"/memories/{memory_id}/search", body={"query": "shelf 3"}, cast_to=object
     )
-    assert "Shelf 3 holds" in found["data"][0]["text"]
+    assert "Shelf 3 holds" in matches["data"][0]["text"]
     listed: Any = openai_client.get("/memories", cast_to=object)
     assert memory_id in [memory["id"] for memory in listed["data"]]
 

@@ -74,8 +74,8 @@ async def test_workers_serve_on_beside_a_newer_schema(
             assert (await user.files()).status == 200
             assert (await user.delete_file(file_id)).status == 200
             assert (await user.insert(session, text)).status == 200
-            said = await user.chat(text, memory_id="talk")
-            assert said.status == 200, said
+            answer = await user.chat(text, memory_id="talk")
+            assert answer.status == 200, answer
             stored = await user.response(text)
             assert stored.status == 200, stored
 

@@ -11,5 +11,5 @@ FOLDER = Path(__file__).parent
 
 def test_the_third_conversation_recalls_the_first(front: Gateway):
     shown = run(FOLDER / "remembered.py", front.address, front.key)
-    told = re.sub(r"20\d\d-\d\d-\d\d", "2026-11-20", shown)
-    assert told == (FOLDER / "remembered.txt").read_text()
+    normalized = re.sub(r"20\d\d-\d\d-\d\d", "2026-11-20", shown)
+    assert normalized == (FOLDER / "remembered.txt").read_text()

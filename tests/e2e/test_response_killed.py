@@ -111,11 +111,11 @@ async def test_items_that_were_acknowledged_survive_a_kill(tmp_path: Path) -> No
                 return None
             return [item.content[0].text for item in page.data]
 
-        said = ["first", "second", "streamed", actions.TEXT, "whole", actions.TEXT]
-        assert await until(listed, within_s=SOON_S) == said
+        texts = ["first", "second", "streamed", actions.TEXT, "whole", actions.TEXT]
+        assert await until(listed, within_s=SOON_S) == texts
         again = await client.responses.create(input="more", **asked)
         assert again.status == "completed"
-        assert await listed() == [*said, "more", actions.TEXT]
+        assert await listed() == [*texts, "more", actions.TEXT]
 
 
 async def test_a_killed_facade_interrupts_its_responses_at_once(tmp_path: Path) -> None:
@@ -138,9 +138,9 @@ async def test_a_killed_facade_interrupts_its_responses_at_once(tmp_path: Path) 
             metadata = call_metadata(started.key, "req_1")
 
             async def is_interrupted() -> bool:
-                wanted = GetResponseRequest(id=lost.id)
-                found = await service.GetResponse(wanted, metadata=metadata)
-                return bool(found.response.state == StoredResponse.STATE_INTERRUPTED)
+                request = GetResponseRequest(id=lost.id)
+                stored = await service.GetResponse(request, metadata=metadata)
+                return bool(stored.response.state == StoredResponse.STATE_INTERRUPTED)
 
             # Sooner than its lease expires.
             await until(is_interrupted, within_s=LEASE_S / 5, every_s=0.05)

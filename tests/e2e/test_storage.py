@@ -167,8 +167,8 @@ def test_what_the_gateway_stores_is_its_users_alone(tmp_path: Path) -> None:
                 assert (await user.upload(b"x" * 5_000_000)).status == 200
 
         asyncio.run(upload())
-        found = [folder, *folder.rglob("*")]
-        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in found}
+        paths = [folder, *folder.rglob("*")]
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in paths}
     assert {"gateway.db", "gateway.db-wal", "gateway.db-shm", "dev.key", "files"} <= modes.keys()
     assert {name for name, mode in modes.items() if mode & 0o077} == set()
 

@@ -25,13 +25,13 @@ def test_a_chat(front: Gateway) -> None:
         hello = {"role": "user", "content": ASKED}
         with client.chat.completions.stream(**asked, messages=[hello]) as stream:
             message = stream.get_final_completion().choices[0].message
-        said = message.model_dump(exclude_none=True, exclude={"parsed"})
-        (call,) = said["tool_calls"]
+        reply = message.model_dump(exclude_none=True, exclude={"parsed"})
+        (call,) = reply["tool_calls"]
         assert call["extra_content"]["google"]["thought_signature"]
         call["function"].pop("parsed_arguments", None)
         call.pop("index", None)
         result = {"role": "tool", "tool_call_id": call["id"], "content": "sunny"}
-        again = client.chat.completions.create(**asked, messages=[hello, said, result])
+        again = client.chat.completions.create(**asked, messages=[hello, reply, result])
     assert "sunny" in (again.choices[0].message.content or "")
 
 
@@ -47,16 +47,16 @@ def test_messages(front: Gateway) -> None:
         }
         hello = {"role": "user", "content": ASKED}
         with client.messages.stream(**asked, messages=[hello]) as stream:
-            told = stream.get_final_message().content
-        kinds = [block.type for block in told]
+            content = stream.get_final_message().content
+        kinds = [block.type for block in content]
         assert kinds == ["thinking", "text", "redacted_thinking", "tool_use"]
-        (call,) = [block for block in told if block.type == "tool_use"]
+        (call,) = [block for block in content if block.type == "tool_use"]
         result = {"type": "tool_result", "tool_use_id": call.id, "content": "sunny"}
         again = client.messages.create(
             **asked,
             messages=[
                 hello,
-                {"role": "assistant", "content": told},
+                {"role": "assistant", "content": content},
                 {"role": "user", "content": [result]},
             ],
         )

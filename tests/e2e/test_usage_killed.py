@@ -148,13 +148,13 @@ async def spend(folder: Path, requests: int, kills: int) -> None:
         assert len(spenders.costs) == requests
         assert (spenders.lost > 0) == (kills > 0)
         await until(lambda: spenders.recorded().keys() >= spenders.costs.keys(), within_s=SOON_S)
-    found = spenders.recorded()
-    assert {count for count, *_ in found.values()} == {1}
-    assert len(found) <= requests + spenders.lost
+    records = spenders.recorded()
+    assert {count for count, *_ in records.values()} == {1}
+    assert len(records) <= requests + spenders.lost
     if kills == 0:
-        assert found.keys() == spenders.costs.keys()
+        assert records.keys() == spenders.costs.keys()
     for name, cost in spenders.costs.items():
-        assert cost in (-1, found[name][1])
+        assert cost in (-1, records[name][1])
     # A day, or two around midnight, has the sum of its records to the last digit.
     [(summed, requests_summed)] = spenders.rows(
         "SELECT sum(cost_pusd), sum(requests) FROM usage_days"

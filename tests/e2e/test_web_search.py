@@ -48,19 +48,19 @@ def test_what_the_readme_shows_is_what_is_run() -> None:
 
 def test_a_model_searches_the_web(searching: Gateway, engine: SearXNG) -> None:
     before = len(engine.queries)
-    told = show(searching, "whole")
-    kinds, *_ = told.splitlines()
+    shown = show(searching, "whole")
+    kinds, *_ = shown.splitlines()
     assert kinds == "['text', 'server_tool_use', 'web_search_tool_result', 'text']"
-    assert all(words in told for words in TOLD), told
+    assert all(words in shown for words in TOLD), shown
     assert ["Typst" in query for query in engine.queries[before:]] == [True]
 
 
 def test_a_search_is_streamed_as_it_is_made(searching: Gateway, engine: SearXNG) -> None:
     before = len(engine.queries)
-    told = show(searching, "streamed")
-    kinds = told.splitlines()[:4]
+    shown = show(searching, "streamed")
+    kinds = shown.splitlines()[:4]
     assert kinds == ["text", "server_tool_use", "web_search_tool_result", "text"]
-    assert all(words in told for words in TOLD), told
+    assert all(words in shown for words in TOLD), shown
     assert len(engine.queries) == before + 1
 
 
@@ -70,7 +70,7 @@ def test_a_page_of_this_machine_is_not_fetched(searching: Gateway, host: str) ->
     address = f"127.{random.randrange(1, 255)}.{random.randrange(256)}.{random.randrange(1, 255)}"
     with socket.create_server((address, 8080)) as listener:
         listener.settimeout(0)
-        told = show(searching, "fetch", f"http://{host.format(address)}:8080/secret")
+        shown = show(searching, "fetch", f"http://{host.format(address)}:8080/secret")
         with pytest.raises(BlockingIOError):
             listener.accept()
-    assert "web_fetch_tool_result_error url_not_accessible" in told
+    assert "web_fetch_tool_result_error url_not_accessible" in shown

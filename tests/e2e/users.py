@@ -117,17 +117,17 @@ class User:
 
     async def turns(self, memory_id: str) -> list[str]:
         """Return what the user said in each turn of a memory, the oldest first."""
-        said: list[str] = []
+        texts: list[str] = []
         path, token = f"{BETA}/memories/{memory_id}/turns?limit=100", ""
         while True:
             page = await self._call("GET", path + (f"&page={token}" if token else ""), self._bearer)
             assert page.status == 200, page
             for turn in page.body["data"]:
                 content = turn["messages"][0]["content"]
-                said.append(content if isinstance(content, str) else content[0]["text"])
+                texts.append(content if isinstance(content, str) else content[0]["text"])
             token = page.body.get("next_page") or ""
             if not token:
-                return said[::-1]
+                return texts[::-1]
 
     async def delete_memory(self, memory_id: str) -> Answer:
         return await self._call("DELETE", f"{BETA}/memories/{memory_id}", self._bearer)

@@ -156,11 +156,11 @@ class Scenario:
             (_hear_chat if path == CHAT else _hear_message)(heard, list(_sent(raw)))
             return heard
         assert response.content_type == "application/json"
-        told = orjson.loads(raw)
+        answer = orjson.loads(raw)
         if response.status == 200:
-            (_read_chat if path == CHAT else _read_message)(heard, told)
+            (_read_chat if path == CHAT else _read_message)(heard, answer)
         else:
-            heard.error = _error(path, told)
+            heard.error = _error(path, answer)
         return heard
 
     def request(self, path: str, body: Json) -> Any:
@@ -298,30 +298,30 @@ def _running() -> Counter[str]:
     )
 
 
-def _error(path: str, told: Json) -> Json:
-    error = told["error"]
-    assert isinstance(error, dict), told
+def _error(path: str, body: Json) -> Json:
+    error = body["error"]
+    assert isinstance(error, dict), body
     if path == CHAT:
         assert set(error) >= {"message", "type", "param", "code"}
     else:
-        assert told["type"] == "error"
+        assert body["type"] == "error"
         assert set(error) >= {"message", "type", "code"}
     return error
 
 
-def _read_chat(heard: Answer, told: Json) -> None:
-    (choice,) = told["choices"]
+def _read_chat(heard: Answer, completion: Json) -> None:
+    (choice,) = completion["choices"]
     heard.text = choice["message"]["content"] or ""
     heard.finish = choice["finish_reason"]
-    heard.model = told["model"]
-    heard.usage = (told["usage"]["prompt_tokens"], told["usage"]["completion_tokens"])
+    heard.model = completion["model"]
+    heard.usage = (completion["usage"]["prompt_tokens"], completion["usage"]["completion_tokens"])
 
 
-def _read_message(heard: Answer, told: Json) -> None:
-    heard.text = "".join(block["text"] for block in told["content"])
-    heard.finish = told["stop_reason"]
-    heard.model = told["model"]
-    heard.usage = (told["usage"]["input_tokens"], told["usage"]["output_tokens"])
+def _read_message(heard: Answer, message: Json) -> None:
+    heard.text = "".join(block["text"] for block in message["content"])
+    heard.finish = message["stop_reason"]
+    heard.model = message["model"]
+    heard.usage = (message["usage"]["input_tokens"], message["usage"]["output_tokens"])
 
 
 def _sent(raw: bytes) -> Iterator[tuple[str, bytes]]:
@@ -355,33 +355,33 @@ def _hear_chat(heard: Answer, events: list[tuple[str, bytes]]) -> None:
 def _hear_message(heard: Answer, events: list[tuple[str, bytes]]) -> None:
     stage, index, is_open = "", -1, False
     for kind, data in events:
-        told = orjson.loads(data)
-        assert told["type"] == kind
+        event = orjson.loads(data)
+        assert event["type"] == kind
         assert stage not in ("error", "message_stop"), "something follows the end"
         if kind == "ping":
             continue
         if kind == "message_start":
             assert stage == ""
-            heard.model = told["message"]["model"]
-            heard.usage = (told["message"]["usage"]["input_tokens"], 0)
+            heard.model = event["message"]["model"]
+            heard.usage = (event["message"]["usage"]["input_tokens"], 0)
         elif kind == "content_block_start":
             index += 1
-            assert stage and not is_open and told["index"] == index
+            assert stage and not is_open and event["index"] == index
             is_open = True
         elif kind == "content_block_delta":
-            assert is_open and told["index"] == index
-            heard.text += told["delta"]["text"]
+            assert is_open and event["index"] == index
+            heard.text += event["delta"]["text"]
         elif kind == "content_block_stop":
-            assert is_open and told["index"] == index
+            assert is_open and event["index"] == index
             is_open = False
         elif kind == "message_delta":
             assert not is_open
-            heard.finish = told["delta"]["stop_reason"]
-            usage = told["usage"]
+            heard.finish = event["delta"]["stop_reason"]
+            usage = event["usage"]
             read = usage.get("input_tokens") or (heard.usage or (0, 0))[0]
             heard.usage = (read, usage["output_tokens"])
         elif kind == "error":
-            heard.error = _error(MESSAGES, told)
+            heard.error = _error(MESSAGES, event)
         stage = kind
     assert stage in ("error", "message_stop"), "a stream ends with message_stop or an error"
     assert (stage == "message_stop") == bool(heard.finish)

@@ -80,9 +80,9 @@ async def test_a_fault_is_retried_or_passed_by(at, path, provider, stream, mode,
     assert answer.usage == (wire.INPUT_TOKENS, wire.output_tokens(text))
     assert len(at.upstream.asked(models.first)) == asked
     assert len(at.upstream.asked(models.second)) == (0 if recovers else 1)
-    _, told, step, attempts = answer.served
+    _, served_by, step, attempts = answer.served
     assert answer.model == (models.first if recovers else models.second)
-    assert told == models.providers[0 if recovers else 1]
+    assert served_by == models.providers[0 if recovers else 1]
     assert attempts == len(at.upstream.seen)
     if mode == "strict":
         assert step == ("one" if recovers else "two")
@@ -147,9 +147,9 @@ async def test_a_refusal_of_the_request_ends_the_chain(at, path, provider, strea
     assert answer.status == 400
     assert [one.model for one in at.upstream.seen] == [models.first]
     assert answer.error is not None
-    told = answer.error["message"]
-    assert "content policy" in told or "no luck" in told
-    if provider == "openai" and "content policy" in told:
+    message = answer.error["message"]
+    assert "content policy" in message or "no luck" in message
+    if provider == "openai" and "content policy" in message:
         assert answer.error["code"] == "content_filter"
     (attempt,) = answer.attempts
     assert attempt["status"] in (400, 422)

@@ -139,13 +139,13 @@ def named(case):
 @CHAINS
 @pytest.mark.parametrize("case", FAULTS, ids=named)
 async def test_what_is_malformed_is_named_and_nobody_is_asked(at, path, mode, case):
-    where, value, told = case
+    where, value, named_field = case
     body = good(at.fresh(), mode, path)
     body["fallback_config"] = put(body["fallback_config"], where, value)
     answer = await at.ask(path, body)
     assert answer.status == 400
     assert answer.error is not None
-    expected = f"fallback_config.{told or where}".rstrip(".")
+    expected = f"fallback_config.{named_field or where}".rstrip(".")
     assert (answer.error["param"] or "").startswith(expected)
     assert expected in answer.error["message"]
     assert at.upstream.seen == []

@@ -156,20 +156,20 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        head, found, rest = self._received.partition(b"\r\n\r\n")
-        if not found:
+        head, separator, remainder = self._received.partition(b"\r\n\r\n")
+        if not separator:
             return
         first, *lines = head.decode().lower().split("\r\n")
         method, path, _ = first.split(" ", 2)
         length = int(dict(line.split(": ", 1) for line in lines).get("content-length", "0"))
-        if len(rest) < length:
+        if len(remainder) < length:
             return
-        self._received = rest[length:]
+        self._received = remainder[length:]
         if method == "get":  # the gateway asks which models there are
             self._transport.write(whole_head(len(_NO_MODELS)) + _NO_MODELS)
             return
         dialect: Dialect = "anthropic" if path.endswith("/messages") else "openai"
-        self._current = Exchange(dialect, orjson.loads(rest[:length]), self._transport)
+        self._current = Exchange(dialect, orjson.loads(remainder[:length]), self._transport)
         self._upstream.begin(self._current)
 
 

@@ -22,8 +22,8 @@ _ANTHROPIC_ERRORS = {
 
 def words_of(text: str) -> list[str]:
     """Cut a text into words that join to it again."""
-    first, *rest = text.split(" ")
-    return [first, *(f" {word}" for word in rest)]
+    first, *later_words = text.split(" ")
+    return [first, *(f" {word}" for word in later_words)]
 
 
 def output_tokens(text: str) -> int:
@@ -102,8 +102,8 @@ def error(dialect: Dialect, status: int, message: str, code: str = "") -> bytes:
     """Return the body of a failure."""
     if dialect == "openai":
         kind = "invalid_request_error" if status < 500 else "server_error"
-        told = {"message": message, "type": kind, "param": None, "code": code or None}
-        return orjson.dumps({"error": told})
+        detail = {"message": message, "type": kind, "param": None, "code": code or None}
+        return orjson.dumps({"error": detail})
     kind = _ANTHROPIC_ERRORS.get(status, "api_error")
     return orjson.dumps({"type": "error", "error": {"type": kind, "message": message}})
 

@@ -24,9 +24,9 @@ def _shown_log(cluster: Cluster) -> Iterator[None]:
     yield
     for host, process, start in begin:
         # One that was killed has been started again, and says all anew.
-        said = host.process.output[start if host.process is process else 0 :]
-        print(f"-- logged by {host.url}\n{said[-20_000:]}")
-        assert "deadlock detected" not in said
+        logged = host.process.output[start if host.process is process else 0 :]
+        print(f"-- logged by {host.url}\n{logged[-20_000:]}")
+        assert "deadlock detected" not in logged
 
 
 @pytest.fixture

@@ -171,21 +171,21 @@ async def measure(folder: Path, server: PostgreSQL, count: int) -> dict[str, Wor
             user = User(gateway.http, gateway.url, gateway.key)
             asks = await kinds(user, limited)
             idle = await meter.idle()
-            found = {"idle, a second": idle}
+            work_by_name = {"idle, a second": idle}
             for name, ask in asks.items():
-                found[name] = await meter.of(ask, count, idle)
+                work_by_name[name] = await meter.of(ask, count, idle)
             await connection.close()
-            return found
+            return work_by_name
 
 
 async def main() -> None:
     """Measure, and print a table."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else REQUESTS
     with tempfile.TemporaryDirectory() as folder, postgresql_server() as server:
-        found = await measure(Path(folder), server, count)
+        work_by_name = await measure(Path(folder), server, count)
     heads = ("transactions", "reads", "writes", "CPU ms", "log bytes", "bytes kept")
     print(f"{'':28}" + "".join(f"{head:>14}" for head in heads))
-    for name, work in found.items():
+    for name, work in work_by_name.items():
         print(f"{name:28}" + "".join(f"{value:14,.2f}" for value in work.values))
 
 

@@ -28,7 +28,7 @@ def counting_statements() -> Iterator[StatementCounts]:
     """Count the statements and commits of all engines of this process."""
     counts = StatementCounts()
 
-    def executed(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+    def executed(connection: Any, cursor: Any, statement: str, *others: Any) -> None:
         verb = statement.lstrip().split(None, 1)[0].upper()
         if verb in {"INSERT", "UPDATE", "DELETE"}:
             counts.writes += 1

@@ -21,8 +21,8 @@ async def test_a_restart_of_the_database_costs_only_what_needs_it(
     callers = [await Caller.open(f"bob {number}", user) for number in range(CALLERS)]
     ending, chats_ending = asyncio.Event(), asyncio.Event()
     # Each host knows the key before the database goes.
-    known = [User(http, host.url, user.key) for host in cluster.hosts]
-    for one in known:
+    users = [User(http, host.url, user.key) for host in cluster.hosts]
+    for one in users:
         assert (await one.chat("Hello")).status == 200
     chats: list[Answer] = []
 
@@ -30,13 +30,13 @@ async def test_a_restart_of_the_database_costs_only_what_needs_it(
         while not chats_ending.is_set():
             chats.append(await one.chat("Hello"))
 
-    chatting = [asyncio.create_task(chat_on(one)) for one in known]
+    chatting = [asyncio.create_task(chat_on(one)) for one in users]
     running = [asyncio.create_task(caller.run(ending)) for caller in callers]
     await until(lambda: all(caller.began_at for caller in callers), every_s=0.01)
 
     await asyncio.to_thread(cluster.database.kill)
     try:
-        await needs_the_database(known[0], callers[0].session)
+        await needs_the_database(users[0], callers[0].session)
         await until(lambda: all(caller.failures for caller in callers), every_s=0.01)
         before = len(chats)
         await until(lambda: len(chats) >= before + FAILED_CHATS, every_s=0.01)

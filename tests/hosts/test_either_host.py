@@ -65,8 +65,8 @@ async def test_a_conversation_goes_on_at_either_host(
         user = other if number % 2 else one
         assert (await user.chat(text, memory_id="talk")).status == 200
     assert await one.turns("talk") == await other.turns("talk") == texts
-    told = await one.chat("All? (sandbox: recite)", memory_id="talk")
-    assert "turn 5" in str(told.body)
+    answer = await one.chat("All? (sandbox: recite)", memory_id="talk")
+    assert "turn 5" in str(answer.body)
 
 
 async def test_turns_at_both_hosts_at_once_are_in_one_order(
@@ -92,9 +92,9 @@ async def test_stored_responses_continue_at_the_other_host(
     first = await one.response("My name is Ada. (sandbox: recite)")
     read = await other.stored_response(first.body["id"])
     assert read.body["output"] == first.body["output"]
-    told = await other.response("And? (sandbox: recite)", previous_response_id=first.body["id"])
-    assert "My name is Ada." in str(told.body["output"])
-    assert (await one.stored_response(told.body["id"])).status == 200
+    answer = await other.response("And? (sandbox: recite)", previous_response_id=first.body["id"])
+    assert "My name is Ada." in str(answer.body["output"])
+    assert (await one.stored_response(answer.body["id"])).status == 200
 
 
 async def test_a_background_response_ends_for_either_host(

@@ -85,26 +85,26 @@ def _tool(tool: Tool) -> Json:
 
 def _messages(turn: Turn) -> list[Json]:
     results = [_result(part) for part in turn.parts if isinstance(part, Result)]
-    said: Json = {"role": turn.role}
+    message: Json = {"role": turn.role}
     parts: list[Json] = []
     for part in turn.parts:
         match part:
             case Result():
                 continue
             case Thought(text):
-                said["reasoning_content"] = text
+                message["reasoning_content"] = text
             case Refused(text):
-                said["refusal"] = text
+                message["refusal"] = text
             case Call():
-                said.setdefault("tool_calls", []).append(_call(part))
+                message.setdefault("tool_calls", []).append(_call(part))
             case _:
                 parts.append(_part(part))
     if turn.name:
-        said["name"] = turn.name
+        message["name"] = turn.name
     plain = len(parts) == 1 and parts[0].keys() == {"type", "text"}
-    said["content"] = parts[0]["text"] if plain else parts or None
-    says_nothing = said["content"] is None and len(said) == 2
-    return results if results and says_nothing else [*results, {**said, **turn.own}]
+    message["content"] = parts[0]["text"] if plain else parts or None
+    says_nothing = message["content"] is None and len(message) == 2
+    return results if results and says_nothing else [*results, {**message, **turn.own}]
 
 
 def _call(call: Call) -> Json:
@@ -124,8 +124,8 @@ def _part(part: Part) -> Json:
         case Text(text, marked):
             return {"type": "text", "text": text, **(_MARK if marked else {})}
         case Image(data, mime_type, detail):
-            told = {"detail": detail} if detail else {}
-            image = {"url": data_url(data, mime_type), **told}
+            options = {"detail": detail} if detail else {}
+            image = {"url": data_url(data, mime_type), **options}
             return {"type": "image_url", "image_url": image}
         case Document(data, mime_type, name):
             file = {"filename": name, "file_data": data_url(data, mime_type)}
@@ -219,8 +219,8 @@ def _answer(message: Json, finish: str, usage: Mapping[str, Any]) -> Answer:
 
 def go_on(body: Json, answer: Answer, turn: Turn | None) -> Json:
     """Return the body of the next request, with the answer and what is said to it."""
-    said = _messages(turn) if turn else []
-    return {**body, "messages": [*body["messages"], answer.message, *said]}
+    messages = _messages(turn) if turn else []
+    return {**body, "messages": [*body["messages"], answer.message, *messages]}
 
 
 def for_model(body: Json, model: str) -> Json:

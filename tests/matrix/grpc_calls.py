@@ -98,14 +98,14 @@ def _set_option(request: GenerateRequest, name: str, value: Any) -> None:
 
 
 def _tool(tool: Tool) -> inference_pb2.Tool:
-    told = inference_pb2.Tool(
+    message = inference_pb2.Tool(
         name=tool.name, description=tool.description, input_schema=orjson.dumps(tool.schema)
     )
     if tool.strict is not None:
-        told.strict = tool.strict
+        message.strict = tool.strict
     if tool.marked:
-        told.cache_control = _MARK
-    return told
+        message.cache_control = _MARK
+    return message
 
 
 def _message(turn: Turn) -> pb.Message:
@@ -137,8 +137,8 @@ def _block(part: Part) -> pb.Block:
             return pb.Block(tool_use=pb.ToolUse(id=id, name=name, input=arguments))
         case Result(id, parts, is_error):
             blocks = [_block(inner) for inner in parts if inner != Text("")]
-            told = pb.ToolResult(tool_use_id=id, blocks=blocks, is_error=is_error)
-            return pb.Block(tool_result=told)
+            tool_result = pb.ToolResult(tool_use_id=id, blocks=blocks, is_error=is_error)
+            return pb.Block(tool_result=tool_result)
 
 
 async def ask(
@@ -152,8 +152,8 @@ async def ask(
             return _streamed([event async for batch in batches for event in batch.events])
         whole = await target.inference.Generate(body, metadata=metadata)
     except grpc.aio.AioRpcError as error:
-        told = from_rpc_error(error)
-        return Failure(told.http_status, told.param, told.message), []
+        gateway_error = from_rpc_error(error)
+        return Failure(gateway_error.http_status, gateway_error.param, gateway_error.message), []
     choice = whole.choices[0]
     return _answer(choice.blocks, choice.finish, whole.usage), list(whole.route.dropped)
 

@@ -28,8 +28,8 @@ def arguments_of(text: str) -> str:
 
 def dropped_of(response: ClientResponse) -> list[str]:
     """Return what an answer's headers say was dropped."""
-    told = response.headers.get("x-gateway-dropped", "")
-    return told.split(", ") if told else []
+    header = response.headers.get("x-gateway-dropped", "")
+    return header.split(", ") if header else []
 
 
 def events_of(data: bytes) -> list[Json]:

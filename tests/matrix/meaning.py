@@ -62,20 +62,20 @@ def check(
         dropped: what the answer's headers name.
     """
     sent_request = READERS[upstream.dialect](body)
-    told = _Told(upstream, endpoint)
-    told.add(turns)
+    expected_request = _ExpectedRequest(upstream, endpoint)
+    expected_request.add(turns)
     names = _names(conversation.tools, sent_request)
-    assert "\n".join(sent_request.system) == "\n".join(told.system)
-    said = normal(sent_request.said)
-    expected = [_named(atom, names) for atom in normal(told.said)]
+    assert "\n".join(sent_request.system) == "\n".join(expected_request.system)
+    sent_atoms = normal(sent_request.said)
+    expected_atoms = [_named(atom, names) for atom in normal(expected_request.said)]
     if turns[-1].role == "assistant":
-        said = without_question(said)
-    assert said == expected
-    for given, id in zip(told.ids, sent_request.calls, strict=True):
-        as_it_is = upstream.ids.fullmatch(given) or (
+        sent_atoms = without_question(sent_atoms)
+    assert sent_atoms == expected_atoms
+    for expected_id, id in zip(expected_request.ids, sent_request.calls, strict=True):
+        as_it_is = upstream.ids.fullmatch(expected_id) or (
             upstream.dialect == "anthropic" and endpoint == MESSAGES
         )
-        assert id == given if as_it_is else upstream.ids.fullmatch(id), f"the id {id}"
+        assert id == expected_id if as_it_is else upstream.ids.fullmatch(id), f"the id {id}"
     if conversation.tools:
         assert sent_request.choice in (names.get(conversation.choice, conversation.choice), "auto")
         assert sent_request.choice != "auto" or conversation.choice in ("", "auto")
@@ -83,7 +83,7 @@ def check(
     return sent_request
 
 
-class _Told:
+class _ExpectedRequest:
     """The expected content of a `SentRequest` for a conversation."""
 
     def __init__(self, upstream: Upstream, endpoint: str) -> None:

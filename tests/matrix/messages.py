@@ -81,12 +81,12 @@ def _set_option(body: Json, name: str, value: Any) -> None:
 
 
 def _tool(tool: Tool) -> Json:
-    told: Json = {"name": tool.name, "input_schema": tool.schema}
+    body: Json = {"name": tool.name, "input_schema": tool.schema}
     if tool.description:
-        told["description"] = tool.description
+        body["description"] = tool.description
     if tool.strict is not None:
-        told["strict"] = tool.strict
-    return {**told, **(_MARK if tool.marked else {})}
+        body["strict"] = tool.strict
+    return {**body, **(_MARK if tool.marked else {})}
 
 
 def _message(turn: Turn) -> Json:
@@ -114,8 +114,8 @@ def _block(part: Part) -> Json:
         case Call(id, name, arguments):
             return {"type": "tool_use", "id": id, "name": name, "input": orjson.loads(arguments)}
         case Result(id, parts, is_error):
-            told = {"type": "tool_result", "tool_use_id": id, "content": list(map(_block, parts))}
-            return {**told, **({"is_error": True} if is_error else {})}
+            block = {"type": "tool_result", "tool_use_id": id, "content": list(map(_block, parts))}
+            return {**block, **({"is_error": True} if is_error else {})}
     raise AssertionError(f"messages have no word for {part}")
 
 
@@ -195,8 +195,8 @@ def _answer(message: Mapping[str, Any]) -> Answer:
 
 def go_on(body: Json, answer: Answer, turn: Turn | None) -> Json:
     """Return the body of the next request, with the answer and what is said to it."""
-    said = [_message(turn)] if turn else []
-    return {**body, "messages": [*body["messages"], answer.message, *said]}
+    messages = [_message(turn)] if turn else []
+    return {**body, "messages": [*body["messages"], answer.message, *messages]}
 
 
 def for_model(body: Json, model: str) -> Json:

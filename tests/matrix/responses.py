@@ -104,12 +104,12 @@ def _option(name: str, value: Any) -> Json:
 
 
 def _tool(tool: Tool) -> Json:
-    told: Json = {"type": "function", "name": tool.name, "parameters": tool.schema}
+    body: Json = {"type": "function", "name": tool.name, "parameters": tool.schema}
     if tool.description:
-        told["description"] = tool.description
+        body["description"] = tool.description
     if tool.strict is not None:
-        told["strict"] = tool.strict
-    return told
+        body["strict"] = tool.strict
+    return body
 
 
 def _items(turn: Turn) -> Iterator[Json]:
@@ -152,8 +152,8 @@ def _part(part: Part, role: str) -> Json:
         case Refused(text):
             return {"type": "refusal", "refusal": text}
         case Image(data, mime_type, detail):
-            told = {"detail": detail} if detail else {}
-            return {"type": "input_image", "image_url": data_url(data, mime_type), **told}
+            options = {"detail": detail} if detail else {}
+            return {"type": "input_image", "image_url": data_url(data, mime_type), **options}
         case Document(data, mime_type, name):
             file = {"filename": name, "file_data": data_url(data, mime_type)}
             return {"type": "input_file", **file}
@@ -272,8 +272,8 @@ def _finish(response: Mapping[str, Any], *, has_calls: bool, refuses: bool) -> s
 
 def go_on(body: Json, answer: Answer, turn: Turn | None) -> Json:
     """Return the body of the next request, with the answer and what is said to it."""
-    said = _items(turn) if turn else ()
-    return {**body, "input": [*body["input"], *answer.message, *said]}
+    items = _items(turn) if turn else ()
+    return {**body, "input": [*body["input"], *answer.message, *items]}
 
 
 def for_model(body: Json, model: str) -> Json:

@@ -72,7 +72,7 @@ class SentRequest:
 
 def normal(atoms: Iterable[Atom]) -> list[Atom]:
     """Return atoms in the order and the pieces that every dialect can tell."""
-    told: list[Atom] = []
+    ordered: list[Atom] = []
     for speaker, run in groupby(atoms, _speaker):
         turn = sorted(run, key=lambda atom: atom[0] != "result")
         if turn[0][0] == "result":
@@ -80,10 +80,10 @@ def normal(atoms: Iterable[Atom]) -> list[Atom]:
             turn.sort(key=lambda atom: (atom[0] != "result", atom[0] == "user"))
         for kind, same in groupby(turn, lambda atom: atom[0]):
             if kind in _JOINED_BY:
-                told.append((kind, _JOINED_BY[speaker].join(text for _, text in same)))
+                ordered.append((kind, _JOINED_BY[speaker].join(text for _, text in same)))
             else:
-                told += same
-    return told
+                ordered += same
+    return ordered
 
 
 def _speaker(atom: Atom) -> str:

@@ -38,12 +38,12 @@ async def experienced(target: MatrixGateway) -> MatrixGateway:
     Of the request that is refused all thoughts are left out, the provider's own ones too, and
     which request of a module that is depends on what ran before.
     """
-    told = _Told(messages, [FIRST])
-    body = messages.body_of(told.conversation, UPSTREAMS[0].full_model)
-    said = (await ask(target, messages, UPSTREAMS[0], body, False)).answer
-    assert isinstance(said, Answer) and said.thoughts
-    results = user(*(result(call.id, "sunny") for call in said.calls))
-    body = messages.go_on(body, said, results)
+    dialogue = _Dialogue(messages, [FIRST])
+    body = messages.body_of(dialogue.conversation, UPSTREAMS[0].full_model)
+    answer = (await ask(target, messages, UPSTREAMS[0], body, False)).answer
+    assert isinstance(answer, Answer) and answer.thoughts
+    results = user(*(result(call.id, "sunny") for call in answer.calls))
+    body = messages.go_on(body, answer, results)
     for upstream in UPSTREAMS:
         if upstream.takes_thoughts == "own":
             body = messages.for_model(body, upstream.full_model)
@@ -62,55 +62,57 @@ async def experienced(target: MatrixGateway) -> MatrixGateway:
 async def test_every_turn(
     experienced: MatrixGateway, endpoint: ModuleType, order: str, stream: bool
 ):
-    told = _Told(endpoint, [FIRST])
-    body = endpoint.body_of(told.conversation, "")
+    dialogue = _Dialogue(endpoint, [FIRST])
+    body = endpoint.body_of(dialogue.conversation, "")
     turn: Turn | None = None
-    said: Answer | None = None
+    answer: Answer | None = None
     for place, upstream in enumerate([*ORDERS[order], *ORDERS[order]]):
-        if said is not None:
-            body = endpoint.go_on(body, said, turn)
+        if answer is not None:
+            body = endpoint.go_on(body, answer, turn)
         body = endpoint.for_model(body, upstream.full_model)
         asked = await ask(experienced, endpoint, upstream, body, stream)
-        said = asked.answer
-        assert isinstance(said, Answer), f"request {place}, {upstream.name}: {said}"
+        answer = asked.answer
+        assert isinstance(answer, Answer), f"request {place}, {upstream.name}: {answer}"
         if asked.sent is not None:
             sent_request = check(
-                told.conversation,
-                told.turns,
+                dialogue.conversation,
+                dialogue.turns,
                 endpoint.NAME,
                 asked.upstream,
                 asked.sent,
                 asked.dropped,
             )
-            told.check_thoughts(asked.upstream, sent_request)
+            dialogue.check_thoughts(asked.upstream, sent_request)
         calls = not place % 2
-        assert [call.name for call in said.calls] == (["get_weather", "get_time"] if calls else [])
+        assert [call.name for call in answer.calls] == (
+            ["get_weather", "get_time"] if calls else []
+        )
         if calls:
-            turn = user(*(result(call.id, f"{call.name} says {place}") for call in said.calls))
+            turn = user(*(result(call.id, f"{call.name} says {place}") for call in answer.calls))
         else:
-            assert f"get_time says {place - 1}" in said.text
+            assert f"get_time says {place - 1}" in answer.text
             turn = user(f"Use get_weather and get_time in parallel, once more: {place}.")
-        told.add(asked.upstream, said, turn)
-    told.check_ids()
+        dialogue.add(asked.upstream, answer, turn)
+    dialogue.check_ids()
 
 
-class _Told:
+class _Dialogue:
     """The conversation so far, with the upstream of each thought."""
 
     def __init__(self, endpoint: ModuleType, turns: Sequence[Turn]) -> None:
         self.turns = list(turns)
-        given = {"max_tokens": 8000}
+        options = {"max_tokens": 8000}
         thinking = {"effort": "high"} if endpoint.NAME in (CHAT, RESPONSES) else {"budget": 2048}
-        self.conversation = Conversation("loops", turns, given | thinking, BOTH)
+        self.conversation = Conversation("loops", turns, options | thinking, BOTH)
         self._has_signatures = endpoint.NAME != CHAT
         self._thoughts: list[tuple[Upstream, str]] = []
         self._ids: list[str] = []
 
-    def add(self, upstream: Upstream, said: Answer, turn: Turn) -> None:
-        self.turns += [said_by(said), turn]
-        self._ids += [call.id for call in said.calls]
-        if said.thoughts:
-            self._thoughts.append((upstream, said.thoughts))
+    def add(self, upstream: Upstream, answer: Answer, turn: Turn) -> None:
+        self.turns += [said_by(answer), turn]
+        self._ids += [call.id for call in answer.calls]
+        if answer.thoughts:
+            self._thoughts.append((upstream, answer.thoughts))
 
     def check_thoughts(self, upstream: Upstream, sent_request: SentRequest) -> None:
         """Check that a provider hears its own thoughts, and nobody's that it would refuse."""

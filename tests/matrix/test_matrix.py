@@ -80,8 +80,10 @@ async def test_every_conversation(target: MatrixGateway, endpoint: ModuleType, u
     "upstream", [one for one in UPSTREAMS if one.responses], ids=lambda upstream: upstream.name
 )
 async def test_every_conversation_at_responses(target: MatrixGateway, upstream: Upstream):
-    given = [one for one in CONVERSATIONS if GRPC in one.endpoints and grpc_responses.takes(one)]
-    await _check_all(target, grpc_responses, upstream, given)
+    conversations = [
+        one for one in CONVERSATIONS if GRPC in one.endpoints and grpc_responses.takes(one)
+    ]
+    await _check_all(target, grpc_responses, upstream, conversations)
 
 
 async def _check_all(

@@ -159,11 +159,11 @@ async def test_each_model_gets_what_it_reads(media, path, medium, way, stream, s
             ]
             config = {"strategy": {"mode": "sequential"}, "steps": steps}
             fields |= {"fallback": "strict", "fallback_config": config}
-        told = await media.ask(path, f"{reader}-{provider}", [sent_part], **fields)
-        assert told.status == 200, told.text
-        assert told.headers["x-gateway-model"] == f"{reader}-{provider}"
+        answer = await media.ask(path, f"{reader}-{provider}", [sent_part], **fields)
+        assert answer.status == 200, answer.text
+        assert answer.headers["x-gateway-model"] == f"{reader}-{provider}"
         what = getattr(medium, reader)
-        assert told.adapted == ([f"messages[0].content[1]:{what}"] if what else [])
+        assert answer.adapted == ([f"messages[0].content[1]:{what}"] if what else [])
         sent = (await media.sent())[-1]
         assert sent["dialect"] == provider
         parts = media_of(sent)

@@ -176,8 +176,8 @@ def assistant(*parts: str | Part, **own: Any) -> Turn:
 
 
 def result(call_id: str, *parts: str | Text | Image, is_error: bool = False) -> Result:
-    given = tuple(Text(part) if isinstance(part, str) else part for part in parts)
-    return Result(call_id, given, is_error)
+    contents = tuple(Text(part) if isinstance(part, str) else part for part in parts)
+    return Result(call_id, contents, is_error)
 
 
 def _parts(parts: Sequence[str | Part]) -> tuple[Part, ...]:

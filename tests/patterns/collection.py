@@ -82,9 +82,9 @@ def _is_call_of_re(node: ast.AST) -> bool:
 
 def _modules() -> Iterator[ModuleType]:
     for package in (services, facade):
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not any(one in found.name for one in _PROGRAMS):
-                yield importlib.import_module(found.name)
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not any(one in module.name for one in _PROGRAMS):
+                yield importlib.import_module(module.name)
 
 
 def _patterns(

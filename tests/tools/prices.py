@@ -72,7 +72,7 @@ def picodollars(price: Decimal, per: int) -> int:
 
 def rates(prices: Any) -> dict[str, Any]:
     """Return prices by unit: a number, or the usual one and those above so many input tokens."""
-    found: dict[str, Any] = {}
+    rates_by_unit: dict[str, Any] = {}
     for name, price in vars(prices).items():
         if price is None or name in IGNORED or name.startswith("_"):
             continue
@@ -80,12 +80,12 @@ def rates(prices: Any) -> dict[str, Any]:
             raise UnknownUnitError(name)
         unit, per = UNITS[name]
         if isinstance(price, Decimal):
-            found[unit] = picodollars(price, per)
+            rates_by_unit[unit] = picodollars(price, per)
         else:
-            found[unit] = [picodollars(price.base, per)]
+            rates_by_unit[unit] = [picodollars(price.base, per)]
             for tier in sorted(price.tiers, key=lambda one: one.start):
-                found[unit] += [tier.start, picodollars(tier.price, per)]
-    return found
+                rates_by_unit[unit] += [tier.start, picodollars(tier.price, per)]
+    return rates_by_unit
 
 
 def when(constraint: Any) -> str:

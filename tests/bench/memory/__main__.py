@@ -50,8 +50,8 @@ def main() -> None:
         sizes = chosen.sizes or engines.SIZES
         _print_engines(asyncio.run(engines.compare(made, chosen.database_url, sizes)))
         return
-    found = asyncio.run(quality.measure(made, chosen_embedder))
-    ways = {way: one.as_json() for way, one in found.items()}
+    qualities = asyncio.run(quality.measure(made, chosen_embedder))
+    ways = {way: one.as_json() for way, one in qualities.items()}
     _print_quality(ways, made, "tuned on" if chosen.tuning else "reported")
     print(f"\n* with vectors of {chosen_embedder.name}\n")
     timed = []

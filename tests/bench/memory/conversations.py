@@ -35,9 +35,9 @@ class Question(NamedTuple):
     text: str
     parts: tuple[frozenset[int], ...]
 
-    def recall(self, found: Collection[int]) -> float:
+    def recall(self, recalled: Collection[int]) -> float:
         """Return the share of the parts that some turns have."""
-        return sum(not part.isdisjoint(found) for part in self.parts) / len(self.parts)
+        return sum(not part.isdisjoint(recalled) for part in self.parts) / len(self.parts)
 
 
 @dataclass(frozen=True)
@@ -83,32 +83,34 @@ class _Maker:
             numbers = self._free(len(values))
             wordings = [self._random.choice(topic.told) for _ in values]
             for number, value, wording in zip(numbers, values, wordings, strict=True):
-                told = wording.format(v=value)
-                self._say(number, told if number == numbers[0] else f"Things changed: {told}")
+                statement = wording.format(v=value)
+                self._say(
+                    number, statement if number == numbers[0] else f"Things changed: {statement}"
+                )
             for noise in topic.noise * 2:
                 self._say(self._free(1)[0], noise)
             answers = frozenset(numbers[-1:])
             same = wordings[-1] == topic.told[0]
-            told = "in the same words" if same else "partly in other words"
-            for how, text in ((told, topic.plain), ("wholly in other words", topic.reworded)):
+            wording_label = "in the same words" if same else "partly in other words"
+            for how, text in ((wording_label, topic.plain), ("wholly in other words", topic.reworded)):
                 self._ask(f"{'updated' if updated else 'told'}, {how}", text, answers)
 
     def people(self) -> None:
         """Tell the same of many people; ask about one of them."""
-        for told, asked, values in self._own(material.ABOUT_PEOPLE):
+        for statement, asked, values in self._own(material.ABOUT_PEOPLE):
             people = self._random.sample(material.PEOPLE, min(8, len(values)))
             chosen = zip(people, values, self._free(len(people)), strict=False)
             for count, (who, value, number) in enumerate(chosen):
-                self._say(number, _capital(told.format(who=who, v=value)))
+                self._say(number, _capital(statement.format(who=who, v=value)))
                 if count < 2:
                     self._ask("one of many", asked.format(who=who), frozenset([number]))
 
     def dated(self) -> None:
         """Return for the same again and again; ask by the date, and for the last time."""
-        for told, asked, values in self._own(material.DATED):
+        for statement, asked, values in self._own(material.DATED):
             days: dict[int, date] = {}
             for number in self._free(_TIMES_DATED):
-                self._say(number, told.format(v=self._random.choice(values)))
+                self._say(number, statement.format(v=self._random.choice(values)))
                 days[number] = _day(self._times[number - 1])
             last = max(days)
             self._ask("the last time", asked.format(when="most recently"), frozenset([last]))
@@ -121,27 +123,27 @@ class _Maker:
 
     def split(self) -> None:
         """Tell a thing in two turns that follow each other."""
-        for opened, reply, told, asked, values in self._own(material.SPLIT):
+        for opened, reply, statement, asked, values in self._own(material.SPLIT):
             number = self._random.choice(
                 [n for n in range(1, TURNS) if not {n, n + 1} & self._texts.keys()]
             )
             self._texts[number] = f"{opened}\n{reply}"
-            self._say(number + 1, told.format(v=self._random.choice(values)))
+            self._say(number + 1, statement.format(v=self._random.choice(values)))
             self._ask("told in two turns", asked, frozenset([number + 1]))
 
     def recommended(self) -> None:
         """Have the assistant say what is asked for."""
-        for opened, told, asked, values in self._own(material.RECOMMENDED):
+        for opened, statement, asked, values in self._own(material.RECOMMENDED):
             [number] = self._free(1)
-            answer = f"{told.format(v=self._random.choice(values))} {self._reply()}"
+            answer = f"{statement.format(v=self._random.choice(values))} {self._reply()}"
             self._texts[number] = f"{opened}\n{answer}"
             self._ask("said by the assistant", asked, frozenset([number]))
 
     def elsewhere(self) -> None:
         """Add turns and questions in other languages."""
-        for told, asked, values in self._own(material.ELSEWHERE):
+        for statement, asked, values in self._own(material.ELSEWHERE):
             [number] = self._free(1)
-            self._say(number, told.format(v=self._random.choice(values)))
+            self._say(number, statement.format(v=self._random.choice(values)))
             self._ask("other languages", asked, frozenset([number]))
 
     def hops(self) -> None:
@@ -149,15 +151,15 @@ class _Maker:
         for first, second, asked, names, values in self._own(material.HOPS):
             a, b = self._random.choice(names), self._random.choice(values)
             numbers = self._free(2)
-            for number, told in zip(numbers, (first, second), strict=True):
-                self._say(number, told.format(a=a, b=b))
+            for number, statement in zip(numbers, (first, second), strict=True):
+                self._say(number, statement.format(a=a, b=b))
             self._ask("multi-hop", asked, *(frozenset([number]) for number in numbers))
 
     def across(self) -> None:
         """Add turns in one language and questions on them in another."""
-        for told, asked, values in self._own(material.ACROSS):
+        for statement, asked, values in self._own(material.ACROSS):
             [number] = self._free(1)
-            self._say(number, told.format(v=self._random.choice(values)))
+            self._say(number, statement.format(v=self._random.choice(values)))
             self._ask("across languages", asked, frozenset([number]))
 
     def finished(self) -> Conversation:
@@ -180,9 +182,9 @@ class _Maker:
         free = [number for number in range(1, TURNS + 1) if number not in self._texts]
         return sorted(self._random.sample(free, count))
 
-    def _say(self, number: int, told: str) -> None:
+    def _say(self, number: int, statement: str) -> None:
         """Let the user tell something, at times with more around it."""
-        parts = [told]
+        parts = [statement]
         if self._random.random() < 0.4:
             opener = self._random.choice(material.OPENERS)
             parts.append(opener.format(x=self._random.choice(material.THINGS)))

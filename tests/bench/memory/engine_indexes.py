@@ -51,10 +51,10 @@ class EngineIndex(ABC):
         """Index turns in one transaction."""
         held: dict[int, Held] = {}
         for turn in turns:
-            said = Counter(_token(term) for term in words.terms(turn.text))
-            length = said.total()
-            said.update(_token(term) for term in dates.date_terms(turn.created_at_ms))
-            held[turn.number] = said, length
+            term_counts = Counter(_token(term) for term in words.terms(turn.text))
+            length = term_counts.total()
+            term_counts.update(_token(term) for term in dates.date_terms(turn.created_at_ms))
+            held[turn.number] = term_counts, length
             self._counts[memory].update(turns=1, terms=length)
         async with writing(self._engine) as connection:
             await self._insert(connection, memory, held)
@@ -64,8 +64,10 @@ class EngineIndex(ABC):
         named = dates.dates_in_question(question, now_ms)
         asked = sorted({_token(term) for term in (*words.terms(question), *named)})
         async with reading(self._engine) as connection:
-            found = {term: await self._frequency(connection, memory, term) for term in asked}
-            having = {number: (term, size) for number, (term, size) in enumerate(found.items())}
+            frequencies = {term: await self._frequency(connection, memory, term) for term in asked}
+            having = {
+                number: (term, size) for number, (term, size) in enumerate(frequencies.items())
+            }
             rarest = postings.select_rarest(
                 {number: size for number, (_, size) in having.items() if size}, _MAX_POSTINGS
             )
@@ -128,9 +130,9 @@ class SqliteIndex(EngineIndex):
                 "memory": memory,
                 "turn": turn,
                 "length": length,
-                "tokens": " ".join((memory, *said.elements())),
+                "tokens": " ".join((memory, *term_counts.elements())),
             }
-            for place, (turn, (said, length)) in enumerate(held.items(), start=1)
+            for place, (turn, (term_counts, length)) in enumerate(held.items(), start=1)
         ]
         await connection.execute(
             text("INSERT INTO probe_turns VALUES (:id, :memory, :turn, :length, :tokens)"), rows
@@ -151,8 +153,8 @@ class SqliteIndex(EngineIndex):
             " WHERE probe_index MATCH :match ORDER BY rank LIMIT :limit)"
         )
         match = f"{memory} AND ({' OR '.join(terms)})"
-        found = await connection.scalars(query, {"match": match, "limit": _CANDIDATES})
-        return found.all()
+        candidates = await connection.scalars(query, {"match": match, "limit": _CANDIDATES})
+        return candidates.all()
 
 
 class PostgresIndex(EngineIndex):
@@ -173,10 +175,10 @@ class PostgresIndex(EngineIndex):
                 "memory": memory,
                 "turn": turn,
                 "length": length,
-                "tokens": " ".join(said.elements()),
-                "vector": " ".join((memory, *_lexemes(said))),
+                "tokens": " ".join(term_counts.elements()),
+                "vector": " ".join((memory, *_lexemes(term_counts))),
             }
-            for turn, (said, length) in held.items()
+            for turn, (term_counts, length) in held.items()
         ]
         statement = (
             "INSERT INTO probe_turns VALUES"
@@ -198,18 +200,18 @@ class PostgresIndex(EngineIndex):
             " WHERE vector @@ asked ORDER BY ts_rank(vector, asked) DESC LIMIT :limit"
         )
         match = f"{memory} & ({' | '.join(terms)})"
-        found = await connection.scalars(query, {"match": match, "limit": _CANDIDATES})
-        return found.all()
+        candidates = await connection.scalars(query, {"match": match, "limit": _CANDIDATES})
+        return candidates.all()
 
 
 def _token(term: str) -> str:
     return f"t{words.term_key(term):x}"
 
 
-def _lexemes(said: Counter[str]) -> list[str]:
+def _lexemes(term_counts: Counter[str]) -> list[str]:
     """Return tokens with as many positions as they occur, which a `tsvector` counts."""
     lexemes, position = [], 1
-    for term, count in said.items():
+    for term, count in term_counts.items():
         places = range(position, position + count)
         lexemes.append(f"{term}:{','.join(map(str, places))}")
         position += count
@@ -227,9 +229,9 @@ def _best(
     scores = defaultdict[int, float](float)
     for term, size in frequencies.items():
         own = {
-            turn: said[term] / (1 - B + B * length / mean_length)
-            for turn, (said, length) in held.items()
-            if term in said
+            turn: term_counts[term] / (1 - B + B * length / mean_length)
+            for turn, (term_counts, length) in held.items()
+            if term in term_counts
         }
         having = min(3 * size, counts["turns"])
         rarity = log1p((counts["turns"] - having + 0.5) / (having + 0.5))

@@ -120,10 +120,10 @@ class _Archive:
             await self._archive.add(connection, _OWNER, memory, turns)
 
     async def search(self, memory: str, question: str) -> list[int]:
-        found = await self._archive.search(
+        snippets = await self._archive.search(
             _OWNER, memory, question, before_turn=1 << 30, limit=_FOUND
         )
-        return [snippet.turn for snippet in found]
+        return [snippet.turn for snippet in snippets]
 
 
 class _Own:
@@ -147,9 +147,9 @@ async def _recalls(way: _Way, conversations: Sequence[Conversation]) -> tuple[fl
     for place, conversation in enumerate(conversations):
         await way.add(f"c{place}", conversation.turns)
         for question in conversation.questions:
-            found = await way.search(f"c{place}", question.text)
-            at_5.append(question.recall(found[:5]))
-            at_10.append(question.recall(found))
+            turns = await way.search(f"c{place}", question.text)
+            at_5.append(question.recall(turns[:5]))
+            at_10.append(question.recall(turns))
     return fmean(at_5), fmean(at_10)
 
 
@@ -160,8 +160,8 @@ async def _search_ms(
     for size in sizes:
         times: dict[str, list[float]] = {way: [] for way in ways}
         cpu: dict[str, list[float]] = {way: [] for way in ways}
-        for _, said in zip(range(_SEARCHES), texts, strict=False):
-            question = " ".join(said.split()[:_ASKED])
+        for _, material_text in zip(range(_SEARCHES), texts, strict=False):
+            question = " ".join(material_text.split()[:_ASKED])
             for way, one in ways.items():
                 began = time.process_time()
                 async with _timed(times[way]):
@@ -201,5 +201,5 @@ async def _size(engine: AsyncEngine, index: str, on_sqlite: bool) -> float:
 
 
 def _turns(texts: Iterable[str], first: int, count: int) -> list[ArchivedTurn]:
-    said = zip(range(first, first + count), texts, strict=False)
-    return [ArchivedTurn(number, one, number * 600_000) for number, one in said]
+    numbered_texts = zip(range(first, first + count), texts, strict=False)
+    return [ArchivedTurn(number, one, number * 600_000) for number, one in numbered_texts]

@@ -52,7 +52,7 @@ class Quality:
 
     def as_json(self) -> dict[str, object]:
         """Return the figures."""
-        kinds = {kind: self._recall([found]) for kind, found in sorted(self.kinds.items())}
+        kinds = {kind: self._recall([recall]) for kind, recall in sorted(self.kinds.items())}
         return {
             "kinds": {**kinds, "all": self._recall(list(self.kinds.values()))},
             "p50_ms": round(percentile(self.ms, 0.5), 2),
@@ -62,10 +62,10 @@ class Quality:
         }
 
     @staticmethod
-    def _recall(found: Sequence[Found]) -> dict[str, float]:
-        at_5 = [hit for one in found for hit in one.at_5]
-        at_10 = [hit for one in found for hit in one.at_10]
-        at_800_tokens = [hit for one in found for hit in one.at_800_tokens]
+    def _recall(recalls: Sequence[Found]) -> dict[str, float]:
+        at_5 = [hit for one in recalls for hit in one.at_5]
+        at_10 = [hit for one in recalls for hit in one.at_10]
+        at_800_tokens = [hit for one in recalls for hit in one.at_800_tokens]
         return {
             "questions": len(at_5),
             "recall_at_5": round(fmean(at_5), 3),
@@ -78,7 +78,7 @@ async def measure(
     conversations: Sequence[Conversation], embedder: Callable[[Sequence[str]], Embedder]
 ) -> dict[str, Quality]:
     """Ask every question in both ways; all conversations are archived side by side."""
-    found = {"lexical": Quality(), "fused": Quality()}
+    qualities = {"lexical": Quality(), "fused": Quality()}
     with TemporaryDirectory(prefix="gw-") as folder:
         engine = open_engine(Storage(data_dir=Path(folder)))
         await migrate(engine)
@@ -99,10 +99,10 @@ async def measure(
                 for question in conversation.questions
             ]
         for memory, question, embedded in asked:
-            await _ask(archive, memory, question, None, found["lexical"])
-            await _ask(archive, memory, question, embedded, found["fused"])
+            await _ask(archive, memory, question, None, qualities["lexical"])
+            await _ask(archive, memory, question, embedded, qualities["fused"])
         await engine.dispose()
-    return found
+    return qualities
 
 
 async def _ask(
@@ -110,7 +110,7 @@ async def _ask(
     memory: str,
     question: Question,
     embedded: QuestionVector | None,
-    found: Quality,
+    quality: Quality,
 ) -> None:
     async def search(limit: int, max_tokens: int = MAX_TOKENS) -> list[Snippet]:
         return await archive.search(
@@ -124,11 +124,11 @@ async def _ask(
         )
 
     began = time.perf_counter()
-    given = await search(LIMIT)
-    found.ms.append((time.perf_counter() - began) * 1000)
-    found.tokens.append(sum(estimate_tokens(snippet.text) for snippet in given))
+    snippets = await search(LIMIT)
+    quality.ms.append((time.perf_counter() - began) * 1000)
+    quality.tokens.append(sum(estimate_tokens(snippet.text) for snippet in snippets))
     turns = [snippet.turn for snippet in await search(10)]
-    kind = found.kinds[question.kind]
+    kind = quality.kinds[question.kind]
     kind.at_5.append(question.recall(turns[:5]))
     kind.at_10.append(question.recall(turns))
     fitting = {snippet.turn for snippet in await search(LIMIT, _FEW_TOKENS)}

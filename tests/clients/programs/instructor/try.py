@@ -62,10 +62,10 @@ def chat_parallel_tools(model: str) -> None:
 def chat_json(model: str) -> None:
     if not has_json_mode(model):
         return
-    said = chat(instructor.Mode.JSON).chat.completions.create(
+    answer = chat(instructor.Mode.JSON).chat.completions.create(
         model=model, messages=ASKED, response_model=Said, max_retries=0
     )
-    assert "describe a place" in said.said, said
+    assert "describe a place" in answer.said, answer
 
 
 def messages_tools(model: str) -> None:

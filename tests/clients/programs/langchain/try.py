@@ -100,8 +100,8 @@ def chat_tools(model: str) -> None:
 
 def chat_structured(model: str) -> None:
     check_structured(chat(model), "json_schema", "function_calling")
-    said = chat(model).with_structured_output(None, method="json_mode", include_raw=True)
-    answer = said.invoke("say JSON")
+    structured = chat(model).with_structured_output(None, method="json_mode", include_raw=True)
+    answer = structured.invoke("say JSON")
     if has_json_mode(model):
         assert isinstance(answer["parsed"], dict), answer
     else:

@@ -43,8 +43,8 @@ def answers(model: str) -> None:
 
 def tools(model: str) -> None:
     for options in ((), ("--no-stream",)):
-        told = say("-m", model, "--functions", _TOOLS, *options, "use get_weather for Bern")
-        assert "14 degrees, rain" in told, told
+        output = say("-m", model, "--functions", _TOOLS, *options, "use get_weather for Bern")
+        assert "14 degrees, rain" in output, output
 
 
 def structured(model: str) -> None:
