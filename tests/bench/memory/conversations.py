@@ -91,8 +91,8 @@ class _Maker:
                 self._say(self._free(1)[0], noise)
             answers = frozenset(numbers[-1:])
             same = wordings[-1] == topic.told[0]
-            wording_label = "in the same words" if same else "partly in other words"
-            for how, text in ((wording_label, topic.plain), ("wholly in other words", topic.reworded)):
+            label = "in the same words" if same else "partly in other words"
+            for how, text in ((label, topic.plain), ("wholly in other words", topic.reworded)):
                 self._ask(f"{'updated' if updated else 'told'}, {how}", text, answers)
 
     def people(self) -> None:
