@@ -193,7 +193,7 @@ def test_thoughts_are_shown_and_go_back(
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "code"),
+    ("prompt", "status", "code"),
     [("Refuse", 400, "upstream_rejected"), ("Limit", 429, "upstream_rate_limited")],
 )
 def test_refusals_name_every_attempt(

@@ -31,11 +31,11 @@ async def serving(
     path.write_text(_SETTINGS + settings)
     address = f"unix:{folder}/{name}"
     log = folder / f"{name}.log"
-    with log.open("wb") as told:
+    with log.open("wb") as log_file:
         process = await fork(
             *(sys.executable, "-m", "services", *services, "--listen", address),
             environ={**os.environ, "GATEWAY_CONFIG": str(path), "GATEWAY_DATA_DIR": str(folder)},
-            stderr=told.fileno(),
+            stderr=log_file.fileno(),
         )
     try:
         assert await process.stdout.readline() == b"READY\n", log.read_text()

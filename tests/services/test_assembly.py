@@ -45,11 +45,11 @@ async def test_settings_are_read_again_and_wrong_ones_change_nothing(
 
             async def provider() -> str:
                 try:
-                    found = await stub.GetModel(GetModelRequest(name="mine"), metadata=metadata)
+                    answer = await stub.GetModel(GetModelRequest(name="mine"), metadata=metadata)
                 except grpc.aio.AioRpcError as error:
                     assert error.code() is grpc.StatusCode.NOT_FOUND
                     return ""
-                return found.model.provider
+                return answer.model.provider
 
             assert await provider() == ""
             path.write_text(CLOSED + MINE)

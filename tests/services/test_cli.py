@@ -52,8 +52,8 @@ class Command:
         """Run what is refused with one line on standard error; give that line."""
         output, errors = self(line, status)
         assert output == ""
-        (told,) = errors.splitlines()
-        return told
+        (message,) = errors.splitlines()
+        return message
 
 
 @pytest.fixture
@@ -74,10 +74,10 @@ def test_keys_are_listed_with_whose_they_are_and_not_shown(gateway: Command) -> 
     output, _ = gateway("keys list")
     head, adas, bobs = output.splitlines()
     assert head.split() == ["ID", "PREFIX", "USER", "TEAM", "PLAN", "CREATED", "REVOKED"]
-    key_id, prefix, *rest, created, revoked = adas.split()
+    key_id, prefix, *columns, created, revoked = adas.split()
     assert re.fullmatch("key_[0-9A-Z]{26}", key_id)
     assert key.startswith(prefix)
-    assert rest == ["ada", "math", "team_pro"]
+    assert columns == ["ada", "math", "team_pro"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", created)
     assert revoked == "-"
     assert bobs.split()[2:5] == ["bob", "-", "personal_free"]
@@ -121,17 +121,17 @@ def test_wrong_settings_are_named_with_their_exit_status(gateway: Command) -> No
         assert "server.prot" in gateway.refused(line, status=2)
     gateway.config.write_text("")
     gateway.environ["GATEWAY_DATABASE_URL"] = "mysql://root:hunter2@db/x"
-    told = gateway.refused("keys list", status=2)
-    assert "storage.database_url: must be postgresql://" in told
-    assert "hunter2" not in told
+    message = gateway.refused("keys list", status=2)
+    assert "storage.database_url: must be postgresql://" in message
+    assert "hunter2" not in message
 
 
 def test_an_unreachable_database_shows_the_driver_s_error(gateway: Command) -> None:
     gateway.environ["GATEWAY_DATABASE_URL"] = "postgresql://gateway:hunter2@127.0.0.1:1/x"
-    told = gateway.refused("keys list")
-    assert "the database does not answer" in told
-    assert "Connect call failed" in told
-    assert "hunter2" not in told
+    message = gateway.refused("keys list")
+    assert "the database does not answer" in message
+    assert "Connect call failed" in message
+    assert "hunter2" not in message
 
 
 def test_right_settings_are_summed_up(gateway: Command) -> None:
@@ -154,8 +154,8 @@ def test_deployments_are_counted_and_checked(gateway: Command) -> None:
     output, _ = gateway("config check")
     assert "configured models: fast (2 deployments)" in output
     gateway.config.write_text('[[models]]\nname = "fast"\ndeployments = [{provider = "west"}]\n')
-    told = gateway.refused("config check", status=2)
-    assert "models[0].deployments[0].provider: no section [providers.west]" in told
+    message = gateway.refused("config check", status=2)
+    assert "models[0].deployments[0].provider: no section [providers.west]" in message
 
 
 def test_a_key_that_is_not_in_the_environment_is_named(gateway: Command) -> None:
@@ -209,8 +209,8 @@ def test_names_of_an_absent_sandbox_come_with_the_remedy(gateway: Command) -> No
 
     gateway.config.write_text(f'{real}[[models]]\nname = "a"\nprovider = "sandbox"\n')
     for command in ("config check", "up"):
-        told = gateway.refused(command, status=2)
-        assert "models[0].provider: the sandbox is absent because of a real provider" in told
+        message = gateway.refused(command, status=2)
+        assert "models[0].provider: the sandbox is absent because of a real provider" in message
 
 
 def test_the_sandbox_is_listed_while_it_is_present(gateway: Command) -> None:
@@ -249,9 +249,13 @@ def test_misspelt_names_of_fields_and_efforts_are_warnings(gateway: Command) -> 
     )
     output, errors = gateway("config check")
     assert "The settings are valid" in output
-    told = [line.removeprefix("gateway: warning: models.a.") for line in errors.splitlines()]
-    assert [line.partition(":")[0] for line in told] == ["refuses[0]", "refuses[2]", "efforts[1]"]
-    assert [line.rpartition("; ")[2] for line in told] == [
+    warnings = [line.removeprefix("gateway: warning: models.a.") for line in errors.splitlines()]
+    assert [line.partition(":")[0] for line in warnings] == [
+        "refuses[0]",
+        "refuses[2]",
+        "efforts[1]",
+    ]
+    assert [line.rpartition("; ")[2] for line in warnings] == [
         f"did you mean {name}?" for name in ("temperature", "prefill", "high")
     ]
 
@@ -328,9 +332,9 @@ def test_up_says_why_it_cannot_start(tmp_path: Path) -> None:
     )
     assert shown.returncode == 1
     assert shown.stdout == ""
-    (told,) = shown.stderr.splitlines()
-    assert told.startswith("gateway: ")
-    assert "storage.data_dir" in told
+    (message,) = shown.stderr.splitlines()
+    assert message.startswith("gateway: ")
+    assert "storage.data_dir" in message
 
 
 @pytest.mark.parametrize(

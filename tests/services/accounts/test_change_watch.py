@@ -115,18 +115,18 @@ async def test_what_is_known_stays_so_without_changes(
 ) -> None:
     made = await keys.create(NewKey("ada"))
     await watch.check()
-    known = await callers(made.key)
+    cached = await callers(made.key)
     await watch.check()
-    assert await callers(made.key) is known
+    assert await callers(made.key) is cached
 
 
 async def test_a_new_key_in_use_stays_known(
     watch: ChangeWatch, callers: CachingAuthenticator, keys: KeyAdministration
 ) -> None:
     made = await keys.create(NewKey("ada"))
-    known = await callers(made.key)
+    cached = await callers(made.key)
     await watch.check()
-    assert await callers(made.key) is known
+    assert await callers(made.key) is cached
 
 
 async def test_a_revoked_admin_key_ends(

@@ -20,9 +20,9 @@ from tests.services.accounts.expected_errors import invalid
 
 
 async def _caller(repository: AccountRepository, key: str) -> Caller:
-    found = await repository.find_caller(hash_key(key))
-    assert found is not None
-    return found
+    caller = await repository.find_caller(hash_key(key))
+    assert caller is not None
+    return caller
 
 
 async def _revoke(keys: KeyAdministration, which: str) -> ApiKey:

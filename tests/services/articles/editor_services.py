@@ -64,9 +64,9 @@ class Users:
         return key
 
     async def identify(self, key: str) -> Caller:
-        known = self.known[key]
-        plan = self.plans.get(known.user_id.removeprefix("user_"), "personal_free")
-        return replace(known, plan=Plan.Value(f"PLAN_{plan.upper()}"))
+        caller = self.known[key]
+        plan = self.plans.get(caller.user_id.removeprefix("user_"), "personal_free")
+        return replace(caller, plan=Plan.Value(f"PLAN_{plan.upper()}"))
 
 
 @dataclass

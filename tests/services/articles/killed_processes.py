@@ -58,7 +58,7 @@ async def work_until_killed(
     address: str,
     process: AsyncForkedProcess,
     key: str,
-    known: list[AcknowledgedEdits],
+    acknowledged: list[AcknowledgedEdits],
     chance: random.Random,
 ) -> None:
     """Edit from several callers, and kill the process once some more edits were answered."""
@@ -67,12 +67,13 @@ async def work_until_killed(
         stub = ArticleEditorServiceStub(channel)
         callers = [
             asyncio.create_task(_edit(stub, metadata, one, random.Random(chance.random())))
-            for one in known
+            for one in acknowledged
         ]
-        enough = sum(one.answered for one in known) + chance.randint(0, _MOST_BEFORE_A_KILL)
+        enough = sum(one.answered for one in acknowledged) + chance.randint(0, _MOST_BEFORE_A_KILL)
         await until(
             lambda: (
-                sum(one.answered for one in known) >= enough or any(one.done() for one in callers)
+                sum(one.answered for one in acknowledged) >= enough
+                or any(one.done() for one in callers)
             )
         )
         # Any moment is a moment to die: this is the one wait that is for nothing.
@@ -96,23 +97,23 @@ async def make_article(address: str, key: str) -> str:
 async def _edit(
     stub: ArticleEditorServiceStub,
     metadata: Metadata,
-    known: AcknowledgedEdits,
+    acknowledged: AcknowledgedEdits,
     chance: random.Random,
 ) -> None:
     opened = await stub.CreateSession(
-        wire.CreateSessionRequest(article_id=known.article_id), metadata=metadata
+        wire.CreateSessionRequest(article_id=acknowledged.article_id), metadata=metadata
     )
     while True:
-        if known.there and chance.random() < 0.3:
-            text = chance.choice(list(known.there))
+        if acknowledged.there and chance.random() < 0.3:
+            text = chance.choice(list(acknowledged.there))
             # From here on nobody can say whether it is still there.
-            block_id = known.there.pop(text)[0]
+            block_id = acknowledged.there.pop(text)[0]
             edit = Edit(delete_block=DeleteBlock(block_id=block_id))
             deleted = await stub.ApplyEdit(
                 wire.ApplyEditRequest(session_id=opened.session_id, edit=edit), metadata=metadata
             )
-            known.gone.add(text)
-            known.revision = max(known.revision, deleted.revision)
+            acknowledged.gone.add(text)
+            acknowledged.revision = max(acknowledged.revision, deleted.revision)
         else:
             text = f"{chance.getrandbits(64):x}"
             blocks = [paragraph(f"{text}/{place}") for place in range(_RUN)]
@@ -120,26 +121,28 @@ async def _edit(
             inserted = await stub.ApplyEdit(
                 wire.ApplyEditRequest(session_id=opened.session_id, edit=edit), metadata=metadata
             )
-            known.there[text] = list(inserted.ids)
-            known.revision = max(known.revision, inserted.revision)
-        known.answered += 1
+            acknowledged.there[text] = list(inserted.ids)
+            acknowledged.revision = max(acknowledged.revision, inserted.revision)
+        acknowledged.answered += 1
 
 
-async def assert_consistent(engine: AsyncEngine, known: AcknowledgedEdits) -> None:
+async def assert_consistent(engine: AsyncEngine, acknowledged: AcknowledgedEdits) -> None:
     """Check the document against what its callers know, and against its log."""
-    opened = await OperationLog(engine, Clock()).load(known.article_id)
-    assert opened.revision >= known.revision, "an acknowledged edit is lost"
+    opened = await OperationLog(engine, Clock()).load(acknowledged.article_id)
+    assert opened.revision >= acknowledged.revision, "an acknowledged edit is lost"
     parts: dict[str, list[int]] = {}
     for block in opened.document.blocks:
         leaf = block.children[0]
         assert isinstance(leaf, Leaf)
         text, _, place = leaf.text.partition("/")
         parts.setdefault(text, []).append(int(place))
-    for text in known.there:
+    for text in acknowledged.there:
         assert parts.get(text) == list(range(_RUN)), "an acknowledged insertion is lost or half"
     for text, places in parts.items():
         # A deletion takes the first of a run.
         assert places in (list(range(_RUN)), list(range(1, _RUN))), "an edit is half there"
-        assert text not in known.gone or places == list(range(1, _RUN)), "a deletion is undone"
-    stored, replayed = await stored_and_replayed(engine, known.article_id)
+        assert text not in acknowledged.gone or places == list(range(1, _RUN)), (
+            "a deletion is undone"
+        )
+    stored, replayed = await stored_and_replayed(engine, acknowledged.article_id)
     assert stored == replayed

@@ -38,8 +38,8 @@ async def test_changes_name_new_and_edited_blocks_alone(editors: EditorServices)
     await ada.edit(session_id, "append_text", block_id=second, text="!")
     [fourth] = (await ada.insert(session_id, "d")).ids
     await ada.edit(session_id, "delete_block", block_id=first)
-    found = await changes(ada, session_id, 1)
-    assert (found.order, found.changed) == ([fourth, second, third], [fourth, second])
+    difference = await changes(ada, session_id, 1)
+    assert (difference.order, difference.changed) == ([fourth, second, third], [fourth, second])
     assert (await changes(ada, session_id, 2)).changed == [fourth]
 
 
@@ -61,8 +61,8 @@ async def test_renumbered_citations_are_changes(editors: EditorServices) -> None
         await ada.edit(session_id, "add_reference", reference={"id": name})
     await ada.edit(session_id, "cite", block_id=third, reference_id="x")
     await ada.edit(session_id, "cite", block_id=second, reference_id="y")
-    found = await changes(ada, session_id, 4)
-    assert (found.cited, found.changed) == (["y", "x"], [second, third])
+    difference = await changes(ada, session_id, 4)
+    assert (difference.cited, difference.changed) == (["y", "x"], [second, third])
 
 
 async def test_the_articles_style_changes_every_block(editors: EditorServices) -> None:
@@ -70,9 +70,9 @@ async def test_the_articles_style_changes_every_block(editors: EditorServices) -
     session_id = await ada.begin()
     ids = (await ada.insert(session_id, "a", "b")).ids
     await ada.edit(session_id, "set_article_style", style={"paragraph": {"indent": True}})
-    found = await changes(ada, session_id, 1)
-    assert found.changed == ids
-    assert orjson.loads(found.style) == {"paragraph": {"indent": True}}
+    difference = await changes(ada, session_id, 1)
+    assert difference.changed == ids
+    assert orjson.loads(difference.style) == {"paragraph": {"indent": True}}
 
 
 async def test_a_revision_too_far_back_or_ahead_means_everything(editors: EditorServices) -> None:

@@ -70,13 +70,13 @@ async def test_the_private_group_is_always_there_and_first(editors: EditorServic
 async def test_private_group_documents_are_hidden_from_others(editors: EditorServices) -> None:
     ada, bob = editors.client("ada"), editors.client("bob")
     article = await ada.create()
-    told = []
+    errors = []
     for named in (article.id, "123", "x", "9" * 30, "", "²"):
         for method in ("CreateSession", "DeleteArticle"):
             with pytest.raises(GatewayError) as raised:
                 await bob.call(method, article_id=named)
-            told.append((raised.value.article_code, raised.value.message, raised.value.param))
-    assert set(told) == {(40402, told[0][1], "/docId")}
+            errors.append((raised.value.article_code, raised.value.message, raised.value.param))
+    assert set(errors) == {(40402, errors[0][1], "/docId")}
     assert [list(group.articles) for group in await bob.groups()] == [[]]
     await ada.open(article.id)
 
@@ -101,12 +101,12 @@ async def test_members_share_a_groups_documents_and_others_see_none(
 async def test_a_group_of_others_is_unknown(editors: EditorServices) -> None:
     group = await lab(editors)
     eve = editors.client("eve")
-    told = set()
+    errors = set()
     for named in (group, 5, -1, (1 << 63) - 1):
         with pytest.raises(GatewayError) as raised:
             await eve.create(group_id=named)
-        told.add((raised.value.article_code, raised.value.message, raised.value.param))
-    assert [(number, param) for number, _, param in told] == [(40406, "/group")]
+        errors.add((raised.value.article_code, raised.value.message, raised.value.param))
+    assert [(number, param) for number, _, param in errors] == [(40406, "/group")]
 
 
 async def test_a_private_document_in_a_group_is_its_creators_alone(editors: EditorServices) -> None:

@@ -39,15 +39,17 @@ async def _kill_often(times: int, seed: int) -> None:
     chance = random.Random(seed)
     async with _data() as (folder, engine, key):
         async with editor_process(folder, "s") as (_, address):
-            known = [AcknowledgedEdits(await make_article(address, key)) for _ in range(_DOCUMENTS)]
+            acknowledged = [
+                AcknowledgedEdits(await make_article(address, key)) for _ in range(_DOCUMENTS)
+            ]
         for _ in range(times):
             async with editor_process(folder, "s") as (process, address):
-                await work_until_killed(address, process, key, known, chance)
-            for one in known:
+                await work_until_killed(address, process, key, acknowledged, chance)
+            for one in acknowledged:
                 await assert_consistent(engine, one)
-    assert sum(one.answered for one in known) > times
-    assert all(one.there for one in known)
-    assert any(one.gone for one in known)
+    assert sum(one.answered for one in acknowledged) > times
+    assert all(one.there for one in acknowledged)
+    assert any(one.gone for one in acknowledged)
 
 
 async def test_three_kills_lose_no_edit_and_tear_none() -> None:
@@ -65,10 +67,10 @@ async def test_another_process_continues_after_a_kill() -> None:
         async with editor_process(folder, "a") as (first, address):
             article_id = await make_article(address, key)
             # Two callers of one user, each through a process of its own, on one document.
-            known = [AcknowledgedEdits(article_id), AcknowledgedEdits(article_id)]
+            acknowledged = [AcknowledgedEdits(article_id), AcknowledgedEdits(article_id)]
             await asyncio.gather(
-                work_until_killed(address, first, key, known[:1], chance),
-                work_until_killed(other, second, key, known[1:], chance),
+                work_until_killed(address, first, key, acknowledged[:1], chance),
+                work_until_killed(other, second, key, acknowledged[1:], chance),
             )
-        for one in known:
+        for one in acknowledged:
             await assert_consistent(engine, one)

@@ -162,13 +162,13 @@ async def test_a_foreign_session_is_unknown_and_unchanged(editors: EditorService
     ada, eve = editors.client("ada"), editors.client("eve")
     session_id = await ada.begin()
     editors.clock.now_s += LENGTH_S - 1
-    told = []
+    errors = []
     for named in (session_id, "session_unknown", ""):
         for method in ("ReadArticle", "DestroySession"):
             with pytest.raises(GatewayError) as raised:
                 await eve.call(method, session_id=named)
-            told.append((raised.value.article_code, raised.value.message, raised.value.param))
-    assert set(told) == {(40401, told[0][1], "/sessionId")}
+            errors.append((raised.value.article_code, raised.value.message, raised.value.param))
+    assert set(errors) == {(40401, errors[0][1], "/sessionId")}
     # What eve did has not kept it alive.
     editors.clock.now_s += 1
     assert await code(ada.read(session_id)) == 41001

@@ -57,13 +57,17 @@ def make_edit(kind: str, body: Body) -> pb.Edit:
     message = getattr(edit, kind)
     message.SetInParent()
     fields = {_NAMES.get(name, name): value for name, value in body.items()}
-    known = message.DESCRIPTOR.fields_by_name
+    message_fields = message.DESCRIPTOR.fields_by_name
     if changes := _CHANGES.get(kind):
-        rest = {name: value for name, value in body.items() if _NAMES.get(name, name) not in known}
-        fields = {name: value for name, value in fields.items() if name in known}
-        fields[changes] = rest
+        changed_properties = {
+            name: value
+            for name, value in body.items()
+            if _NAMES.get(name, name) not in message_fields
+        }
+        fields = {name: value for name, value in fields.items() if name in message_fields}
+        fields[changes] = changed_properties
     for name, value in fields.items():
-        if known[name].type == known[name].TYPE_BYTES:
+        if message_fields[name].type == message_fields[name].TYPE_BYTES:
             setattr(message, name, json.dumps(value).encode())
         elif isinstance(value, list):
             getattr(message, name).extend(value)

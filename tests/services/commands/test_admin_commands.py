@@ -131,10 +131,10 @@ def test_limits_that_cannot_be_set_are_told(gateway: Command) -> None:
         )
     assert "at least one" in gateway.refused("limits set --user ada", status=2)
     for amount in ("1e3", "ten", "12.5.1", "99999999"):
-        told = gateway.refused(f"limits set --user ada --spend-per-day {amount}", status=2)
-        assert f"{amount}: must be US dollars" in told
-    told = gateway.refused("limits set --user ada --spend-per-month 4000001", status=2)
-    assert "at most 4,000,000" in told
+        message = gateway.refused(f"limits set --user ada --spend-per-day {amount}", status=2)
+        assert f"{amount}: must be US dollars" in message
+    message = gateway.refused("limits set --user ada --spend-per-month 4000001", status=2)
+    assert "at most 4,000,000" in message
     gateway("limits set --user ada --spend-per-month 4000000")
     assert "allowed_models[0]" in gateway.refused("limits set --user ada --model a*b")
     assert "no user 'bob'" in gateway.refused("limits set --user bob --model a")

@@ -71,13 +71,13 @@ def run(folder: Path, line: str, status: int = 0) -> str:
 def test_the_files_of_a_user_are_listed(tmp_path: Path, files: list[File]) -> None:
     heading, *lines = run(tmp_path, "files list --user ada").splitlines()
     assert heading.split() == ["ID", "BYTES", "CREATED", "EXPIRES", "PURPOSE", "TYPE", "NAME"]
-    told = {line.split()[0]: line.split()[1:] for line in lines}
-    assert set(told) == {file.id for file in files}
-    size, created, expires, purpose, kind, name = told[files[0].id]
+    columns = {line.split()[0]: line.split()[1:] for line in lines}
+    assert set(columns) == {file.id for file in files}
+    size, created, expires, purpose, kind, name = columns[files[0].id]
     assert (size, purpose, kind, name) == ("5", "fine_tune", "text/plain", "données.txt")
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", created)
     assert created < expires
-    assert told[files[1].id][-1] == r"a\u202egpj.exe"
+    assert columns[files[1].id][-1] == r"a\u202egpj.exe"
     assert len(run(tmp_path, "files list --user bob").splitlines()) == 1
 
 

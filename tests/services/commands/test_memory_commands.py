@@ -51,8 +51,8 @@ async def _fill(folder: Path) -> None:
             turns = [_turn(number, f"{user} {number}") for number in range(1, count + 1)]
             await stores.repository.append(connection, current, turns)
         async with writing(engine) as connection:
-            found = [ExtractedFact("work", "employer", f"{user}'s\nemployer")]
-            await stores.facts.put(connection, owner_id, found, None, AT_MS)
+            extracted = [ExtractedFact("work", "employer", f"{user}'s\nemployer")]
+            await stores.facts.put(connection, owner_id, extracted, None, AT_MS)
     await locks.close()
     await engine.dispose()
 
@@ -73,9 +73,9 @@ def test_a_users_memories_and_profile_are_shown(tmp_path: Path) -> None:
     memories, profile = run(tmp_path, "show", "--user", "ada").split("\n\n")
     heading, *lines = memories.splitlines()
     assert heading.split()[:5] == ["MEMORY", "TURNS", "SUMMARISED", "PENDING", "STATE"]
-    told = {line.split()[0]: line.split()[1:] for line in lines}
+    columns = {line.split()[0]: line.split()[1:] for line in lines}
     day = "2026-10-29T00:00:00Z"
-    assert told == {
+    assert columns == {
         "trip/oslo": ["3", "0", "0", "idle", day, day],
         r"a\u202eb": ["1", "0", "0", "idle", day, day],
     }
@@ -83,20 +83,20 @@ def test_a_users_memories_and_profile_are_shown(tmp_path: Path) -> None:
 
 
 def test_one_memory_is_shown_with_its_summary(tmp_path: Path) -> None:
-    told = run(tmp_path, "show", "--user", "ada", "--memory", "trip/oslo").splitlines()
-    assert told[1].split()[:2] == ["trip/oslo", "3"]
-    assert told[-1] == "No summary yet."
+    shown = run(tmp_path, "show", "--user", "ada", "--memory", "trip/oslo").splitlines()
+    assert shown[1].split()[:2] == ["trip/oslo", "3"]
+    assert shown[-1] == "No summary yet."
 
 
 def test_memories_are_exported_a_line_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.commands.memory._PAGE", 1)
     profile, *memories = map(json.loads, run(tmp_path, "export", "--user", "ada").splitlines())
     assert [fact["value"] for fact in profile["profile"]] == ["ada's\nemployer"]
-    told = {
+    exported = {
         memory["memory_id"]: [turn["messages"][0]["blocks"] for turn in memory["turns"]]
         for memory in memories
     }
-    assert told == {
+    assert exported == {
         "trip/oslo": [[{"text": f"ada {number}"}] for number in (1, 2, 3)],
         "a\u202eb": [[{"text": "ada 1"}]],
     }
@@ -119,6 +119,6 @@ def test_rm_deletes_everything_of_one_user_only(tmp_path: Path) -> None:
 
 def test_another_users_memory_is_as_none(tmp_path: Path) -> None:
     for command in ("show", "export", "rm"):
-        told = run(tmp_path, command, "--user", "bob", "--memory", "trip/oslo", status=1)
-        assert "no such memory" in told
+        message = run(tmp_path, command, "--user", "bob", "--memory", "trip/oslo", status=1)
+        assert "no such memory" in message
     assert "trip/oslo" in run(tmp_path, "show", "--user", "ada")

@@ -63,14 +63,14 @@ def test_a_bearer_key_is_taken_whatever_the_case_of_its_scheme() -> None:
 
 
 def test_a_key_has_letters_digits_dashes_and_underscores_alone() -> None:
-    for rest in ("a" * 43, "A9-_" * 10 + "zZ0", "-" * 43, "_" * 43):
-        assert is_key(f"gw-{rest}")
-        assert bearer_key(f"Bearer gw-{rest}") == f"gw-{rest}"
+    for secret in ("a" * 43, "A9-_" * 10 + "zZ0", "-" * 43, "_" * 43):
+        assert is_key(f"gw-{secret}")
+        assert bearer_key(f"Bearer gw-{secret}") == f"gw-{secret}"
     wrong = ("ü", "²", "٣", " ", "\n", ".", "/", "+", "=", "\0")
-    for rest in ("", "a" * 42, "a" * 44, *("a" * 42 + last for last in wrong)):
-        assert not is_key(f"gw-{rest}")
+    for secret in ("", "a" * 42, "a" * 44, *("a" * 42 + last for last in wrong)):
+        assert not is_key(f"gw-{secret}")
         with pytest.raises(GatewayError):
-            bearer_key(f"Bearer gw-{rest}")
+            bearer_key(f"Bearer gw-{secret}")
     assert not is_key("GW-" + "a" * 43)
 
 

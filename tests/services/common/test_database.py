@@ -356,8 +356,8 @@ async def test_a_process_opens_no_more_connections_than_set(postgresql: PostgreS
 
     async def count() -> int:
         async with reading(engine) as connection:
-            found: int = await connection.scalar(query)
-            return found
+            connections: int = await connection.scalar(query)
+            return connections
 
     counts = await asyncio.gather(*(count() for _ in range(30)))
     await engine.dispose()

@@ -20,16 +20,16 @@ PLAYED = {"kind": "sandbox"}
 
 
 def test_a_key_in_the_environment_brings_its_provider():
-    found = from_environment({"OPENAI_API_KEY": "sk-1", "HOME": "/"}, Server())
-    assert set(found) == {"openai"}
-    assert found["openai"].base_url == "https://api.openai.com/v1"
-    assert found["openai"].key({"OPENAI_API_KEY": "sk-1"}) == "sk-1"
+    providers = from_environment({"OPENAI_API_KEY": "sk-1", "HOME": "/"}, Server())
+    assert set(providers) == {"openai"}
+    assert providers["openai"].base_url == "https://api.openai.com/v1"
+    assert providers["openai"].key({"OPENAI_API_KEY": "sk-1"}) == "sk-1"
 
 
 def test_an_address_in_the_environment_goes_with_its_key():
     environ = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://proxy"}
-    found = from_environment(environ, Server())
-    assert found["anthropic"].base_url == "http://proxy"
+    providers = from_environment(environ, Server())
+    assert providers["anthropic"].base_url == "http://proxy"
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_variables_that_lead_clients_here_name_no_provider(environ):
 def test_google_joins_by_its_own_api_with_either_variable():
     both = {"GEMINI_API_KEY": "k-1", "GOOGLE_API_KEY": "k-2"}
     for environ, key in ((both, "k-1"), ({"GOOGLE_API_KEY": "k-2"}, "k-2")):
-        found = from_environment(environ, Server())["gemini"]
-        assert (found.kind, found.key(environ)) == ("gemini", key)
+        provider = from_environment(environ, Server())["gemini"]
+        assert (provider.kind, provider.key(environ)) == ("gemini", key)
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_google_joins_by_its_own_api_with_either_variable():
     ],
 )
 def test_a_key_is_all_that_a_known_provider_needs(environ, name, url):
-    found = from_environment(environ, Server())
-    assert {name: found[name].base_url} == {name: url}
-    assert list(found) == [name]
+    providers = from_environment(environ, Server())
+    assert {name: providers[name].base_url} == {name: url}
+    assert list(providers) == [name]
 
 
 def test_a_known_provider_whose_place_is_missing_does_not_join():

@@ -40,7 +40,7 @@ class Table(NamedTuple):
 
 
 def tables_of(connection: Connection) -> dict[str, Table]:
-    found = inspect(connection)
+    inspector = inspect(connection)
     return {
         name: Table(
             {
@@ -49,19 +49,19 @@ def tables_of(connection: Connection) -> dict[str, Table]:
                     bool(column["nullable"]),
                     bool(column["nullable"] or column["default"] is not None),
                 )
-                for column in found.get_columns(name)
+                for column in inspector.get_columns(name)
             },
             {
                 str(rule["name"]): str(sorted(rule.items(), key=str))
                 for rules in (
-                    found.get_check_constraints(name),
-                    found.get_unique_constraints(name),
-                    found.get_foreign_keys(name),
+                    inspector.get_check_constraints(name),
+                    inspector.get_unique_constraints(name),
+                    inspector.get_foreign_keys(name),
                 )
                 for rule in rules
             },
         )
-        for name in found.get_table_names()
+        for name in inspector.get_table_names()
     }
 
 
@@ -108,12 +108,12 @@ async def upgraded(engine: AsyncEngine, step: str) -> dict[str, Table]:
 
 async def test_no_step_takes_anything_away(empty_storage: Storage) -> None:
     engine = open_engine(empty_storage)
-    found: list[str] = []
+    removals: list[str] = []
     before = await upgraded(engine, OLDEST)
     later = [step for step in steps() if step > OLDEST]
     for step in later:
         after = await upgraded(engine, step)
-        found += [
+        removals += [
             fault
             for fault in faults(step, before, after)
             # A version without the use has to be as old as the oldest that may start.
@@ -122,7 +122,7 @@ async def test_no_step_takes_anything_away(empty_storage: Storage) -> None:
         before = after
     await engine.dispose()
     assert OLDEST in steps()
-    assert found == []
+    assert removals == []
 
 
 CHANGES = [
@@ -149,7 +149,7 @@ async def test_a_step_that_takes_away_is_found(postgresql: Any, tmp_path: Path) 
 
     for change, says in CHANGES:
         async with engine.connect() as connection:
-            found = await connection.run_sync(changed, change)
+            removals = await connection.run_sync(changed, change)
             await connection.rollback()
-        assert any(says in one for one in found), (says, found)
+        assert any(says in one for one in removals), (says, removals)
     await engine.dispose()

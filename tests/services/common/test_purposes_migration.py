@@ -67,8 +67,8 @@ async def _add(engine: AsyncEngine, purpose: str) -> None:
 
 async def _purposes(engine: AsyncEngine) -> dict[str, str]:
     async with reading(engine) as connection:
-        found = await connection.execute(text("SELECT id, purpose FROM files"))
-        return {row.id: row.purpose for row in found}
+        file_rows = await connection.execute(text("SELECT id, purpose FROM files"))
+        return {row.id: row.purpose for row in file_rows}
 
 
 async def _indexes(engine: AsyncEngine) -> list[str]:

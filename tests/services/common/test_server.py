@@ -182,14 +182,14 @@ async def test_the_gateways_own_credential_never_shows(caplog):
         raise RuntimeError("it broke")
 
     authorization = service_authorization(CREDENTIAL)
-    told = ""
+    messages = ""
     async with served(act) as channel:
         for sent in (authorization, authorization + "A"):
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await run_role(channel, sent)
-            told += str(refused.value)
+            messages += str(refused.value)
     assert "it broke" in caplog.text
-    assert authorization.removeprefix("Service ") not in caplog.text + told
+    assert authorization.removeprefix("Service ") not in caplog.text + messages
 
 
 async def test_a_failure_with_a_reason_reaches_the_other_side_whole():

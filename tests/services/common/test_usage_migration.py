@@ -66,5 +66,5 @@ def _upgrade(connection: Connection) -> None:
 
 async def _rows(engine: AsyncEngine, query: str) -> list[tuple[Any, ...]]:
     async with reading(engine) as connection:
-        found = await connection.execute(text(f"SELECT {query}"))
-        return [tuple(row) for row in found]
+        read_rows = await connection.execute(text(f"SELECT {query}"))
+        return [tuple(row) for row in read_rows]

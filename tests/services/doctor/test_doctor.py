@@ -240,9 +240,9 @@ def test_a_container_s_share_of_the_cores_counts(
     [(Protections(7, seccomp=True), "ok"), (Protections(0, seccomp=True), "warning")],
 )
 def test_what_confines_conversions_is_told(offered: Protections, status: str) -> None:
-    told = machine.conversions(offered)
-    assert told.status == status
-    assert ("Landlock" in told.advice) == (status == "warning")
+    report = machine.conversions(offered)
+    assert report.status == status
+    assert ("Landlock" in report.advice) == (status == "warning")
 
 
 def test_extras_that_are_missing_are_named() -> None:

@@ -71,22 +71,22 @@ async def work_until_killed(
     address: str,
     process: AsyncForkedProcess,
     key: str,
-    known: AcknowledgedFiles,
+    acknowledged: AcknowledgedFiles,
     chance: random.Random,
 ) -> None:
     """Upload and delete from several callers, and kill the process at some moment."""
     async with open_channel(address, max_message_bytes=4 << 20) as channel:
         stub = FileStoreServiceStub(channel)
         callers = [
-            asyncio.create_task(_call(stub, key, known, random.Random(chance.random())))
+            asyncio.create_task(_call(stub, key, acknowledged, random.Random(chance.random())))
             for _ in range(3)
         ]
-        due = known.answered + chance.randrange(12)
+        due = acknowledged.answered + chance.randrange(12)
         async with asyncio.timeout(60):
             # Else there may be nothing to lose, or to come back.
-            while known.answered < due or not (known.kept and known.deleted):
-                known.once_more.clear()
-                await known.once_more.wait()
+            while acknowledged.answered < due or not (acknowledged.kept and acknowledged.deleted):
+                acknowledged.once_more.clear()
+                await acknowledged.once_more.wait()
         # Any moment is a moment to die: this is the one wait that is for nothing.
         await asyncio.sleep(chance.uniform(0, 0.05))
         process.send_signal(signal.SIGKILL)
@@ -99,24 +99,24 @@ async def work_until_killed(
 
 
 async def _call(
-    stub: FileStoreServiceStub, key: str, known: AcknowledgedFiles, chance: random.Random
+    stub: FileStoreServiceStub, key: str, acknowledged: AcknowledgedFiles, chance: random.Random
 ) -> None:
     metadata = call_metadata(key, "req_kill")
     while True:
         # One is always kept.
-        if len(known.kept) > 1 and chance.random() < 0.3:
-            file_id = chance.choice(list(known.kept))
+        if len(acknowledged.kept) > 1 and chance.random() < 0.3:
+            file_id = chance.choice(list(acknowledged.kept))
             # From here on nobody can say whether it is still there.
-            del known.kept[file_id]
+            del acknowledged.kept[file_id]
             await stub.DeleteFile(DeleteFileRequest(id=file_id), metadata=metadata)
-            known.deleted.add(file_id)
+            acknowledged.deleted.add(file_id)
         else:
             content = chance.randbytes(chance.choice([0, 10, _PIECE, 5 * _PIECE]))
             lifetime_s = chance.choice([None, None, SHORT_LIFETIME_S])
             answer = await stub.CreateFile(_messages(content, lifetime_s), metadata=metadata)
             if lifetime_s is None:
-                known.kept[answer.file.id] = hashlib.sha256(content).hexdigest()
-        known.note_answer()
+                acknowledged.kept[answer.file.id] = hashlib.sha256(content).hexdigest()
+        acknowledged.note_answer()
 
 
 def _messages(content: bytes, lifetime_s: int | None) -> list[CreateFileRequest]:
@@ -131,7 +131,7 @@ def _messages(content: bytes, lifetime_s: int | None) -> list[CreateFileRequest]
 
 
 async def assert_consistent(
-    engine: AsyncEngine, folder: Path, known: AcknowledgedFiles
+    engine: AsyncEngine, folder: Path, acknowledged: AcknowledgedFiles
 ) -> set[str]:
     """Check rows, bytes and account against each other and against `known`; give the ids."""
     async with reading(engine) as connection:
@@ -143,22 +143,24 @@ async def assert_consistent(
         stored = (await connection.execute(sums.select_from(files))).one()
     assert tuple(account or (0, 0)) == tuple(stored)
     by_id = {row.id: row for row in rows}
-    assert set(known.kept) <= set(by_id), "an acknowledged file is lost"
-    assert not known.deleted & set(by_id), "an acknowledged deletion is undone"
+    assert set(acknowledged.kept) <= set(by_id), "an acknowledged file is lost"
+    assert not acknowledged.deleted & set(by_id), "an acknowledged deletion is undone"
     for file_id, row in by_id.items():
         content = (folder / FOLDER / file_id).read_bytes()
         assert (
-            hashlib.sha256(content).hexdigest() == row.sha256 == known.kept.get(file_id, row.sha256)
+            hashlib.sha256(content).hexdigest()
+            == row.sha256
+            == acknowledged.kept.get(file_id, row.sha256)
         )
     return set(by_id)
 
 
 async def until_swept(
-    engine: AsyncEngine, folder: Path, known: AcknowledgedFiles, within_s: float
+    engine: AsyncEngine, folder: Path, acknowledged: AcknowledgedFiles, within_s: float
 ) -> None:
     """Wait until a running process has left nothing but the files that stay, and check those."""
     await until(lambda: _is_swept(engine, folder), within_s=within_s, every_s=0.1)
-    assert set(os.listdir(folder / FOLDER)) == await assert_consistent(engine, folder, known)
+    assert set(os.listdir(folder / FOLDER)) == await assert_consistent(engine, folder, acknowledged)
 
 
 async def _is_swept(engine: AsyncEngine, folder: Path) -> bool:

@@ -20,7 +20,7 @@ from tests.services.files.killed_process import (
 
 async def _kill_often(times: int, seed: int) -> None:
     chance = random.Random(seed)
-    known = AcknowledgedFiles()
+    acknowledged = AcknowledgedFiles()
     with tempfile.TemporaryDirectory(prefix="gw-") as name:
         folder = Path(name)
         engine = open_engine(Storage(data_dir=folder))
@@ -28,13 +28,13 @@ async def _kill_often(times: int, seed: int) -> None:
         key = await AccountRepository(engine).create_key("ada", plan="enterprise")
         for _ in range(times):
             async with file_store_process(folder) as (process, address):
-                await work_until_killed(address, process, key, known, chance)
-            await assert_consistent(engine, folder, known)
+                await work_until_killed(address, process, key, acknowledged, chance)
+            await assert_consistent(engine, folder, acknowledged)
         async with file_store_process(folder):
-            await until_swept(engine, folder, known, within_s=30)
+            await until_swept(engine, folder, acknowledged, within_s=30)
         await engine.dispose()
-    assert known.kept
-    assert known.deleted
+    assert acknowledged.kept
+    assert acknowledged.deleted
 
 
 async def test_four_kills_lose_nothing_and_leave_nothing() -> None:

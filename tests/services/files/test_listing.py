@@ -54,7 +54,7 @@ class Listed:
         age, number, purpose = kept
         owner = int(self.owner.removeprefix("user_"))
         file_id = f"file-{owner:012}{number:014}"
-        if any(file_id == known for _, known, _ in self.model):
+        if any(file_id == listed_id for _, listed_id, _ in self.model):
             return
         file = File(
             id=file_id,
@@ -73,8 +73,8 @@ class Listed:
         self.model = [entry for entry in self.model if entry[1] != file_id]
 
     async def page(self, **fields: Any) -> tuple[list[str], bool]:
-        found, more = await self.repository.page(self.owner, ListFilesRequest(**fields))
-        return [file.id for file in found], more
+        files, more = await self.repository.page(self.owner, ListFilesRequest(**fields))
+        return [file.id for file in files], more
 
     def expected(self, *, ascending: bool, purpose: int) -> list[str]:
         ids = [file_id for _, file_id, meant in self.model if purpose in (0, meant)]
@@ -114,12 +114,12 @@ async def test_a_page_is_what_a_sorted_list_says(
         expected, more = matching[:limit], len(matching) > limit
     elif before:
         fields["before_id"] = whole[cursor]
-        rest = [file_id for file_id in matching if file_id in whole[:cursor]]
-        expected, more = rest[-limit:], len(rest) > limit
+        remaining = [file_id for file_id in matching if file_id in whole[:cursor]]
+        expected, more = remaining[-limit:], len(remaining) > limit
     else:
         fields["after_id"] = whole[cursor]
-        rest = [file_id for file_id in matching if file_id in whole[cursor + 1 :]]
-        expected, more = rest[:limit], len(rest) > limit
+        remaining = [file_id for file_id in matching if file_id in whole[cursor + 1 :]]
+        expected, more = remaining[:limit], len(remaining) > limit
     assert await listed.page(**fields) == (expected, more)
 
 

@@ -102,7 +102,7 @@ def role_of(message: Message) -> str:
 
 def turn(number: int, first: int, *messages: str | Message, at_ms: int = 1) -> StoredTurn:
     """Return a turn; of plain texts the user says the first, the assistant the others."""
-    said = [
+    as_messages = [
         message
         if isinstance(message, Message)
         else (user(message) if place == 0 else assistant(message))
@@ -110,9 +110,9 @@ def turn(number: int, first: int, *messages: str | Message, at_ms: int = 1) -> S
     ]
     return StoredTurn(
         number=number,
-        messages=tuple(said),
+        messages=tuple(as_messages),
         created_at_ms=at_ms,
-        open=bool(pending_call_ids(said)),
+        open=bool(pending_call_ids(as_messages)),
         first_message=first,
     )
 
@@ -127,14 +127,14 @@ def turns(count: int, first_number: int = 1, first_message: int = 0) -> list[Sto
 
 async def rows_of(engine: AsyncEngine, entity_id: str) -> dict[str, int]:
     """Count what each table has of a memory."""
-    found = {
+    counts = {
         table.name: await count_rows(
             engine, select(func.count()).select_from(table).where(table.c.entity_id == entity_id)
         )
         for table in OF_ENTITY
     }
     query = select(func.count()).select_from(memories).where(memories.c.id == entity_id)
-    return {**found, memories.name: await count_rows(engine, query)}
+    return {**counts, memories.name: await count_rows(engine, query)}
 
 
 async def count_all(engine: AsyncEngine, table: Table) -> int:
@@ -165,5 +165,5 @@ async def superseded(engine: AsyncEngine, record: MemoryRecord) -> list[list[str
         .order_by(parts.c.first_message, parts.c.epoch)
     )
     async with reading(engine) as connection:
-        found = (await connection.scalars(query)).all()
-    return [[text_of(message) for message in Turn.FromString(one).messages] for one in found]
+        contents = (await connection.scalars(query)).all()
+    return [[text_of(message) for message in Turn.FromString(one).messages] for one in contents]

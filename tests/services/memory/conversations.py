@@ -226,8 +226,8 @@ def sent(exchange: Exchange, habits: Habits) -> list[Message]:
     if not habits.results_together or not results:
         return messages
     # In one message, with what the user says first beside them.
-    together, rest = messages[: len(results) + 1], messages[len(results) + 1 :]
-    return [user(*(block for message in together for block in message.blocks)), *rest]
+    together, others = messages[: len(results) + 1], messages[len(results) + 1 :]
+    return [user(*(block for message in together for block in message.blocks)), *others]
 
 
 def _with_media(message: Message, habits: Habits) -> Message:
@@ -241,9 +241,9 @@ def _with_media(message: Message, habits: Habits) -> Message:
 
 def _with_texts_joined(message: Message) -> Message:
     # As OpenAI's dialect has it: one text, and the calls behind it.
-    rest = [block for block in message.blocks if not block.HasField("text")]
+    others = [block for block in message.blocks if not block.HasField("text")]
     words = "".join(block.text for block in message.blocks)
-    return model(*([words] if words else []), *rest)
+    return model(*([words] if words else []), *others)
 
 
 def _echoed(answer: Message, habits: Habits) -> Message:
@@ -309,12 +309,12 @@ def _answer(draw: st.DrawFn, taken: list[int], *, silent: bool = True) -> Messag
 
 
 def _exchange(draw: st.DrawFn, before: Sequence[Exchange], taken: list[int]) -> Exchange:
-    said = normalize(transcript(before, Habits()))
-    waiting = sorted(stored_turns.pending_call_ids(said))
+    normalized = normalize(transcript(before, Habits()))
+    waiting = sorted(stored_turns.pending_call_ids(normalized))
     kinds = ["user", "user", "prefill"]
     if waiting:
         kinds = ["results", "results", "some results", "results and user", "user"]
-    elif said and said[-1].role == ASSISTANT:
+    elif normalized and normalized[-1].role == ASSISTANT:
         kinds.append("go on")
     kind = draw(_one_of(kinds))
     if kind == "go on":

@@ -249,8 +249,8 @@ async def jobs_left(engine: AsyncEngine) -> list[tuple[str, int, int]]:
 
 
 async def archived_turns(engine: AsyncEngine, record: MemoryRecord) -> list[int]:
-    found = await rows(engine, archived)
-    return sorted(row.turn for row in found if row.entity_id == record.id)
+    archived_rows = await rows(engine, archived)
+    return sorted(row.turn for row in archived_rows if row.entity_id == record.id)
 
 
 async def summary_rows(engine: AsyncEngine) -> list[tuple[int, int, bool, bool]]:

@@ -78,10 +78,10 @@ class LockHolder:
             assert before is not None
             async with self._locks.committing(lock) as (connection, stored):
                 assert stored == before, "two wrote at once"
-                said = turn(
+                written = turn(
                     before.turns + 1, before.messages, f"{self._name}/{number}", f"{lock.fence}"
                 )
-                await self._repository.append(connection, stored, [said])
+                await self._repository.append(connection, stored, [written])
 
     async def _entity(self) -> MemoryRecord:
         record = await self._repository.find(OWNER, NAME)

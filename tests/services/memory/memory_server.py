@@ -101,8 +101,8 @@ class MemoryServer:
     ) -> TurnContext:
         """Take a turn and end it with an answer; return what the model was to see."""
         async with self.taking(*messages, **options) as holding:
-            said = model(answer) if isinstance(answer, str) else answer
-            await holding.commit(said)
+            message = model(answer) if isinstance(answer, str) else answer
+            await holding.commit(message)
         return holding.context
 
     async def call(self, method: str, request: Any, name: str = "ada") -> Any:

@@ -81,24 +81,30 @@ async def _data() -> AsyncIterator[tuple[Path, AsyncEngine, str]]:
             await engine.dispose()
 
 
-async def _talk(address: str, key: str, known: AcknowledgedTurns, chance: random.Random) -> None:
+async def _talk(
+    address: str, key: str, acknowledged: AcknowledgedTurns, chance: random.Random
+) -> None:
     async with open_channel(address, max_message_bytes=4 << 20) as channel:
         stub = memory_pb2_grpc.MemoryServiceStub(channel)
         while True:
-            known.number += 1
-            known.doubtful = f"I said {known.number}."
+            acknowledged.number += 1
+            acknowledged.doubtful = f"I said {acknowledged.number}."
             call = stub.RunTurn(metadata=call_metadata(key, "req_kill"))
-            begin = BeginTurn(memory_id=known.memory_id, personal_memory=chance.random() < 0.2)
-            begin.messages.append(user(known.doubtful))
+            begin = BeginTurn(
+                memory_id=acknowledged.memory_id, personal_memory=chance.random() < 0.2
+            )
+            begin.messages.append(user(acknowledged.doubtful))
             await call.write(RunTurnRequest(begin=begin))
             answer = await call.read()
             seen = [text_of(turn.messages[0]) for turn in answer.context.turns]
-            assert seen == known.told[len(known.told) - len(seen) :], "not all is visible"
-            reply = model(f"You said {known.number}.")
+            assert seen == acknowledged.told[len(acknowledged.told) - len(seen) :], (
+                "not all is visible"
+            )
+            reply = model(f"You said {acknowledged.number}.")
             await call.write(RunTurnRequest(commit=CommitTurn(answer=reply)))
             await call.read()
-            known.told.append(known.doubtful)
-            known.more.set()
+            acknowledged.told.append(acknowledged.doubtful)
+            acknowledged.more.set()
             await call.done_writing()
             await call.read()
 
@@ -107,17 +113,17 @@ async def _until_killed(
     address: str,
     process: AsyncForkedProcess,
     key: str,
-    known: list[AcknowledgedTurns],
+    acknowledged: list[AcknowledgedTurns],
     chance: random.Random,
     more: int,
 ) -> None:
     """Let callers talk until one has told so much more, and kill the process soon after."""
     callers = [
         asyncio.create_task(_talk(address, key, one, random.Random(chance.random())))
-        for one in known
+        for one in acknowledged
     ]
     async with asyncio.timeout(60):
-        one = chance.choice(known)
+        one = chance.choice(acknowledged)
         await one.reaches(len(one.told) + more)
     # Any moment is a moment to die: this is the one wait that is for nothing.
     await asyncio.sleep(chance.uniform(0, 0.05))
@@ -129,20 +135,24 @@ async def _until_killed(
         assert isinstance(outcome, expected), repr(outcome)
 
 
-async def _assert_consistent(engine: AsyncEngine, key: str, known: AcknowledgedTurns) -> None:
+async def _assert_consistent(
+    engine: AsyncEngine, key: str, acknowledged: AcknowledgedTurns
+) -> None:
     """Check a memory against what its caller knows, and its parts against each other."""
     async with fake_inference() as (_, tasks):
         worker = MemoryWorker(engine, ManualClock(), tasks)
         owner = await AccountRepository(engine).identify(key)
-        record = await worker.repository.find(owner.user_id, known.memory_id)
+        record = await worker.repository.find(owner.user_id, acknowledged.memory_id)
         if record is None:
-            assert known.told == []
+            assert acknowledged.told == []
             return
         turns = await worker.repository.turns(record.id, 1, record.turns)
-        told = [text_of(turn.messages[0]) for turn in turns]
-        if told[len(known.told) :] == [known.doubtful]:
-            known.told.append(known.doubtful)  # it was durable before anybody heard of it
-        assert told == known.told
+        stored_texts = [text_of(turn.messages[0]) for turn in turns]
+        if stored_texts[len(acknowledged.told) :] == [acknowledged.doubtful]:
+            acknowledged.told.append(
+                acknowledged.doubtful
+            )  # it was durable before anybody heard of it
+        assert stored_texts == acknowledged.told
         assert [len(turn.messages) for turn in turns] == [_EXCHANGE] * len(turns)
         assert [turn.number for turn in turns] == list(range(1, len(turns) + 1))
         summary = await worker.stores.summaries.current(record.id)
@@ -156,15 +166,15 @@ async def _assert_consistent(engine: AsyncEngine, key: str, known: AcknowledgedT
 async def _kill_often(times: int, seed: int) -> None:
     chance = random.Random(seed)
     async with _data() as (folder, engine, key):
-        known = [AcknowledgedTurns(name) for name in _MEMORIES]
+        acknowledged = [AcknowledgedTurns(name) for name in _MEMORIES]
         for life in range(times):
             running = serving(folder, ("accounts", "memory"), settings=_SETTINGS)
             async with running as (process, address):
                 more = _BEFORE_SUMMARIES if life == 0 else chance.randrange(_TURNS_OF_A_LIFE)
-                await _until_killed(address, process, key, known, chance, more)
-            for one in known:
+                await _until_killed(address, process, key, acknowledged, chance, more)
+            for one in acknowledged:
                 await _assert_consistent(engine, key, one)
-        assert sum(len(one.told) for one in known) > _BEFORE_SUMMARIES + times
+        assert sum(len(one.told) for one in acknowledged) > _BEFORE_SUMMARIES + times
         assert await summary_rows(engine)
 
 

@@ -75,9 +75,9 @@ def response(
     )
 
 
-def names(found: Any) -> list[str]:
+def names(listing: Any) -> list[str]:
     """Return the ids of an answer's items."""
-    return [item.id for item in found.items]
+    return [item.id for item in listing.items]
 
 
 @dataclass
@@ -156,10 +156,10 @@ class ResponseProcess:
         await self.call("CreateResponse", user, response=response(name, previous, **new))
 
     async def get(self, name: str, user: str = "ada", **fields: Any) -> pb.StoredResponse:
-        found: pb.StoredResponse = (
+        response: pb.StoredResponse = (
             await self.call("GetResponse", user, id=name, **fields)
         ).response
-        return found
+        return response
 
     async def state(self, name: str) -> str:
         state = (await self.get(name)).state

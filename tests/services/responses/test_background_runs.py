@@ -48,12 +48,12 @@ async def test_a_run_is_seen_by_every_process(
         assert await other.state("r1") == "queued"
         await run.start()
         assert await other.state("r1") == "in_progress"
-        found = await other.get("r1")
-        assert (found.background, found.content.body) == (True, b"created")
+        stored = await other.get("r1")
+        assert (stored.background, stored.content.body) == (True, b"created")
         assert await run.finish(content("m1", body="ended", events=b"e"))
         assert await other.state("r1") == "ended"
-    found = await other.get("r1", with_events=True)
-    assert found.content == content("m1", body="ended", events=b"e")
+    stored = await other.get("r1", with_events=True)
+    assert stored.content == content("m1", body="ended", events=b"e")
     assert names(await other.call("GetResponseChain", id="r1")) == ["in-r1", "m1"]
     await charged(engine)
 
@@ -162,8 +162,8 @@ async def test_an_end_without_room_is_stored_as_such(
     async with service.running("r1", body="{}") as run:
         long = content("m1", body="x" * STORAGE)
         assert not await run.finish(long, substitute_body=b"failed")
-    found = await service.get("r1")
-    assert found.content == content(body="failed")
+    stored = await service.get("r1")
+    assert stored.content == content(body="failed")
     assert await charged(engine) < 1_000
 
 

@@ -87,13 +87,13 @@ async def walk(service: ResponseProcess, name: str, size: int, *, ascending: boo
 
 async def test_conversations_of_others_are_absent(service: ResponseProcess) -> None:
     name = await create(service, "a")
-    for user, wanted in (("bob", name), ("ada", new_conversation_id()), ("ada", "x")):
+    for user, conversation_id in (("bob", name), ("ada", new_conversation_id()), ("ada", "x")):
         for method in ("GetConversation", "UpdateConversation", "DeleteConversation"):
-            assert await refusal(service, method, user, id=wanted) == "not_found"
+            assert await refusal(service, method, user, id=conversation_id) == "not_found"
         for method in ("ListItems", "ReadItems", "CreateItems", "GetItem", "DeleteItem"):
             fields = {"id": "a"} if method in ("GetItem", "DeleteItem") else {}
             assert (
-                await refusal(service, method, user, conversation_id=wanted, **fields)
+                await refusal(service, method, user, conversation_id=conversation_id, **fields)
                 == "not_found"
             )
     assert await all_of(service, name) == ["a"]
@@ -154,13 +154,13 @@ async def test_appends_at_the_same_time_stay_together(
             for one in ((service, other)[number % 2],)
         ]
         await asyncio.gather(*calls, *stored)
-    found = await all_of(service, name)
-    pairs = {tuple(found[place : place + 2]) for place in range(0, len(found), 2)}
+    items = await all_of(service, name)
+    pairs = {tuple(items[place : place + 2]) for place in range(0, len(items), 2)}
     assert pairs == {
         *((f"a{number}", f"b{number}") for number in range(6)),
         *((f"in-r{number}", f"out-r{number}") for number in range(6)),
     }
-    assert len(found) == 24
+    assert len(items) == 24
 
 
 async def test_an_id_is_in_a_conversation_once(service: ResponseProcess) -> None:
@@ -170,8 +170,8 @@ async def test_an_id_is_in_a_conversation_once(service: ResponseProcess) -> None
     assert second != "a"
     [third] = await append(service, name, "a")
     assert len({first, second, third}) == 3
-    found = await service.talk("GetItem", conversation_id=name, id=third)
-    assert found.item.json == b'"a"'
+    answer = await service.talk("GetItem", conversation_id=name, id=third)
+    assert answer.item.json == b'"a"'
     assert await create(service, "a") != name
 
 

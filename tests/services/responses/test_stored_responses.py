@@ -38,16 +38,16 @@ async def test_a_response_is_read_as_it_was_stored(
     stored = content("m1", "m2", body='{"id": "r1"}', events=b"data")
     new = pb.NewResponse(id="r1", input=items("i1"), content=stored)
     await service.call("CreateResponse", response=new)
-    found = await service.get("r1", with_events=True)
-    assert found == pb.StoredResponse(
+    response = await service.get("r1", with_events=True)
+    assert response == pb.StoredResponse(
         id="r1",
         state=pb.StoredResponse.STATE_ENDED,
         created_at_ms=clock.now_ms(),
         expires_at_ms=clock.now_ms() + int(LIMITS.ttl_s * 1000),
         content=stored,
     )
-    found.content.events = b""
-    assert await service.get("r1") == found
+    response.content.events = b""
+    assert await service.get("r1") == response
 
 
 async def test_responses_of_others_are_absent(service: ResponseProcess) -> None:
@@ -229,10 +229,10 @@ async def test_a_conversation_has_all_items_in_order(service: ResponseProcess) -
     await service.create("r2", "r1")
     await service.create("r3", "r2")
     await service.create("other", "r1")
-    found = await service.call("GetResponseChain", id="r3")
+    chain = await service.call("GetResponseChain", id="r3")
     before = ["a", "b", "out-r1", "in-r2", "out-r2", "in-r3"]
-    assert names(found) == [*before, "out-r3"]
-    assert found.items[0].json == b'"a"'
+    assert names(chain) == [*before, "out-r3"]
+    assert chain.items[0].json == b'"a"'
     listed = await service.call("ListInputItems", id="r3", ascending=True)
     assert names(listed) == before
     assert not listed.has_more
@@ -245,19 +245,19 @@ async def test_input_items_are_listed_in_pages(service: ResponseProcess) -> None
     sent = [f"i{number}" for number in range(5)]
     await service.create("r1", sent=sent)
     for ascending, expected in ((True, sent), (False, sent[::-1])):
-        found: list[str] = []
+        listed: list[str] = []
         has_more = True
         while has_more:
             page = await service.call(
                 "ListInputItems",
                 id="r1",
                 page_size=2,
-                after=found[-1] if found else "",
+                after=listed[-1] if listed else "",
                 ascending=ascending,
             )
-            found += names(page)
+            listed += names(page)
             has_more = page.has_more
-        assert found == expected
+        assert listed == expected
     assert names(await service.call("ListInputItems", id="r1")) == sent[::-1]
     assert await refusal(service, "ListInputItems", id="r1", after="out-r1") == "invalid_request"
     for size in (0, 101):
@@ -326,8 +326,8 @@ async def test_output_items_are_found_by_their_ids(
 ) -> None:
     await service.create("r1", sent=["sent"])
     await service.create("r2")
-    found = await service.call("FindItems", ids=["out-r2", "out-r1", "out-r2"])
-    assert names(found) == ["out-r2", "out-r1", "out-r2"]
+    items = await service.call("FindItems", ids=["out-r2", "out-r1", "out-r2"])
+    assert names(items) == ["out-r2", "out-r1", "out-r2"]
     for user, item_id in (("bob", "out-r1"), ("ada", "sent"), ("ada", "\0")):
         with pytest.raises(GatewayError) as raised:
             await service.call("FindItems", user, ids=[item_id])

@@ -37,14 +37,14 @@ print(*sys.modules)
 
 
 def test_a_worker_reads_no_file_types_of_the_machine() -> None:
-    known = _run("""
+    output = _run("""
 from services.worker.imports import import_used_parts
 import_used_parts()
 import services.worker.worker
 import mimetypes
 print(len(mimetypes.types_map) == len(mimetypes._types_map_default))
 """)
-    assert known.strip() == "True"
+    assert output.strip() == "True"
 
 
 def test_a_worker_can_use_tls_and_scrape_metrics() -> None:

@@ -71,8 +71,8 @@ async def listening(engine: AsyncEngine, **configured: bytes) -> AsyncIterator[S
 
 @pytest.fixture
 async def services(engine: AsyncEngine) -> AsyncIterator[Services]:
-    async with listening(engine, setting=hash_admin_key(KEY)) as found:
-        yield found
+    async with listening(engine, setting=hash_admin_key(KEY)) as running:
+        yield running
 
 
 async def test_every_call_needs_an_admin_key(services: Services) -> None:

@@ -120,19 +120,19 @@ def test_every_call_that_changes_something_is_known_here() -> None:
     assert changing == set(CHANGES)
 
 
-async def entries(log: AuditLog, **wanted: Any) -> list[admin_pb2.AuditEntry]:
+async def entries(log: AuditLog, **filters: Any) -> list[admin_pb2.AuditEntry]:
     """Return the newest entries that are wanted, all of them by default."""
-    return [*(await log.page(AuditFilter(**wanted), 9)).entries]
+    return [*(await log.page(AuditFilter(**filters), 9)).entries]
 
 
 async def contents(engine: AsyncEngine) -> dict[str, list[Any]]:
     """Return all rows of the tables that administration changes."""
-    found = {}
+    rows_by_table = {}
     async with reading(engine) as connection:
         for table in ("api_keys", "users", "teams", "limits"):
             rows = await connection.execute(text(f"SELECT * FROM {table} ORDER BY 1, 2"))
-            found[table] = [tuple(row) for row in rows]
-    return found
+            rows_by_table[table] = [tuple(row) for row in rows]
+    return rows_by_table
 
 
 @pytest.mark.parametrize("rpc", CHANGES)
@@ -228,8 +228,8 @@ async def test_entries_are_found_by_time_and_subject(
         ids.append((await keys.create(NewKey(user))).info.id)
         clock.now_s += 1
 
-    async def found(**wanted: Any) -> list[str]:
-        return [entry.subject_id for entry in await entries(log, **wanted)]
+    async def found(**filters: Any) -> list[str]:
+        return [entry.subject_id for entry in await entries(log, **filters)]
 
     assert await found() == ids[::-1]
     assert await found(since_ms=start_ms + 1000) == [ids[2], ids[1]]
@@ -250,15 +250,15 @@ async def test_entries_are_listed_page_by_page(
         await keys.create(NewKey("ada"))
     whole = await entries(log)
     assert [entry.at_ms for entry in whole] == sorted((e.at_ms for e in whole), reverse=True)
-    found, token = [], ""
+    listed, token = [], ""
     while True:
         page = await log.page(AuditFilter(), 2, token)
-        found += page.entries
+        listed += page.entries
         token = page.next_token
         if not token:
             break
         assert len(page.entries) == 2
-    assert found == whole
+    assert listed == whole
     for wrong in ("1", "_", "x_audit_1", "1_a\0", f"{10**20}_a"):
         with invalid("page_token", "next_page_token"):
             await log.page(AuditFilter(), 2, wrong)

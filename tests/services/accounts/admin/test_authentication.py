@@ -126,8 +126,8 @@ async def test_every_key_is_compared_in_constant_time(key: str) -> None:
             await authenticator(f"Bearer {key}")
         except GatewayError:
             assert key not in (KEY, OTHER)
-    known = {hash_admin_key(KEY), hash_admin_key(OTHER)}
-    assert {one for one, _ in compared} == known
+    hashes = {hash_admin_key(KEY), hash_admin_key(OTHER)}
+    assert {one for one, _ in compared} == hashes
     assert {other for _, other in compared} == {hash_admin_key(key)}
 
 

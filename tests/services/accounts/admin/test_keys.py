@@ -147,11 +147,11 @@ async def test_a_new_key_has_the_limits_of_the_old_one(
     keys: KeyAdministration, limits: LimitAdministration
 ) -> None:
     old = await keys.create(NewKey("ada"))
-    wanted = UsageLimits(requests_per_minute=7, allowed_models=("gpt-*",))
-    await limits.set(SubjectKind.KEY, old.info.id, wanted)
+    own_limits = UsageLimits(requests_per_minute=7, allowed_models=("gpt-*",))
+    await limits.set(SubjectKind.KEY, old.info.id, own_limits)
     new = await keys.rotate(old.info.id)
     for key_id in (old.info.id, new.info.id):
-        assert await limits.get(SubjectKind.KEY, key_id) == wanted
+        assert await limits.get(SubjectKind.KEY, key_id) == own_limits
 
 
 async def test_a_grace_time_is_bounded(keys: KeyAdministration) -> None:
@@ -177,7 +177,7 @@ async def test_keys_are_listed_page_by_page(keys: KeyAdministration) -> None:
         await keys.create(NewKey(user, team))
     first = await keys.page(2)
     assert [key.user for key in first] == ["ada", "bob"]
-    rest = await keys.page(9, first[-1].id)
-    assert [key.user for key in rest] == ["eve", "ada"]
+    second_page = await keys.page(9, first[-1].id)
+    assert [key.user for key in second_page] == ["eve", "ada"]
     assert [key.user for key in await keys.page(9, user="ada")] == ["ada", "ada"]
     assert [key.user for key in await keys.page(9, team="lab")] == ["ada", "eve", "ada"]

@@ -116,11 +116,11 @@ async def test_limits_of_each_kind_are_set_and_cleared(
     made = await keys.create(NewKey("ada", "lab"))
     subject_id = {"key": made.info.id, "user": made.info.user_id, "team": made.info.team_id}[kind]
     assert await limits.get(kind, subject_id) == UsageLimits()
-    wanted = UsageLimits(tokens_per_minute=0, spend_per_day_pusd=MAX_AMOUNT, allowed_models=())
-    await limits.set(kind, subject_id, wanted)
-    assert await limits.get(kind, subject_id) == wanted
+    new_limits = UsageLimits(tokens_per_minute=0, spend_per_day_pusd=MAX_AMOUNT, allowed_models=())
+    await limits.set(kind, subject_id, new_limits)
+    assert await limits.get(kind, subject_id) == new_limits
     caller = await repository.identify(made.key)
-    assert [*caller.limits] == [wanted.to_proto(kind, subject_id)]
+    assert [*caller.limits] == [new_limits.to_proto(kind, subject_id)]
     await limits.set(kind, subject_id, UsageLimits())
     assert (await repository.identify(made.key)).limits == ()
 

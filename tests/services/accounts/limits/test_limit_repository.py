@@ -23,9 +23,9 @@ def limits(engine: AsyncEngine) -> LimitRepository:
 
 async def test_limits_are_kept_replaced_and_removed(limits: LimitRepository) -> None:
     assert await limits.get(SubjectKind.USER, "user_1") is None
-    for wanted in (ALL, UsageLimits(concurrent_requests=1, allowed_models=())):
-        await limits.set(SubjectKind.USER, "user_1", wanted)
-        assert await limits.get(SubjectKind.USER, "user_1") == wanted
+    for new_limits in (ALL, UsageLimits(concurrent_requests=1, allowed_models=())):
+        await limits.set(SubjectKind.USER, "user_1", new_limits)
+        assert await limits.get(SubjectKind.USER, "user_1") == new_limits
     await limits.set(SubjectKind.USER, "user_1", UsageLimits())
     assert await limits.get(SubjectKind.USER, "user_1") is None
 

@@ -35,19 +35,19 @@ def at(number: int, time_ms: int, **fields: Any) -> UsageRecord:
 async def sums(
     engine: AsyncEngine, by: str, split_by: str = "", **fields: Any
 ) -> list[ActivitySum]:
-    given = {"page_size": 100, "since_ms": MIDNIGHT_MS, "until_ms": END_MS} | fields
+    request_fields = {"page_size": 100, "since_ms": MIDNIGHT_MS, "until_ms": END_MS} | fields
     request = ReportActivityRequest(
         by=UsageGrouping.Value(f"USAGE_GROUPING_{by.upper()}"),
         split_by=UsageGrouping.Value(f"USAGE_GROUPING_{(split_by or 'unspecified').upper()}"),
-        **given,
+        **request_fields,
     )
-    found: list[ActivitySum] = []
+    listed: list[ActivitySum] = []
     while True:
         page = await report_activity(engine, request, ManualClock())
         assert len(page.sums) <= request.page_size
-        found += page.sums
+        listed += page.sums
         if not page.next_page_token:
-            return found
+            return listed
         request.page_token = page.next_page_token
 
 
@@ -80,27 +80,27 @@ async def test_only_served_requests_have_latencies(engine: AsyncEngine) -> None:
     ended = [at(n, MIDNIGHT_MS, outcome=outcome) for n, outcome in enumerate(outcomes)]
     helper = at(9, MIDNIGHT_MS, is_part=True, duration_ms=70)
     await add(engine, [*ended, helper])
-    [found] = await sums(engine, "day")
-    assert found.usage.group == "2026-11-23"
-    assert (found.usage.requests, found.usage.failed_requests, found.cancelled_requests) == (
+    [day_sum] = await sums(engine, "day")
+    assert day_sum.usage.group == "2026-11-23"
+    assert (day_sum.usage.requests, day_sum.usage.failed_requests, day_sum.cancelled_requests) == (
         4,
         2,
         1,
     )
-    assert found.usage.input_tokens == 500
-    assert (found.duration.count, found.duration.max_ms) == (1, 9)
+    assert day_sum.usage.input_tokens == 500
+    assert (day_sum.duration.count, day_sum.duration.max_ms) == (1, 9)
 
 
 @pytest.mark.parametrize("page_size", [1, 2, 100])
 async def test_rows_are_split_further(engine: AsyncEngine, page_size: int) -> None:
-    given = [(hour, model) for hour in (1, 2, 3) for model in ("fast", "slow")][1:]
+    requests = [(hour, model) for hour in (1, 2, 3) for model in ("fast", "slow")][1:]
     await add(
         engine,
-        [at(n, MIDNIGHT_MS + h * HOUR_MS, model=model) for n, (h, model) in enumerate(given)],
+        [at(n, MIDNIGHT_MS + h * HOUR_MS, model=model) for n, (h, model) in enumerate(requests)],
     )
-    found = await sums(engine, "hour", "model", page_size=page_size)
-    assert [(int(one.usage.group[11:13]), one.split) for one in found] == given
-    assert all(one.duration.count == 1 for one in found)
+    listed = await sums(engine, "hour", "model", page_size=page_size)
+    assert [(int(one.usage.group[11:13]), one.split) for one in listed] == requests
+    assert all(one.duration.count == 1 for one in listed)
     by_model = await sums(engine, "model", page_size=page_size)
     assert [(one.usage.group, one.usage.requests) for one in by_model] == [("fast", 2), ("slow", 3)]
 
@@ -110,8 +110,12 @@ async def test_names_are_told_of_both(engine: AsyncEngine, repository: AccountRe
     caller = await repository.identify(key)
     ids = {"user_id": caller.user_id, "team_id": caller.team_id, "key_id": caller.key_id}
     await add(engine, [at(1, MIDNIGHT_MS, **ids)])
-    [found] = await sums(engine, "team", "user")
-    assert (found.usage.name, found.split_name, found.split) == ("lab", "ada", caller.user_id)
+    [team_sum] = await sums(engine, "team", "user")
+    assert (team_sum.usage.name, team_sum.split_name, team_sum.split) == (
+        "lab",
+        "ada",
+        caller.user_id,
+    )
 
 
 @pytest.mark.parametrize("field", ["user_id", "team_id", "key_id", "model", "provider"])
@@ -119,8 +123,8 @@ async def test_filters_leave_others_out(engine: AsyncEngine, field: str) -> None
     await add(
         engine, [at(1, MIDNIGHT_MS, **{field: "mine"}), at(2, MIDNIGHT_MS, **{field: "yours"})]
     )
-    [found] = await sums(engine, "hour", filter=UsageFilter(**{field: "mine"}))
-    assert (found.usage.requests, found.duration.count) == (1, 1)
+    [hour_sum] = await sums(engine, "hour", filter=UsageFilter(**{field: "mine"}))
+    assert (hour_sum.usage.requests, hour_sum.duration.count) == (1, 1)
     assert await sums(engine, "hour", filter=UsageFilter(**{field: "theirs"})) == []
 
 
@@ -135,8 +139,8 @@ async def test_without_a_time_it_is_the_last_day(engine: AsyncEngine) -> None:
     times = [now_ms - DAY_MS - 1, now_ms - DAY_MS, now_ms - 1]
     await add(engine, [at(n, time_ms) for n, time_ms in enumerate(times)])
     request = ReportActivityRequest(by=usage_pb2.USAGE_GROUPING_USER, page_size=9)
-    [found] = (await report_activity(engine, request, ManualClock())).sums
-    assert found.usage.requests == 2
+    [day_sum] = (await report_activity(engine, request, ManualClock())).sums
+    assert day_sum.usage.requests == 2
 
 
 @pytest.mark.parametrize(
@@ -160,7 +164,7 @@ async def test_without_a_time_it_is_the_last_day(engine: AsyncEngine) -> None:
 async def test_wrong_requests_name_the_field(
     engine: AsyncEngine, fields: dict[str, Any], param: str
 ) -> None:
-    given = {"by": usage_pb2.USAGE_GROUPING_HOUR, "page_size": 10} | fields
+    request_fields = {"by": usage_pb2.USAGE_GROUPING_HOUR, "page_size": 10} | fields
     with pytest.raises(GatewayError) as caught:
-        await report_activity(engine, ReportActivityRequest(**given), ManualClock())
+        await report_activity(engine, ReportActivityRequest(**request_fields), ManualClock())
     assert caught.value.param == param

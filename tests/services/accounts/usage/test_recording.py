@@ -58,11 +58,11 @@ async def test_records_are_summed_up_by_day(engine: AsyncEngine) -> None:
         record(7, model="slow"),
     ]
     await add(engine, batch)
-    found = {(row.day, row.model): row for row in await rows(engine, days)}
-    first = found[20_780, "fast"]
+    row_of = {(row.day, row.model): row for row in await rows(engine, days)}
+    first = row_of[20_780, "fast"]
     assert (first.requests, first.failed_requests, first.input_tokens) == (4, 1, 500)
     assert first.cost_pusd == 4 * 350_000_000
-    assert found[20_781, "fast"].requests == found[20_780, "slow"].requests == 1
+    assert row_of[20_781, "fast"].requests == row_of[20_780, "slow"].requests == 1
 
 
 async def test_a_batch_that_is_sent_again_counts_once(engine: AsyncEngine) -> None:

@@ -17,22 +17,22 @@ async def sums(engine: AsyncEngine, by: str, **fields: Any) -> list[UsageSum]:
     request = ReportUsageRequest(
         by=UsageGrouping.Value(f"USAGE_GROUPING_{by.upper()}"), **{"page_size": 100} | fields
     )
-    found: list[UsageSum] = []
+    listed: list[UsageSum] = []
     while True:
         page = await report(engine, request)
         assert len(page.sums) <= request.page_size
-        found += page.sums
+        listed += page.sums
         if not page.next_page_token:
-            return found
+            return listed
         request.page_token = page.next_page_token
 
 
 async def test_costs_are_decimal_dollars(engine: AsyncEngine) -> None:
     await add(engine, [record(1), record(2, cost_pusd=1), unpriced(3)])
-    [found] = await sums(engine, "day")
-    assert (found.group, found.cost_dollars) == ("2026-11-23", "0.000350000001")
-    assert (found.requests, found.unpriced) == (3, 1)
-    assert (found.input_tokens, found.output_tokens) == (300, 30)
+    [day_sum] = await sums(engine, "day")
+    assert (day_sum.group, day_sum.cost_dollars) == ("2026-11-23", "0.000350000001")
+    assert (day_sum.requests, day_sum.unpriced) == (3, 1)
+    assert (day_sum.input_tokens, day_sum.output_tokens) == (300, 30)
 
 
 @pytest.mark.parametrize(
@@ -53,17 +53,17 @@ async def test_usage_is_summed_up_by(
     other = {"team_id": "team_1", "key_id": "key_2", "model": "slow", "provider": "mine"}
     late = MIDNIGHT_MS + DAY_MS
     await add(engine, [record(1), record(2), record(3, user_id="user_2", time_ms=late, **other)])
-    found = await sums(engine, by, page_size=page_size)
-    assert [one.group for one in found] == groups
-    assert sorted(one.requests for one in found) == [1, 2]
+    listed = await sums(engine, by, page_size=page_size)
+    assert [one.group for one in listed] == groups
+    assert sorted(one.requests for one in listed) == [1, 2]
 
 
 async def test_days_are_chosen_with_both_ends(engine: AsyncEngine) -> None:
     await add(
         engine, [record(number, time_ms=MIDNIGHT_MS + number * DAY_MS) for number in range(4)]
     )
-    found = await sums(engine, "day", from_day="2026-11-24", to_day="2026-11-25")
-    assert [one.group for one in found] == ["2026-11-24", "2026-11-25"]
+    listed = await sums(engine, "day", from_day="2026-11-24", to_day="2026-11-25")
+    assert [one.group for one in listed] == ["2026-11-24", "2026-11-25"]
     assert await sums(engine, "user", from_day="2027-01-01") == []
 
 
@@ -83,8 +83,8 @@ async def test_users_and_keys_have_names(
 async def test_a_total_may_exceed_64_bits(engine: AsyncEngine) -> None:
     most = 2**63 - 1
     await add(engine, [record(n, model=str(n), cost_pusd=most) for n in range(3)])
-    [found] = await sums(engine, "provider")
-    assert found.cost_dollars == "27670116.110564327421"
+    [provider_sum] = await sums(engine, "provider")
+    assert provider_sum.cost_dollars == "27670116.110564327421"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ async def test_a_total_may_exceed_64_bits(engine: AsyncEngine) -> None:
 async def test_wrong_requests_name_the_field(
     engine: AsyncEngine, fields: dict[str, Any], param: str
 ) -> None:
-    given = {"by": usage_pb2.USAGE_GROUPING_DAY, "page_size": 10} | fields
+    request_fields = {"by": usage_pb2.USAGE_GROUPING_DAY, "page_size": 10} | fields
     with pytest.raises(GatewayError) as caught:
-        await report(engine, ReportUsageRequest(**given))
+        await report(engine, ReportUsageRequest(**request_fields))
     assert caught.value.param == param

@@ -20,7 +20,7 @@ MIDNIGHT_MS = 20_780 * DAY_MS
 
 def record(number: int, **fields: Any) -> UsageRecord:
     """Return a record with an id of its number."""
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "id": f"use_{number:05}",
         "time_ms": MIDNIGHT_MS,
         "request_id": f"req_{number}",
@@ -40,7 +40,7 @@ def record(number: int, **fields: Any) -> UsageRecord:
         "output_tokens": 10,
         "cost_pusd": 350_000_000,
     }
-    return UsageRecord(**{name: value for name, value in (given | fields).items()})
+    return UsageRecord(**{name: value for name, value in (defaults | fields).items()})
 
 
 def unpriced(number: int, **fields: Any) -> UsageRecord:

@@ -125,13 +125,13 @@ def inline_text(tokens: list[Token]) -> str:
 def parsed(markdown: str) -> list[tuple[str, str]]:
     """Return each piece of text with the type of the block around it."""
     tokens = PARSER.parse(markdown)
-    found = []
+    contents = []
     for place, token in enumerate(tokens):
         if token.type == "inline":
-            found.append((tokens[place - 1].type, inline_text(token.children or [])))
+            contents.append((tokens[place - 1].type, inline_text(token.children or [])))
         elif not token.type.endswith(("_open", "_close")):
-            found.append((token.type, token.content))
-    return found
+            contents.append((token.type, token.content))
+    return contents
 
 
 @EXAMPLES
@@ -154,9 +154,9 @@ def test_prose_gives_its_text_back(kind: str, leaves: list[Body]) -> None:
 def test_a_table_gives_its_cells_back(rows: list[list[list[Body]]]) -> None:
     cells = [[{"type": "table-cell", "children": leaves} for leaves in line] for line in rows]
     editor = editor_with(table(*(row(*line) for line in cells)))
-    found = parsed(render_document(editor.document)[1])
-    assert {kind for kind, _ in found} <= {"th_open", "td_open"}
-    assert [content for _, content in found] == [
+    contents = parsed(render_document(editor.document)[1])
+    assert {kind for kind, _ in contents} <= {"th_open", "td_open"}
+    assert [content for _, content in contents] == [
         shown(editor, leaves) for line in rows for leaves in line
     ]
 

@@ -105,8 +105,8 @@ class SingleMemoryArchive:
         held = {}
         async with reading(self.engine) as connection:
             for table in TABLES:
-                found = await connection.execute(select(table))
-                held[table.name] = sorted(tuple(row) for row in found)
+                table_rows = await connection.execute(select(table))
+                held[table.name] = sorted(tuple(row) for row in table_rows)
         return held
 
 
@@ -196,13 +196,13 @@ async def test_turns_that_go_out_raw_stay_out(memory_archive: SingleMemoryArchiv
     await memory_archive.add(*turns)
     await memory_archive.embed(points(turns))
     for before_turn in (-1, 0, 1, 17, 60, 1 << 40, 1 << 64):
-        found = await memory_archive.numbers(
+        numbers = await memory_archive.numbers(
             "boat cat dog rent piano",
             before_turn=before_turn,
             limit=100,
             vector=QuestionVector(MODEL, [1.0] * 8),
         )
-        assert set(found) == set(range(1, min(61, before_turn)))
+        assert set(numbers) == set(range(1, min(61, before_turn)))
 
 
 async def test_texts_stay_within_the_budget_and_long_ones_are_cut(
@@ -212,10 +212,10 @@ async def test_texts_stay_within_the_budget_and_long_ones_are_cut(
     await memory_archive.add(
         *(turn(n, f"{filler * 150} the canary {n} {filler * 150}") for n in range(1, 25))
     )
-    found = await memory_archive.search("canary")
-    assert len(found) == 16
-    assert 1500 < sum(estimate_tokens(snippet.text) for snippet in found) <= 2000
-    assert all(f"canary {snippet.turn}" in snippet.text for snippet in found)
+    snippets = await memory_archive.search("canary")
+    assert len(snippets) == 16
+    assert 1500 < sum(estimate_tokens(snippet.text) for snippet in snippets) <= 2000
+    assert all(f"canary {snippet.turn}" in snippet.text for snippet in snippets)
     assert await memory_archive.search("canary", max_tokens=0) == []
     assert len(await memory_archive.search("canary", limit=3)) == 3
 
@@ -234,9 +234,9 @@ async def test_ranking_is_equal_on_both_engines_and_repeatable(
     for _ in range(10):
         question = " ".join(random.choices(WORDS, k=3))
         vector = QuestionVector(MODEL, [random.gauss(0, 1) for _ in range(8)])
-        found = await memory_archive.search(question, vector=vector, limit=20)
-        assert found == await other.search(question, vector=vector, limit=20)
-        assert found == await memory_archive.search(question, vector=vector, limit=20)
+        snippets = await memory_archive.search(question, vector=vector, limit=20)
+        assert snippets == await other.search(question, vector=vector, limit=20)
+        assert snippets == await memory_archive.search(question, vector=vector, limit=20)
     await other.engine.dispose()
 
 
@@ -245,9 +245,9 @@ async def test_hostile_questions_do_no_harm(memory_archive: SingleMemoryArchive)
     await memory_archive.add(*(turn(22 + n, question) for n, question in enumerate(HOSTILE)))
     rows = await memory_archive.rows()
     for question in HOSTILE:
-        found = await memory_archive.search(question)
-        assert len(found) <= 16
-        assert sum(estimate_tokens(snippet.text) for snippet in found) <= 2000
+        snippets = await memory_archive.search(question)
+        assert len(snippets) <= 16
+        assert sum(estimate_tokens(snippet.text) for snippet in snippets) <= 2000
     assert await memory_archive.rows() == rows
     assert 21 in await memory_archive.numbers("a canary that sings")
 
@@ -431,8 +431,8 @@ async def test_other_process_sees_additions_and_removals(
     asked = QuestionVector(MODEL, [1.0, 0.0])
     assert (await other.search(OWNER, MEMORY, "", before_turn=9, vector=asked))[0].turn == 2
     await memory_archive.remove_from(2)
-    found = await other.search(OWNER, MEMORY, "", before_turn=9, vector=asked)
-    assert [snippet.turn for snippet in found] == [1]
+    snippets = await other.search(OWNER, MEMORY, "", before_turn=9, vector=asked)
+    assert [snippet.turn for snippet in snippets] == [1]
 
 
 async def test_search_cost_does_not_grow_with_the_memory(

@@ -45,9 +45,9 @@ def test_the_first_look_keeps_what_is_near_among_very_many() -> None:
     held = vectors(5000, 64)
     asked = [value + 0.3 for value in held[77]]
     signed = [quantize(turn, pack(values)) for turn, values in held.items()]
-    found = nearest(signed, asked, before_turn=10_000, most=50)
-    assert len(found) == 50
-    assert found[0] == 77
+    nearest_turns = nearest(signed, asked, before_turn=10_000, most=50)
+    assert len(nearest_turns) == 50
+    assert nearest_turns[0] == 77
     assert 77 not in nearest(signed, asked, before_turn=77, most=50)
 
 
@@ -61,8 +61,12 @@ def test_distances_of_many_dimensions_are_exact(count: int) -> None:
     def distance(turn: int) -> int:
         return sum((a > 0) != (b > 0) for a, b in zip(held[turn], asked, strict=True))
 
-    found = nearest([b"".join(signed[:20]), *signed[20:]], asked, before_turn=count - 4, most=9)
-    assert found == sorted(range(1, count - 4), key=lambda turn: (distance(turn), -turn))[:9]
+    nearest_turns = nearest(
+        [b"".join(signed[:20]), *signed[20:]], asked, before_turn=count - 4, most=9
+    )
+    assert (
+        nearest_turns == sorted(range(1, count - 4), key=lambda turn: (distance(turn), -turn))[:9]
+    )
 
 
 def test_all_are_kept_where_they_are_few() -> None:

@@ -73,8 +73,8 @@ async def test_replaced_turn_never_gets_the_old_vector(engine: AsyncEngine) -> N
             await worker.jobs.summarise_now(record, WINDOWS, 20)
             assert await worker.observer.next() == DONE
             rewritten.set()
-            told = {await worker.observer.next() for _ in range(2)}
-        assert told == {("embed", "moved"), ("embed", "done")}
+            outcomes = {await worker.observer.next() for _ in range(2)}
+        assert outcomes == {("embed", "moved"), ("embed", "done")}
     embedded = [text for _, request in fake.asked for text in request.texts]
     assert any("something else" in text for text in embedded)
 

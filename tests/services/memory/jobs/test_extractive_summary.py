@@ -45,8 +45,8 @@ def test_facts_are_kept_with_who_said_them_and_chatter_is_not() -> None:
 def test_a_fact_of_the_first_batch_survives_to_the_hundredth() -> None:
     summary = extend_summary("", [user("My sister Ada is allergic to nuts."), *CHATTER])
     for batch in range(100):
-        said = [message for turn in range(5) for message in talk(5 * batch + turn)]
-        summary = extend_summary(summary, said)
+        messages = [message for turn in range(5) for message in talk(5 * batch + turn)]
+        summary = extend_summary(summary, messages)
         assert estimate_tokens(summary) <= MAX_TOKENS
     assert "- User: My sister Ada is allergic to nuts." in summary.splitlines()
 
@@ -73,10 +73,10 @@ def test_what_a_model_summarised_before_is_kept() -> None:
 
 
 def test_the_same_words_again_add_nothing() -> None:
-    said = [user("My sister Ada lives in Basel.")] * 3
-    once = extend_summary("", said)
+    messages = [user("My sister Ada lives in Basel.")] * 3
+    once = extend_summary("", messages)
     assert len(once.splitlines()) == 1
-    assert extend_summary(once, said) == once
+    assert extend_summary(once, messages) == once
 
 
 def test_there_is_a_summary_of_anything_that_was_said() -> None:
@@ -111,11 +111,11 @@ def test_long_lines_are_cut() -> None:
 
 @given(st.lists(st.text(max_size=300), max_size=6), st.text(max_size=300))
 def test_extractive_summary_is_bounded_and_deterministic(texts: list[str], before: str) -> None:
-    said = [
+    messages = [
         user(text) if place % 2 else assistant(text) for place, text in enumerate(texts) if text
     ]
-    summary = extend_summary(before, said, max_tokens=60)
-    assert summary == extend_summary(before, said, max_tokens=60)
+    summary = extend_summary(before, messages, max_tokens=60)
+    assert summary == extend_summary(before, messages, max_tokens=60)
     assert estimate_tokens(summary) <= 60
 
 

@@ -103,7 +103,7 @@ async def test_what_the_user_did_not_write_never_gets_in(engine: AsyncEngine) ->
 
 
 async def test_a_fact_told_in_another_language_supersedes(engine: AsyncEngine) -> None:
-    said = [
+    statements = [
         ("Ich wohne in Basel.", "wohne in Basel", "Basel"),
         ("現在は大阪に住んでいます。", "大阪に住んでいます", "大阪"),
     ]
@@ -111,7 +111,7 @@ async def test_a_fact_told_in_another_language_supersedes(engine: AsyncEngine) -
         worker = MemoryWorker(engine, ManualClock(), tasks)
         record = await worker.fill(2)
         async with worker.running_jobs():
-            for number, (text, quote, value) in enumerate(said, start=1):
+            for number, (text, quote, value) in enumerate(statements, start=1):
                 worker.clock.now_s += 1
                 fake.act = answers(("home", "place", value, quote))
                 await worker.put_facts(text, record, number)

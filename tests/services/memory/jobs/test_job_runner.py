@@ -170,5 +170,5 @@ async def test_backlog_is_reported(engine: AsyncEngine) -> None:
         worker.clock.now_s += 7
         async with worker.running_jobs():
             await fake.called.wait()
-        told = worker.observer.backlogs[0]
-    assert (told.jobs, told.oldest_s) == (2, 7.0)
+        backlog = worker.observer.backlogs[0]
+    assert (backlog.jobs, backlog.oldest_s) == (2, 7.0)

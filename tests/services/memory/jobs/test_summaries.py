@@ -64,12 +64,12 @@ async def test_what_would_count_before_a_turn_is_known(engine: AsyncEngine) -> N
 
 async def test_a_degraded_summary_is_put_right_while_it_counts(engine: AsyncEngine) -> None:
     summaries, entity_id = await chain(engine, 5, 10, 15, degraded=(10, 15))
-    found, before, counts = await summaries.up_to(entity_id, 10)
-    assert (found.last_turn, found.degraded, before.last_turn, counts) == (10, True, 5, True)
+    summary, before, counts = await summaries.up_to(entity_id, 10)
+    assert (summary.last_turn, summary.degraded, before.last_turn, counts) == (10, True, 5, True)
     assert (await summaries.up_to(entity_id, 5))[2] is True
     assert await summaries.up_to(entity_id, 7) == (NO_SUMMARY, NO_SUMMARY, False)
     async with writing(engine) as connection:
-        assert await summaries.improve(connection, found.id, "better")
+        assert await summaries.improve(connection, summary.id, "better")
         last = await summaries.current_in(connection, entity_id)
         await summaries.withdraw_from(connection, entity_id, 15)
         assert not await summaries.improve(connection, last.id, "too late")

@@ -147,8 +147,8 @@ async def test_redone_summary_does_not_replace_a_later_good_one(engine: AsyncEng
         asked = len(fake.asked)
         async with worker.running_jobs():
             await worker.later(600)
-            told = [await worker.observer.next() for _ in range(3)]
-    assert told == [("summary", "taken_over"), DONE, ("redo", "done")]
+            outcomes = [await worker.observer.next() for _ in range(3)]
+    assert outcomes == [("summary", "taken_over"), DONE, ("redo", "done")]
     assert len(fake.asked) == asked
     assert (await worker.stores.summaries.current(record.id)).last_turn == 10
 

@@ -57,7 +57,7 @@ async def test_claim_that_cannot_be_released_expires(
     record: MemoryRecord,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def fail(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+    def fail(connection: Any, cursor: Any, statement: str, *others: Any) -> None:
         if statement.startswith("DELETE FROM memory_claims"):
             raise exc.OperationalError(statement, None, ConnectionError("gone"))
 
@@ -78,7 +78,7 @@ async def test_unreleased_claim_does_not_block_its_own_process(
 ) -> None:
     process = start(PATIENT)
 
-    def fail(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+    def fail(connection: Any, cursor: Any, statement: str, *others: Any) -> None:
         if statement.startswith("DELETE FROM memory_claims"):
             raise exc.OperationalError(statement, None, ConnectionError("gone"))
 

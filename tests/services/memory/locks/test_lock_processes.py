@@ -41,8 +41,8 @@ class Parent:
             self.locks.write_lock(reserved) as lock,
             self.locks.committing(lock) as (connection, stored),
         ):
-            said = turn(stored.turns + 1, stored.messages, text, f"{lock.fence}")
-            await self.repository.append(connection, stored, [said])
+            written = turn(stored.turns + 1, stored.messages, text, f"{lock.fence}")
+            await self.repository.append(connection, stored, [written])
 
     async def said(self) -> tuple[list[str], list[int]]:
         """Return what was said in each turn, and the number of the lock it was said under."""
@@ -121,7 +121,7 @@ async def test_lock_of_killed_local_process_is_free_at_once(
 @pytest.mark.soak
 async def test_killed_writers_lose_no_acknowledged_turn(storage: Storage, parent: Parent) -> None:
     dice = random.Random(5)
-    told: list[str] = []
+    acknowledged: list[str] = []
 
     async def live_and_die(place: int) -> None:
         for life in range(8):
@@ -130,14 +130,14 @@ async def test_killed_writers_lose_no_acknowledged_turn(storage: Storage, parent
             ) as process:
                 # Any moment of a write is a moment to die.
                 for _ in range(dice.randint(1, 12)):
-                    told.append((await process.stdout.readline()).decode().strip())
+                    acknowledged.append((await process.stdout.readline()).decode().strip())
                 await asyncio.sleep(dice.uniform(0, 0.05))
                 process.kill()
-                told.extend((await process.stdout.read()).decode().split())
+                acknowledged.extend((await process.stdout.read()).decode().split())
 
     await asyncio.gather(*(live_and_die(place) for place in range(3)))
     await parent.write("last")
     texts, fences = await parent.said()
     assert len(texts) == len(set(texts))
-    assert set(told) <= set(texts)
+    assert set(acknowledged) <= set(texts)
     assert fences == sorted(set(fences))

@@ -124,9 +124,9 @@ def test_no_facts_are_a_good_answer() -> None:
 
 
 def test_prompt_holds_known_facts_and_bounded_text() -> None:
-    known = [Fact("pets", "dog", "Rex", (), 1)]
+    facts = [Fact("pets", "dog", "Rex", (), 1)]
     prompt = extraction_prompt.build_prompt(
-        "I live in Basel. " + "x" * 100_000 + " I'm vegan.", known
+        "I live in Basel. " + "x" * 100_000 + " I'm vegan.", facts
     )
     assert "pets / dog: Rex" in prompt.input
     assert "I live in Basel." in prompt.input

@@ -154,9 +154,9 @@ async def test_least_recently_said_facts_are_left_out(engine: AsyncEngine) -> No
     for number in range(MAX_FACTS + 2):
         await profile.say("x", ("m1", number), ("likes", f"thing {number:02}"))
     await profile.say("x", ("m1", 99), ("likes", "thing 00"))
-    known = {fact.sub_topic for fact in await profile.facts.of("ada")}
-    assert len(known) == MAX_FACTS
-    assert {f"thing {number:02}" for number in range(MAX_FACTS + 2)} - known == {
+    kept_topics = {fact.sub_topic for fact in await profile.facts.of("ada")}
+    assert len(kept_topics) == MAX_FACTS
+    assert {f"thing {number:02}" for number in range(MAX_FACTS + 2)} - kept_topics == {
         "thing 01",
         "thing 02",
     }
@@ -240,9 +240,9 @@ def test_topics_and_values_are_kept_short_and_on_one_line() -> None:
 
 
 def test_the_same_facts_are_the_same_text() -> None:
-    known = [
+    facts = [
         Fact("name", "name", "Ada", (), 1),
         Fact("home", "place", "Basel", (FactSource("m1", 1),), 2),
     ]
-    assert profile_text(known) == "- name: Ada\n- home, place: Basel"
+    assert profile_text(facts) == "- name: Ada\n- home, place: Basel"
     assert profile_text([]) == ""

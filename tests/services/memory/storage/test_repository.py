@@ -48,9 +48,9 @@ async def test_a_memory_is_there_for_others_from_its_first_turn_on(
     assert await memory.repository.current(reserved) == reserved
     clock.now_s += 5
     await memory.add(reserved, turn(1, 0, "hello", "hi"))
-    found = await memory.repository.find("ada", "diary")
-    assert found == replace(reserved, updated_at_ms=clock.now_ms(), turns=1, messages=2)
-    assert await memory.repository.page("ada", 10) == ([found], "")
+    listed = await memory.repository.find("ada", "diary")
+    assert listed == replace(reserved, updated_at_ms=clock.now_ms(), turns=1, messages=2)
+    assert await memory.repository.page("ada", 10) == ([listed], "")
 
 
 async def test_every_commit_moves_the_time_of_last_use_and_never_back(
@@ -119,9 +119,9 @@ async def test_turns_are_read_as_they_were_written(memory: MemoryProcess) -> Non
 async def test_turn_of_message_finds_each_message(memory: MemoryProcess) -> None:
     record = await memory.make()
     record = await memory.add(record, turn(2, 2, "look", call("c1"), result("c1"), "done"))
-    found = [await memory.repository.turn_of_message(record.id, index) for index in range(7)]
-    assert [one.number if one else None for one in found] == [1, 1, 2, 2, 2, 2, None]
-    assert found[5] == found[2]
+    turns = [await memory.repository.turn_of_message(record.id, index) for index in range(7)]
+    assert [one.number if one else None for one in turns] == [1, 1, 2, 2, 2, 2, None]
+    assert turns[5] == turns[2]
 
 
 async def test_continued_turn_writes_only_new_messages(
@@ -228,28 +228,28 @@ async def test_memories_are_listed_in_pages_the_one_used_last_first(
         made.append(await memory.make(f"m{number}"))
     await memory.make("foreign", "bob")
     expected = sorted(made, key=lambda one: (one.updated_at_ms, one.id), reverse=True)
-    found, token = await memory.repository.page("ada", 2)
-    assert found == expected[:2]
+    listed, token = await memory.repository.page("ada", 2)
+    assert listed == expected[:2]
     # What is used or made while somebody turns the pages is not told again.
     clock.now_s += 1
     await memory.add(expected[0], turn(2, 2, "q", "a"))
     await memory.make("new")
     while token:
         page, token = await memory.repository.page("ada", 2, token)
-        found += page
-    assert found == expected
+        listed += page
+    assert listed == expected
 
 
 async def test_turns_are_listed_in_pages_the_newest_first(memory: MemoryProcess) -> None:
     record = await memory.make()
     record = await memory.add(record, *turns(6, 2, 2))
-    found, token = await memory.repository.turn_page(record, 3)
-    assert numbers(found) == [7, 6, 5]
+    listed, token = await memory.repository.turn_page(record, 3)
+    assert numbers(listed) == [7, 6, 5]
     record = await memory.add(record, turn(8, 14, "q", "a"))
-    found, token = await memory.repository.turn_page(record, 3, token)
-    assert numbers(found) == [4, 3, 2]
-    found, token = await memory.repository.turn_page(record, 3, token)
-    assert (numbers(found), token) == ([1], "")
+    listed, token = await memory.repository.turn_page(record, 3, token)
+    assert numbers(listed) == [4, 3, 2]
+    listed, token = await memory.repository.turn_page(record, 3, token)
+    assert (numbers(listed), token) == ([1], "")
     assert numbers((await memory.repository.turn_page(record, 8))[0]) == [8, 7, 6, 5, 4, 3, 2, 1]
 
 

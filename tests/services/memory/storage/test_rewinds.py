@@ -110,17 +110,17 @@ async def test_a_summary_counts_for_the_epoch_it_was_made_in(memory: MemoryProce
 
 
 async def test_keys_match_the_transcript_across_row_boundaries(memory: MemoryProcess) -> None:
-    said = [user(f"m{place}") for place in range(3 * CHUNK)]
-    expected = [message_key(message) for message in said]
+    messages = [user(f"m{place}") for place in range(3 * CHUNK)]
+    expected = [message_key(message) for message in messages]
     for size in (1, CHUNK - 1, CHUNK, CHUNK + 1):
         record = await memory.repository.reserve("ada", f"m{size}", QUOTA)
         for length in (size, size + 2, 2 * CHUNK - 1, 2 * CHUNK, 3 * CHUNK):
-            record = await memory.add(record, turn(1, 0, *said[:length]))
+            record = await memory.add(record, turn(1, 0, *messages[:length]))
             assert await memory.repository.keys(record.id) == b"".join(expected[:length])
         for length in (2 * CHUNK + 1, 2 * CHUNK, 2 * CHUNK - 1, size):
             record, _ = await memory.rewind(record, length)
             assert await memory.repository.keys(record.id) == b"".join(expected[:length])
-        record = await memory.add(record, turn(1, 0, *said))
+        record = await memory.add(record, turn(1, 0, *messages))
         assert await memory.repository.keys(record.id) == b"".join(expected)
 
 
@@ -128,7 +128,7 @@ async def test_a_commit_costs_the_same_whatever_the_memory_holds(memory: MemoryP
     record = await memory.make()
     statements: list[str] = []
 
-    def note(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+    def note(connection: Any, cursor: Any, statement: str, *others: Any) -> None:
         statements.append(statement)
 
     event.listen(memory.engine.sync_engine, "before_cursor_execute", note)

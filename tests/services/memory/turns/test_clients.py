@@ -57,8 +57,8 @@ def can_be_placed(part: list[Message], whole: list[Message], memory: Memory) -> 
     head = len(whole) - len(part)
     if all_keys[head:] != sent_keys:
         return False  # the cut went through what is one message
-    known = in_common(stored, all_keys) - head
-    if known < 1 or not any(m.role == ASSISTANT or has_results(m) for m in part[:known]):
+    in_both = in_common(stored, all_keys) - head
+    if in_both < 1 or not any(m.role == ASSISTANT or has_results(m) for m in part[:in_both]):
         return False
     begun = in_common(stored, sent_keys)
     if begun >= 2 or begun == len(stored):

@@ -34,7 +34,10 @@ NONE: frozenset[str] = frozenset()
 
 def talk(*words: str) -> list[Message]:
     """Return messages that user and model say in turn."""
-    return [model(said) if place % 2 else user(said) for place, said in enumerate(words)]
+    return [
+        model(words_of_one) if place % 2 else user(words_of_one)
+        for place, words_of_one in enumerate(words)
+    ]
 
 
 def joined(
@@ -44,8 +47,8 @@ def joined(
 
 
 def kept(stored: Sequence[Message], sent: Sequence[Message]) -> tuple[int, int]:
-    found = joined(stored, sent)
-    return found.keep, found.known
+    merge = joined(stored, sent)
+    return merge.keep, merge.known
 
 
 def results(letters: str) -> list[Message]:
@@ -229,8 +232,8 @@ def test_joining_finds_what_trying_everything_finds(
     stored: list[Message], sent: list[Message], awaited: frozenset[str]
 ) -> None:
     old, new = normalize(stored), normalize(sent)
-    found = joined(old, new, awaited)
-    assert (found.keep, found.known) == by_trying_everything(old, new, awaited)
+    merge = joined(old, new, awaited)
+    assert (merge.keep, merge.known) == by_trying_everything(old, new, awaited)
 
 
 @settings(max_examples=examples(60))
@@ -242,8 +245,8 @@ def test_runs_in_monotonous_conversations_are_found(
     tail = data.draw(st.integers(head + 1, len(old)))
     stored = [user("begin"), model("it"), *results(old)]
     sent = [*results(old[head:tail] + more), model("so")]
-    found = joined(stored, sent)
-    assert (found.keep, found.known) == by_trying_everything(stored, sent, NONE)
+    merge = joined(stored, sent)
+    assert (merge.keep, merge.known) == by_trying_everything(stored, sent, NONE)
 
 
 def test_a_long_monotonous_conversation_costs_no_more_than_any(

@@ -29,15 +29,15 @@ def reason_of(error: GatewayError) -> str:
 
 async def turns_of(service: MemoryServer, name: str = "ada") -> list[list[str]]:
     """Return the texts of all turns of the diary, the oldest first."""
-    found: list[list[str]] = []
+    pages: list[list[str]] = []
     token = ""
     while True:
         request = memory_pb2.ListTurnsRequest(memory_id="diary", page_token=token)
         page = await service.call("ListTurns", request, name)
-        found += [texts(turn.messages) for turn in page.turns]
+        pages += [texts(turn.messages) for turn in page.turns]
         token = page.next_page_token
         if not token:
-            return found[::-1]
+            return pages[::-1]
 
 
 async def memory_of(service: MemoryServer, name: str = "ada") -> memory_pb2.Memory:
@@ -63,15 +63,15 @@ async def test_a_turn_is_seen_by_the_next(service: MemoryServer) -> None:
 async def test_full_and_newest_only_requests_store_the_same(
     service: MemoryServer, first: int
 ) -> None:
-    said = [("one", "1"), ("two", "2"), ("three", "3"), ("four", "4"), ("five", "5")]
-    history = [message for ask, answer in said for message in (user(ask), model(answer))]
-    for place, (ask, answer) in enumerate(said):
+    exchanges = [("one", "1"), ("two", "2"), ("three", "3"), ("four", "4"), ("five", "5")]
+    history = [message for ask, answer in exchanges for message in (user(ask), model(answer))]
+    for place, (ask, answer) in enumerate(exchanges):
         whole = history[: 2 * place + 1]
         sent = whole if place % 3 == first else whole[-3:] if place % 2 else whole[-1:]
         context = await service.say(*sent, answer=answer)
         assert texts(context.messages) == [ask]
         assert len(context.turns) == place
-    assert await turns_of(service) == [list(pair) for pair in said]
+    assert await turns_of(service) == [list(pair) for pair in exchanges]
 
 
 async def test_an_edit_takes_back_what_came_after(service: MemoryServer) -> None:
@@ -282,9 +282,9 @@ async def test_deleting_a_memory_leaves_nothing_of_it(
     from services.common.database import metadata
 
     left = {
-        name: len(found)
+        name: len(table_rows)
         for name, table in metadata.tables.items()
-        if name.startswith("memor") and (found := await rows(engine, table))
+        if name.startswith("memor") and (table_rows := await rows(engine, table))
     }
     assert {name: count for name, count in left.items() if "owner" not in name} == {}
     assert await _facts(service) == []
@@ -327,7 +327,7 @@ async def test_the_steps_of_a_tool_loop_look_for_facts_once(engine: AsyncEngine)
         await service.say("Thanks", **mine)
         await until(lambda: len(service.inference.asked) >= 2, within_s=20, every_s=0.01)
         inputs = [request.prompt.input for _, request in service.inference.asked]
-        assert sorted("Weather?" in given for given in inputs) == [False, True]
+        assert sorted("Weather?" in text for text in inputs) == [False, True]
 
 
 async def test_an_embedding_model_that_hangs_keeps_nobody_waiting(engine: AsyncEngine) -> None:
