@@ -27,8 +27,8 @@ def test_state_kept_at_one_of_several_deployments_is_told() -> None:
         {"name": "b", "deployments": [{"provider": "s"}]},
         {"name": "c", "provider": "s"},
     ]
-    (told,) = warnings(Settings.model_validate({"models": models, "providers": providers}), {})
-    assert told.startswith("models.a.deployments[1]: the provider 's' has pass_stateful")
+    (warning,) = warnings(Settings.model_validate({"models": models, "providers": providers}), {})
+    assert warning.startswith("models.a.deployments[1]: the provider 's' has pass_stateful")
 
 
 def test_a_fallback_of_another_vector_space_is_told() -> None:
@@ -44,9 +44,9 @@ def test_a_fallback_of_another_vector_space_is_told() -> None:
         {"name": "d", "provider": "s", "fallbacks": ["a"]},
     ]
     providers = {"s": {"kind": "sandbox"}}
-    told = warnings(Settings.model_validate({"models": models, "providers": providers}), {})
-    assert [one.partition(": ")[0] for one in told] == [
+    lines = warnings(Settings.model_validate({"models": models, "providers": providers}), {})
+    assert [one.partition(": ")[0] for one in lines] == [
         "models.a.fallbacks[1]",
         "models.a.fallbacks[2]",
     ]
-    assert "'c' is skipped for embeddings" in told[0]
+    assert "'c' is skipped for embeddings" in lines[0]

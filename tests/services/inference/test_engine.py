@@ -105,8 +105,8 @@ def request(**fields: object) -> GenerateRequest:
     return GenerateRequest(**{"model": "m", "messages": [asked], **fields})
 
 
-async def events_of(engine: Engine, wanted: GenerateRequest) -> list[Event]:
-    return [event async for batch in await engine.stream(wanted) for event in batch]
+async def events_of(engine: Engine, request: GenerateRequest) -> list[Event]:
+    return [event async for batch in await engine.stream(request) for event in batch]
 
 
 async def test_a_stream_and_a_whole_answer_are_the_same():
@@ -133,8 +133,8 @@ async def test_a_stop_string_ends_the_answer_and_the_providers_call():
     provider = PlayedProvider(
         [[start(), *text("one ", "tw", "o three")[:-1]], text("never read"), end()]
     )
-    wanted = request(stop_sequences=["two"])
-    events = await events_of(engine(provider), wanted)
+    stopping = request(stop_sequences=["two"])
+    events = await events_of(engine(provider), stopping)
     assert "".join(event.text for event in events) == "one "
     finish = next(event.finish for event in events if event.HasField("finish"))
     assert finish.reason == conversation.FINISH_REASON_STOP_SEQUENCE
@@ -143,7 +143,7 @@ async def test_a_stop_string_ends_the_answer_and_the_providers_call():
     # The provider is asked without them, and as a stream, so that it can be left.
     assert provider.calls[0].stream
     assert not provider.calls[0].request.stop_sequences
-    assert list(wanted.stop_sequences) == ["two"]
+    assert list(stopping.stop_sequences) == ["two"]
 
 
 async def test_usage_is_estimated_when_the_provider_sent_none():
@@ -169,9 +169,9 @@ async def test_stop_strings_nobody_asks_for_are_the_provider_s():
 async def test_a_prefill_is_never_repeated():
     provider = PlayedProvider([[start(), *text("Once upon", " a time"), *end()]])
     prefill = Message(role=conversation.ROLE_ASSISTANT, blocks=[Block(text="Once upon")])
-    wanted = request()
-    wanted.messages.append(prefill)
-    whole = await engine(provider).generate(wanted)
+    prefilled = request()
+    prefilled.messages.append(prefill)
+    whole = await engine(provider).generate(prefilled)
     assert whole.choices[0].blocks[0].text == " a time"
 
 
@@ -205,13 +205,13 @@ def doubting() -> UpstreamError:
 
 
 def thoughtful() -> GenerateRequest:
-    wanted = request()
+    thinking_request = request()
     signed = Thinking(text="hmm", signature=SIGNER.sign("hmm", "u"))
-    said = Message(
+    thoughts = Message(
         role=conversation.ROLE_ASSISTANT, blocks=[Block(thinking=signed), Block(text="Hello")]
     )
-    wanted.messages.extend([said, wanted.messages[0]])
-    return wanted
+    thinking_request.messages.extend([thoughts, thinking_request.messages[0]])
+    return thinking_request
 
 
 async def test_a_refused_signature_is_retried_without_thinking():

@@ -37,8 +37,8 @@ async def placed(
 ) -> FakeFiles:
     kept = FakeFiles(STORE)
     charge = Charge(open_budget(Limits()), "user")
-    found = find_media(request)
-    await place_files(found, kept, charge, at_most=at_most, keep_foreign=keep_foreign)
+    media = find_media(request)
+    await place_files(media, kept, charge, at_most=at_most, keep_foreign=keep_foreign)
     return kept
 
 
@@ -91,9 +91,9 @@ async def test_all_files_of_a_request_together_are_bounded():
 async def test_text_is_a_text_block_for_who_reads_no_documents():
     request = asked(named(NOTES), named(PICTURE))
     await placed(request)
-    rest, _ = texts_as_blocks(find_media(request), Target("t", "p", "t"), OFF)
+    remaining, _ = texts_as_blocks(find_media(request), Target("t", "p", "t"), OFF)
     assert request.messages[0].blocks[0].text == "[notes.md]\nGrüße"
-    assert [one.block for one in rest] == [request.messages[0].blocks[1]]
+    assert [one.block for one in remaining] == [request.messages[0].blocks[1]]
 
 
 async def test_text_stays_a_document_for_who_reads_them():
@@ -114,8 +114,8 @@ def test_any_bytes_are_read_as_some_text():
 
 def test_text_in_an_unknown_charset_is_left_to_who_converts_it():
     request = asked(text("Grüße".encode("cp1252")), text(b"plain"))
-    rest, paths = texts_as_blocks(find_media(request), Target("t", "p", "t"), Multimodal())
-    assert [one.block for one in rest] == [request.messages[0].blocks[0]]
+    remaining, paths = texts_as_blocks(find_media(request), Target("t", "p", "t"), Multimodal())
+    assert [one.block for one in remaining] == [request.messages[0].blocks[0]]
     assert paths == ["messages[0].blocks[1]"]
 
 

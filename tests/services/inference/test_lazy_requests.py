@@ -33,14 +33,14 @@ def lazy(model: str = "a", **fields: Any) -> LazyRequest:
     return lazy_of(request(model, dialect=conversation.DIALECT_OPENAI, **fields))
 
 
-def lazy_of(given: GenerateRequest) -> LazyRequest:
-    del given.messages[:]
+def lazy_of(request: GenerateRequest) -> LazyRequest:
+    del request.messages[:]
 
     def add(target: GenerateRequest) -> None:
         target.messages.append(Message(role=conversation.ROLE_USER, blocks=[Block(text="Hi")]))
         target.tools.append(Tool(name="f"))
 
-    return LazyRequest(given, FIELDS, add, size=100, requires_official_api=False)
+    return LazyRequest(request, FIELDS, add, size=100, requires_official_api=False)
 
 
 def calls_of(scripted: ScriptedEngine) -> list[Call]:
@@ -75,11 +75,11 @@ async def test_a_failure_is_followed_by_what_follows_any_other(stream: bool) -> 
         for is_lazy in (False, True):
             scripted = ScriptedEngine()
             scripted.p.plays("a", [first])
-            wanted = chain({"model": "a", "retry_policy": policy, "timeout_ms": 2000}, "b")
-            wanted.dialect = conversation.DIALECT_OPENAI
+            chained = chain({"model": "a", "retry_policy": policy, "timeout_ms": 2000}, "b")
+            chained.dialect = conversation.DIALECT_OPENAI
             if is_lazy:
-                wanted = lazy_of(wanted)
-            text, route, _ = await scripted.ask(stream, wanted)
+                chained = lazy_of(chained)
+            text, route, _ = await scripted.ask(stream, chained)
             assert scripted.is_quiet()
             began = scripted.asked()[0][0]
             calls = [(round(at - began, 3), name) for at, name in scripted.asked()]
@@ -163,12 +163,12 @@ async def test_memory_reads_its_translation(stream: bool) -> None:
 
 
 def test_it_is_serialized_complete() -> None:
-    given = GenerateRequest.FromString(lazy().SerializeToString())
-    assert given.messages and given.tools
-    assert given == lazy().complete()
+    parsed = GenerateRequest.FromString(lazy().SerializeToString())
+    assert parsed.messages and parsed.tools
+    assert parsed == lazy().complete()
 
 
 def test_it_is_completed_once() -> None:
-    given = lazy()
-    assert given.complete() is given.complete()
-    assert len(given.request.messages) == 1
+    unread = lazy()
+    assert unread.complete() is unread.complete()
+    assert len(unread.request.messages) == 1

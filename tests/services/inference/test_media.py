@@ -29,5 +29,5 @@ def user(*blocks: Block) -> Message:
     ],
 )
 def test_a_medium_has_the_path_of_its_block(messages, path) -> None:
-    (found,) = find_media(GenerateRequest(messages=messages))
-    assert found.path == path
+    (medium,) = find_media(GenerateRequest(messages=messages))
+    assert medium.path == path

@@ -18,8 +18,8 @@ def asking(*texts: str) -> GenerateRequest:
 
 
 def in_one_message(blocks: int) -> GenerateRequest:
-    said = Message(role=ROLE_USER, blocks=[Block(text="Hi") for _ in range(blocks)])
-    return GenerateRequest(messages=[said])
+    message = Message(role=ROLE_USER, blocks=[Block(text="Hi") for _ in range(blocks)])
+    return GenerateRequest(messages=[message])
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,10 @@ def passthrough() -> list[Line]:
     return [[Event(whole=GenerateResponse(passthrough=JSON, usage=Usage(input_tokens=3)))]]
 
 
-def but(wanted: GenerateRequest = PLAIN, **fields: object) -> GenerateRequest:
+def but(original: GenerateRequest = PLAIN, **fields: object) -> GenerateRequest:
     """Return a request that differs in some fields."""
     other = GenerateRequest()
-    other.CopyFrom(wanted)
+    other.CopyFrom(original)
     for name in fields:
         other.ClearField(name)
     other.MergeFrom(GenerateRequest(**fields))
@@ -102,11 +102,11 @@ def of_responses(*, native: bool) -> ScriptedEngine:
     scripted = ScriptedEngine(fallbacks=())
     scripted.p.dialect = RESPONSES
     scripted.p.checks_signatures = True
-    first, *rest = broken("Once ")
+    first, *later = broken("Once ")
     if native:
         for event in first:
             event.native = b"{}"
-    scripted.p.plays("a", [first, *rest], answer("Once upon"))
+    scripted.p.plays("a", [first, *later], answer("Once upon"))
     return scripted
 
 
@@ -132,18 +132,18 @@ async def test_streams_of_responses_may_have_the_providers_events(
 
 @in_no_time
 async def test_a_stream_of_the_providers_events_is_not_continued() -> None:
-    wanted = but(dialect=RESPONSES, fallback=0)
+    without_fallback = but(dialect=RESPONSES, fallback=0)
     continued = of_responses(native=False)
-    assert "".join(event.text for event in await continued.stream(wanted)) == "Once upon"
+    assert "".join(event.text for event in await continued.stream(without_fallback)) == "Once upon"
     with pytest.raises(UpstreamError):
-        await of_responses(native=True).stream(wanted)
+        await of_responses(native=True).stream(without_fallback)
 
 
 @in_no_time
 async def test_a_missing_endpoint_is_asked_for_once() -> None:
     scripted = ScriptedEngine()
-    told = MissingEndpointError(errors_pb2.REASON_MODEL_NOT_FOUND, "no /responses", status=404)
-    scripted.p.plays("a", [told], answer("I am a"))
+    missing = MissingEndpointError(errors_pb2.REASON_MODEL_NOT_FOUND, "no /responses", status=404)
+    scripted.p.plays("a", [missing], answer("I am a"))
     text, route, _ = await scripted.ask(True, but(fallback=0))
     assert (text, route.step, route.attempts) == ("I am a", "primary", 2)
 
@@ -187,8 +187,8 @@ async def test_each_step_of_a_chain_may_answer_verbatim() -> None:
     scripted = ScriptedEngine()
     scripted.p.plays("a", [failing(500)])
     scripted.p.plays("b", passthrough())
-    wanted = chain("a", "b", mode=STRICT, takes_passthrough=True, dialect=OPENAI)
-    whole = await scripted.engine.generate(wanted)
+    chained = chain("a", "b", mode=STRICT, takes_passthrough=True, dialect=OPENAI)
+    whole = await scripted.engine.generate(chained)
     assert allowed(scripted) == [True, True]
     assert (whole.passthrough, whole.route.step, whole.route.attempts) == (JSON, "s2", 2)
 

@@ -228,8 +228,8 @@ def test_fields_of_messages_are_found_by_any_name(body, name):
 
 
 def test_words_of_the_caller_are_no_names_of_fields():
-    told = {"loc": ["body", "foo"], "msg": EXTRA, "input": "temperature, top_p"}
-    assert field(json.dumps({"detail": [told]})) == ""
+    problem = {"loc": ["body", "foo"], "msg": EXTRA, "input": "temperature, top_p"}
+    assert field(json.dumps({"detail": [problem]})) == ""
 
 
 def test_what_is_known_to_be_refused_is_no_news():

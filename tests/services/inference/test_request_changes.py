@@ -37,8 +37,8 @@ def test_what_a_step_sets_replaces_and_the_rest_stays():
 def test_a_budget_of_thinking_stays_below_the_tokens(limit, budget, dropped):
     thinking = pb.ThinkingConfig(mode=pb.ThinkingConfig.MODE_ENABLED, budget_tokens=8000)
     outer = request(max_tokens=10_000, thinking=thinking)
-    fitting, told = clamped(outer, limit)
-    assert (fitting.max_tokens, told) == (limit, dropped)
+    fitting, dropped_fields = clamped(outer, limit)
+    assert (fitting.max_tokens, dropped_fields) == (limit, dropped)
     kept = fitting.thinking.budget_tokens if fitting.HasField("thinking") else None
     assert kept == budget
     assert (outer.max_tokens, outer.thinking.budget_tokens) == (10_000, 8000)
@@ -48,9 +48,9 @@ def test_a_budget_of_thinking_stays_below_the_tokens(limit, budget, dropped):
 async def test_a_text_for_one_model_is_still_a_file_for_the_next():
     scripted = ScriptedEngine(inputs={"b": ["pdf"]})
     scripted.p.plays("a", [failing(404)])
-    wanted = chain("a", "b")
-    wanted.messages.append(user(Block(media=TEXT_FILE)))
-    await scripted.ask(True, wanted)
+    chained = chain("a", "b")
+    chained.messages.append(user(Block(media=TEXT_FILE)))
+    await scripted.ask(True, chained)
     first, second = (call.request.messages[-1].blocks[0] for _, call in scripted.p.calls)
     assert first == Block(text="[a.txt]\nwords")
     assert second.media == TEXT_FILE
@@ -60,9 +60,9 @@ async def test_a_text_for_one_model_is_still_a_file_for_the_next():
 async def test_a_model_of_which_nothing_is_known_is_sent_every_medium():
     scripted = ScriptedEngine()
     image = Media(kind=conversation.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")
-    wanted = request()
-    wanted.messages.append(user(Block(media=image)))
-    _, served, _ = await scripted.ask(True, wanted)
+    with_image = request()
+    with_image.messages.append(user(Block(media=image)))
+    _, served, _ = await scripted.ask(True, with_image)
     (sent,) = (call.request for _, call in scripted.p.calls)
     assert (served.step, sent.messages[-1].blocks[0].media.data) == ("primary", b"x")
 
@@ -71,10 +71,10 @@ async def test_a_model_of_which_nothing_is_known_is_sent_every_medium():
 async def test_a_model_that_cannot_read_a_medium_is_left_out():
     scripted = ScriptedEngine(inputs={"a": ["text"], "b": ["image"]})
     image = Media(kind=conversation.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")
-    wanted = request()
-    wanted.messages.append(user(Block(media=image)))
-    wanted.multimodal.image.model = "nobody"  # who could describe it for the first
-    text, served, _ = await scripted.ask(True, wanted)
+    with_image = request()
+    with_image.messages.append(user(Block(media=image)))
+    with_image.multimodal.image.model = "nobody"  # who could describe it for the first
+    text, served, _ = await scripted.ask(True, with_image)
     assert (text, served.attempts) == ("I am b", 1)
 
 
@@ -94,9 +94,9 @@ async def test_ids_of_one_providers_own_files_are_for_it_to_judge():
     scripted = ScriptedEngine()
     scripted.q.pass_stateful = True
     foreign = Media(kind=DOCUMENT, file_id="file-abc")
-    wanted = chain("pre", "b", multimodal=pb.Multimodal(enabled=False))
-    wanted.messages.append(user(Block(media=foreign)))
-    text, _, _ = await scripted.ask(True, wanted)
+    chained = chain("pre", "b", multimodal=pb.Multimodal(enabled=False))
+    chained.messages.append(user(Block(media=foreign)))
+    text, _, _ = await scripted.ask(True, chained)
     assert text == "I am pre"
 
 

@@ -31,8 +31,8 @@ def models(
     providers: Mapping[str, Provider] | None = None,
     learnt: Mapping[str, Sequence[str]] | None = None,
 ) -> Models:
-    given = {"openai": OPENAI, "anthropic": ANTHROPIC, "ollama": LOCAL, "sandbox": PLAYED}
-    return Models(configured, given if providers is None else providers, SANDBOX, learnt or {})
+    usual = {"openai": OPENAI, "anthropic": ANTHROPIC, "ollama": LOCAL, "sandbox": PLAYED}
+    return Models(configured, usual if providers is None else providers, SANDBOX, learnt or {})
 
 
 def not_found(there: Models, name: str) -> GatewayError:
@@ -263,11 +263,11 @@ def test_the_most_specific_of_names_and_wildcards_counts() -> None:
             Model(name="claude-haiku-4-5", provider="ollama", upstream="exact"),
         ]
     )
-    found = {
+    resolved = {
         name: there.resolve(name).upstream
         for name in ("claude-haiku-4-5", "claude-haiku-3", "claude-opus-4", "gpt-4o", "claude")
     }
-    assert found == {
+    assert resolved == {
         "claude-haiku-4-5": "exact",
         "claude-haiku-3": "haiku",
         "claude-opus-4": "claude",
@@ -313,9 +313,9 @@ def test_settings_override_server_and_family_facts() -> None:
             ),
         ]
     )
-    known = there.resolve("o3")
-    assert {"temperature", "max_tokens"} <= known.refuses
-    assert (known.thinks, known.efforts) == (True, ("low", "medium", "high"))
+    target = there.resolve("o3")
+    assert {"temperature", "max_tokens"} <= target.refuses
+    assert (target.thinks, target.efforts) == (True, ("low", "medium", "high"))
     mine = there.resolve("mine")
     assert (mine.refuses, mine.thinks, mine.efforts) == ({"seed"}, False, ("low",))
     assert mine.thinking_off == {"think": False}

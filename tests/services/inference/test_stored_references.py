@@ -61,9 +61,9 @@ def test_the_callers_own_content_is_not_refused(value: Any) -> None:
 
 
 def test_the_rest_of_an_item_may_have_its_id() -> None:
-    rest = {"id": "msg_1", "status": "completed"}
-    assert find_reference(rest, is_part=True) is None
-    assert find_reference(rest) == "id"
+    fields = {"id": "msg_1", "status": "completed"}
+    assert find_reference(fields, is_part=True) is None
+    assert find_reference(fields) == "id"
     assert find_reference({"id": "cntr_1"}, is_part=True) == "id"
     assert find_reference({"x": {"id": "a"}}, is_part=True) == "x.id"
     assert find_reference({"id": {"file_id": "a"}}, is_part=True) == "id.file_id"

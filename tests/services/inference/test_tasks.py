@@ -108,8 +108,8 @@ async def test_a_schema_goes_to_models_that_are_known_to_take_one(
         await ask(pb.RunTaskRequest(task=pb.TASK_EXTRACT, prompt=prompt))
     [body] = bodies
     form = {"name": "answer", "schema": {"type": "object"}, "strict": True}
-    wanted = {"type": "json_schema", "json_schema": form}
-    assert body.get("response_format") == (wanted if is_sent else None)
+    response_format = {"type": "json_schema", "json_schema": form}
+    assert body.get("response_format") == (response_format if is_sent else None)
 
 
 async def test_instructions_are_separate_from_their_material(tmp_path: Path) -> None:

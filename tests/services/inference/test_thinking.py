@@ -320,8 +320,8 @@ def test_content_other_than_thinking_stays_unchanged() -> None:
 )
 def test_the_gateways_signature_carries_the_providers_own(events: list[Event]) -> None:
     signed = ThinkingSigner(SIGNER, "model").feed(events)
-    given = [event.signature for event in signed if event.signature]
-    assert given == [SIGNER.sign("a", "model", "own")]
+    signatures = [event.signature for event in signed if event.signature]
+    assert signatures == [SIGNER.sign("a", "model", "own")]
     assert not any(event.block_start.thinking.signature for event in signed)
 
 

@@ -120,9 +120,9 @@ async def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "kept").write_text("no folder")
     store = Folder(tmp_path / "kept", ROOM)
     for attempt in (store.put("a/1", b"one"), store.get("a/1")):
-        with pytest.raises(GatewayError) as told:
+        with pytest.raises(GatewayError) as raised:
             await attempt
-        assert told.value.code == "storage_unavailable"
+        assert raised.value.code == "storage_unavailable"
 
 
 def entry(owner: str, number: int, size: int, age_s: float) -> Entry:

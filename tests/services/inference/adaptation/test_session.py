@@ -120,10 +120,10 @@ async def test_too_many_images_are_refused_before_any_call():
 
 async def test_of_remembered_images_the_newest_are_described():
     helper = Helper()
-    found = [*images(b"a", b"b", b"c", is_remembered=True), *images(b"d")]
-    adapted = await session(helper, max_images=2).adapt(found, BLIND)
-    told = [adapted.replacements[place][0].text for place in range(4)]
-    assert [text.endswith("no longer kept]") for text in told] == [True, True, False, False]
+    media = [*images(b"a", b"b", b"c", is_remembered=True), *images(b"d")]
+    adapted = await session(helper, max_images=2).adapt(media, BLIND)
+    texts = [adapted.replacements[place][0].text for place in range(4)]
+    assert [text.endswith("no longer kept]") for text in texts] == [True, True, False, False]
     assert len(helper.asked) == 2
 
 

@@ -36,8 +36,8 @@ def test_pages_say_how_they_were_read():
 
 
 def test_facts_of_an_image_say_that_no_model_saw_it():
-    told = wording.facts(label(), ImageFacts(7, 5, "PNG", (), "  ")).text
-    assert "seen by no model" in told
-    assert "PNG, 7 x 5 pixels" in told
-    assert "Dominant colours: none" in told
-    assert "No text in it." in told
+    text = wording.facts(label(), ImageFacts(7, 5, "PNG", (), "  ")).text
+    assert "seen by no model" in text
+    assert "PNG, 7 x 5 pixels" in text
+    assert "Dominant colours: none" in text
+    assert "No text in it." in text

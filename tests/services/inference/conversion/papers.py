@@ -92,22 +92,24 @@ def words(text: str) -> Sequence[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def recall(expected: str, found: str) -> float:
+def recall(expected: str, text: str) -> float:
     """Return the share of the expected words that were found, each as often as expected."""
-    wanted = Counter(words(expected))
-    return (wanted & Counter(words(found))).total() / wanted.total()
+    expected_words = Counter(words(expected))
+    return (expected_words & Counter(words(text))).total() / expected_words.total()
 
 
-def in_order(expected: Sequence[str], found: str) -> bool:
+def in_order(expected: Sequence[str], read_text: str) -> bool:
     """Return whether texts are found one after the other, whatever stands between them."""
-    seen = words(found)
+    seen = words(read_text)
     place = 0
     for text in expected:
-        wanted = list(words(text))
+        expected_words = list(words(text))
         following = [
-            at for at in range(place, len(seen)) if list(seen[at : at + len(wanted)]) == wanted
+            at
+            for at in range(place, len(seen))
+            if list(seen[at : at + len(expected_words)]) == expected_words
         ]
         if not following:
             return False
-        place = following[0] + len(wanted)
+        place = following[0] + len(expected_words)
     return True

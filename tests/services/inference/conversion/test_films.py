@@ -77,40 +77,40 @@ async def refusal(converter, content: bytes) -> str:
 
 @pytest.mark.parametrize("container", ["mp4", "webm"])
 async def test_a_film_is_split_into_frames_and_sound(converter, container):
-    found = await converter.film(Source(film(container), ""), frames=4)
-    assert found.duration_s == pytest.approx(SECONDS, abs=0.1)
-    assert [frame.at_s for frame in found.frames] == pytest.approx([0.5, 1.5, 2.5, 3.5], abs=0.11)
-    for frame, colour in zip(found.frames, COLOURS, strict=True):
+    parts = await converter.film(Source(film(container), ""), frames=4)
+    assert parts.duration_s == pytest.approx(SECONDS, abs=0.1)
+    assert [frame.at_s for frame in parts.frames] == pytest.approx([0.5, 1.5, 2.5, 3.5], abs=0.11)
+    for frame, colour in zip(parts.frames, COLOURS, strict=True):
         assert frame.mime_type == "image/jpeg"
         seen = Image.open(io.BytesIO(frame.content)).getpixel((80, 60))
         assert seen == pytest.approx(colour, abs=25)
-    shape, seconds, pitch = heard(found.sound)
+    shape, seconds, pitch = heard(parts.sound)
     assert shape == (16_000, 1, 2)
     assert (seconds, pitch) == pytest.approx((SECONDS, 440), rel=0.02)
 
 
 async def test_times_count_from_the_beginning_of_a_film(converter):
-    found = await converter.film(Source(film("mpegts", begins_at=100), ""), frames=1)
-    (frame,) = found.frames
+    parts = await converter.film(Source(film("mpegts", begins_at=100), ""), frames=1)
+    (frame,) = parts.frames
     assert frame.at_s == pytest.approx(2.5, abs=0.5)
     seen = Image.open(io.BytesIO(frame.content)).getpixel((80, 60))
     assert seen == pytest.approx(COLOURS[2], abs=25)
 
 
 async def test_a_silent_film_has_no_sound(converter):
-    found = await converter.film(Source(film(sound=False), ""), frames=1)
-    assert found.sound is None and len(found.frames) == 1
+    parts = await converter.film(Source(film(sound=False), ""), frames=1)
+    assert parts.sound is None and len(parts.frames) == 1
 
 
 async def test_more_frames_than_there_are_come_once(converter):
-    found = await converter.film(Source(film(sound=False), ""), frames=100)
-    times = [frame.at_s for frame in found.frames]
+    parts = await converter.film(Source(film(sound=False), ""), frames=100)
+    times = [frame.at_s for frame in parts.frames]
     assert times == sorted(set(times)) and len(times) <= SECONDS * RATE
 
 
 async def test_large_frames_are_made_smaller(converter):
-    found = await converter.film(Source(film(sound=False, size=(2000, 500)), ""), frames=1)
-    assert Image.open(io.BytesIO(found.frames[0].content)).size == (1568, 392)
+    parts = await converter.film(Source(film(sound=False, size=(2000, 500)), ""), frames=1)
+    assert Image.open(io.BytesIO(parts.frames[0].content)).size == (1568, 392)
 
 
 async def test_a_list_of_files_opens_none(tmp_path, monkeypatch):

@@ -27,10 +27,10 @@ async def refusal(converter, content: bytes) -> str:
 
 async def test_size_format_colours_and_text_are_reported(converter):
     content = papers.rendered(papers.pdf("#set page(width: 8cm, height: 3cm)\nHarbour office"))
-    found = await converter.image_facts(Source(content, ""))
-    assert (found.width, found.height, found.format) == (473, 178, "PNG")
-    assert found.colours[0] == "white"
-    assert found.text == "Harbour office"
+    described = await converter.image_facts(Source(content, ""))
+    assert (described.width, described.height, described.format) == (473, 178, "PNG")
+    assert described.colours[0] == "white"
+    assert described.text == "Harbour office"
 
 
 async def test_the_most_frequent_colour_comes_first(converter):
@@ -59,15 +59,15 @@ async def test_colours_have_plain_names(converter, colour, name):
 
 
 async def test_what_is_transparent_is_white(converter):
-    found = await facts(converter, Image.new("RGBA", (64, 64), (0, 0, 0, 0)))
-    assert found.colours == ("white",)
+    described = await facts(converter, Image.new("RGBA", (64, 64), (0, 0, 0, 0)))
+    assert described.colours == ("white",)
 
 
 async def test_a_turned_photograph_has_the_size_that_is_seen(converter):
     exif = Image.Exif()
     exif[0x0112] = 6
-    found = await facts(converter, Image.new("RGB", (60, 40)), "JPEG", exif=exif)
-    assert (found.width, found.height) == (40, 60)
+    described = await facts(converter, Image.new("RGB", (60, 40)), "JPEG", exif=exif)
+    assert (described.width, described.height) == (40, 60)
 
 
 @pytest.mark.parametrize("side", [5_001, 60_000])

@@ -23,9 +23,9 @@ RED = papers.packed(Image.new("RGB", (40, 40), "red"), "PNG")
 
 
 async def pages(converter, content: bytes, *, most=50, ocr=Ocr.NEVER) -> list[str]:
-    found = await converter.pages_as_text(Source(content, ""), max_pages=most, ocr=ocr)
-    assert [page.number for page in found] == list(range(1, len(found) + 1))
-    return [page.text for page in found]
+    read_pages = await converter.pages_as_text(Source(content, ""), max_pages=most, ocr=ocr)
+    assert [page.number for page in read_pages] == list(range(1, len(read_pages) + 1))
+    return [page.text for page in read_pages]
 
 
 async def refusal(converter, content: bytes, **options) -> str:

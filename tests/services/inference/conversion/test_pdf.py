@@ -21,8 +21,8 @@ ORDER = ["harbour master", "splashed happily through puddles", *ROWS, "clockmake
 
 
 async def text(converter, content: bytes, *, ocr=Ocr.AUTO, pages=50) -> str:
-    found = await converter.pages_as_text(Source(content, ""), max_pages=pages, ocr=ocr)
-    return "\n".join(page.text for page in found)
+    read_pages = await converter.pages_as_text(Source(content, ""), max_pages=pages, ocr=ocr)
+    return "\n".join(page.text for page in read_pages)
 
 
 async def refusal(converter, content: bytes, **options) -> str:
@@ -33,9 +33,9 @@ async def refusal(converter, content: bytes, **options) -> str:
 
 
 async def test_two_columns_are_read_one_after_the_other(converter):
-    found = await text(converter, papers.two_columns())
-    assert papers.recall(EVERYTHING, found) == 1
-    assert papers.in_order([papers.TITLE, *ORDER], found)
+    read_text = await text(converter, papers.two_columns())
+    assert papers.recall(EVERYTHING, read_text) == 1
+    assert papers.in_order([papers.TITLE, *ORDER], read_text)
 
 
 async def test_broken_words_are_joined(converter):
@@ -50,8 +50,8 @@ async def test_columns_drawn_row_by_row_are_read_as_columns(converter):
         for number, row in enumerate(rows)
         for x, line in zip((0, 9), row, strict=True)
     )
-    found = await text(converter, papers.pdf("#set text(size: 9pt)\n" + placed))
-    assert papers.in_order(["harbour master", "gulls circled", "clockmaker", "shavings"], found)
+    read_text = await text(converter, papers.pdf("#set text(size: 9pt)\n" + placed))
+    assert papers.in_order(["harbour master", "gulls circled", "clockmaker", "shavings"], read_text)
 
 
 async def test_rows_of_a_table_stay_rows(converter):
@@ -75,9 +75,9 @@ async def test_scripts_of_all_directions_are_read(converter):
 
 $ integral_0^1 x^2 dif x $
 """
-    found = await text(converter, papers.pdf(source))
+    read_text = await text(converter, papers.pdf(source))
     for part in (papers.CHINESE, papers.JAPANESE, papers.ARABIC, papers.HEBREW, "∫"):
-        assert part in found
+        assert part in read_text
 
 
 @pytest.mark.parametrize("part", ["end", pytest.param("all", marks=pytest.mark.soak)])
@@ -100,9 +100,9 @@ async def test_a_noisy_scan_turned_by_2_degrees_is_read(converter, part):
 async def test_a_chinese_scan_is_read(converter):
     source = "#set page(height: 7cm)\n"
     source += f'#set text(font: "{papers.CJK_FONT}", size: 14pt)\n{papers.CHINESE}\n\n'
-    found = await text(converter, papers.scan(papers.pdf(source + papers.JAPANESE)))
+    read_text = await text(converter, papers.scan(papers.pdf(source + papers.JAPANESE)))
     expected = papers.CHINESE + papers.JAPANESE
-    assert sum(char in found for char in expected) >= 0.95 * len(expected)
+    assert sum(char in read_text for char in expected) >= 0.95 * len(expected)
 
 
 async def test_ocr_is_done_when_asked_for_alone(converter):

@@ -73,8 +73,8 @@ async def test_a_long_recording_is_read_to_its_end(converter):
     written = io.BytesIO()
     part = samples[: int(10 * rate)]
     soundfile.write(written, np.concatenate([part] * 4), rate, format="WAV")
-    found = await transcript(converter, written.getvalue())
-    assert papers.recall(" ".join([SAID] * 4), found) >= 0.9
+    heard_text = await transcript(converter, written.getvalue())
+    assert papers.recall(" ".join([SAID] * 4), heard_text) >= 0.9
 
 
 @pytest.mark.parametrize("spoken_s", [0, 10])
@@ -83,9 +83,9 @@ async def test_silence_says_nothing(converter, spoken_s):
     written = io.BytesIO()
     silent = np.concatenate([samples[: spoken_s * rate], np.zeros(50 * rate)])
     soundfile.write(written, silent, rate, format="WAV")
-    found = await transcript(converter, written.getvalue())
-    assert "you" not in papers.words(found)
-    assert bool(found) == bool(spoken_s)
+    heard_text = await transcript(converter, written.getvalue())
+    assert "you" not in papers.words(heard_text)
+    assert bool(heard_text) == bool(spoken_s)
 
 
 async def test_another_language_needs_a_model(converter):

@@ -159,22 +159,22 @@ class ScriptedEngine:
             self.p.plays(name, answer(f"I am {name}"))
         self.q.plays("pre", answer("I am pre"))
 
-    async def ask(self, stream: bool, wanted: GenerateRequest) -> tuple[str, pb.RouteInfo, Usage]:
+    async def ask(self, stream: bool, request: GenerateRequest) -> tuple[str, pb.RouteInfo, Usage]:
         """Return the text of an answer, who served it, and the usage."""
         if not stream:
-            whole = await self.engine.generate(wanted)
+            whole = await self.engine.generate(request)
             return whole.choices[0].blocks[0].text, whole.route, whole.usage
-        events = await self.stream(wanted)
+        events = await self.stream(request)
         usage = [event.usage for event in events if event.HasField("usage")][-1]
         starts = [event.start for event in events if event.HasField("start")]
         assert len(starts) == 1
         return text_of(events), starts[0].route, usage
 
-    async def stream(self, wanted: GenerateRequest) -> list[Event]:
-        return [event for batch in await self.batches(wanted) for event in batch]
+    async def stream(self, request: GenerateRequest) -> list[Event]:
+        return [event for batch in await self.batches(request) for event in batch]
 
-    async def batches(self, wanted: GenerateRequest) -> list[Sequence[Event]]:
-        async with aclosing(await self.engine.stream(wanted)) as batches:
+    async def batches(self, request: GenerateRequest) -> list[Sequence[Event]]:
+        async with aclosing(await self.engine.stream(request)) as batches:
             return [batch async for batch in batches]
 
     def asked(self, provider: ScriptedProvider | None = None) -> list[tuple[float, str]]:

@@ -28,12 +28,12 @@ def failed(cause: str = "") -> UpstreamError:
 def test_a_line_names_the_failure_and_its_cause(failures, caplog):
     failures.write("p", failed("out of memory"), {"model": "p/m"})
     (line,) = caplog.records
-    told = vars(line)
-    assert (told["levelname"], line.getMessage()) == ("WARNING", "a provider failed")
-    assert (told["provider"], told["model"], told["status"]) == ("p", "p/m", 500)
-    assert (told["reason"], told["error"]) == ("upstream_error", "it failed")
-    assert told["cause"] == "out of memory"
-    assert "left_out" not in told
+    fields = vars(line)
+    assert (fields["levelname"], line.getMessage()) == ("WARNING", "a provider failed")
+    assert (fields["provider"], fields["model"], fields["status"]) == ("p", "p/m", 500)
+    assert (fields["reason"], fields["error"]) == ("upstream_error", "it failed")
+    assert fields["cause"] == "out of memory"
+    assert "left_out" not in fields
 
 
 def test_a_bound_of_the_gateways_has_neither_status_nor_cause(failures, caplog):

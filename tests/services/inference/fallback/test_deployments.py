@@ -134,12 +134,18 @@ async def test_deployments_count_neither_as_retries_nor_as_steps():
     for name in ("d1", "d2", "d3", "b"):
         scripted.p.plays(name, [failing(500)])
     policy = pb.RetryPolicy(max_retries=3)
-    wanted = chain({"model": "d", "retry_policy": policy}, "b", config={"max_total_retries": 1})
+    chained = chain({"model": "d", "retry_policy": policy}, "b", config={"max_total_retries": 1})
     with pytest.raises(UpstreamError) as failed:
-        await scripted.ask(True, wanted)
+        await scripted.ask(True, chained)
     assert [name for _, name in scripted.asked()] == ["d1", "d2", "d3", "d1", "b"]
-    told = [(one.step, one.model) for one in failed.value.attempts]
-    assert told == [("s1", "p/d1"), ("s1", "p/d2"), ("s1", "p/d3"), ("s1", "p/d1"), ("s2", "p/b")]
+    attempted = [(one.step, one.model) for one in failed.value.attempts]
+    assert attempted == [
+        ("s1", "p/d1"),
+        ("s1", "p/d2"),
+        ("s1", "p/d3"),
+        ("s1", "p/d1"),
+        ("s2", "p/b"),
+    ]
 
 
 @in_no_time
@@ -193,10 +199,10 @@ async def test_without_a_free_one_the_first_to_be_free_is_asked():
     scripted = deployed("d1", "d2")
     scripted.p.plays("d1", [failing(429, wait=60)])
     scripted.p.plays("d2", [failing(429, wait=40)])
-    wanted = chain("d")
+    chained = chain("d")
     for _ in range(2):
         with pytest.raises(UpstreamError) as failed:
-            await scripted.ask(True, wanted)
+            await scripted.ask(True, chained)
     assert failed.value.status == 429
     assert [name for _, name in scripted.asked()] == ["d1", "d2", "d2"]
 

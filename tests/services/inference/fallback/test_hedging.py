@@ -305,10 +305,10 @@ async def test_a_task_remains_cancellable_after_a_hedge(stream):
 async def test_the_time_that_its_media_take_to_convert_is_no_silence(stream):
     scripted = ScriptedEngine(fallbacks=("b",), inputs={"a": ["text"], "b": ["text", "image"]})
     scripted.p.plays("b", [20, *answer("a cat")])
-    wanted = request()
+    with_media = request()
     image = Media(kind=MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")
-    wanted.messages[0].blocks.append(Block(media=image))
-    text, served, usage = await scripted.ask(stream, wanted)
+    with_media.messages[0].blocks.append(Block(media=image))
+    text, served, usage = await scripted.ask(stream, with_media)
     assert (text, served.attempts) == ("I am a", 1)
     assert list(served.adapted) == ["messages[0].blocks[1]:image-described"]
     assert [helper.model for helper in usage.helpers] == ["b"]

@@ -125,13 +125,13 @@ class TestPrefilling:
         scripted = ScriptedEngine(fallbacks=("pre",))
         scripted.p.plays("a", broken(" two,", silence()))
         scripted.q.plays("pre", answer(REST))
-        said = Message(role=conversation.ROLE_ASSISTANT, blocks=[Block(text="One,")])
-        wanted = request()
-        wanted.messages.append(said)
-        assert text_of(await scripted.stream(wanted)) == " two," + REST
+        prefill = Message(role=conversation.ROLE_ASSISTANT, blocks=[Block(text="One,")])
+        prefilled = request()
+        prefilled.messages.append(prefill)
+        assert text_of(await scripted.stream(prefilled)) == " two," + REST
         last = scripted.q.calls[0][1].request.messages[-1]
         assert [block.text for block in last.blocks] == [SAID]
-        assert wanted.messages[-1] == said
+        assert prefilled.messages[-1] == prefill
 
     @in_no_time
     async def test_a_tool_may_follow_and_ends_the_text(self):
@@ -270,9 +270,9 @@ class TestRepeating:
         again = [start(), begun, details("h"), Event(thinking="h"), details("m")]
         again += [Event(thinking="m"), ending()[0], *opening("so it is", 1)]
         scripted.p.plays("b", [again, ending(block=1)])
-        told = whole(await scripted.stream(request())).choices[0]
-        assert [block.text for block in told.blocks] == ["", "so it is"]
-        assert told.extra.json == b'{"reasoning_details":[{"index":0,"text":"hm"}]}'
+        choice = whole(await scripted.stream(request())).choices[0]
+        assert [block.text for block in choice.blocks] == ["", "so it is"]
+        assert choice.extra.json == b'{"reasoning_details":[{"index":0,"text":"hm"}]}'
 
     @in_no_time
     async def test_events_without_a_name_are_read_past(self):
@@ -299,8 +299,8 @@ class TestRepeating:
         begun = Event(block_start=Block(thinking=Thinking()))
         scripted.p.plays("a", [[start(), begun, Event(thinking="hm")], silence()])
         thought = [begun, Event(thinking="hmm"), Event(signature="s2"), ending()[0]]
-        said = [*opening("so", 1), *ending(block=1)]
-        scripted.p.plays("b", [[start(), *thought, *said]])
+        text_events = [*opening("so", 1), *ending(block=1)]
+        scripted.p.plays("b", [[start(), *thought, *text_events]])
         thought, text = blocks(await scripted.stream(request()))
         assert thought.thinking == Thinking(text="hmm", signature="s2")
         assert text.text == "so"
@@ -352,13 +352,13 @@ class TestBounds:
         counts = [[Event(usage=Usage(input_tokens=count))] * 2 for count in range(50)]
         scripted.p.plays("a", [[start()], *counts, *answer("x")[0:1]])
         batches = await scripted.batches(request())
-        told = [
+        reported = [
             event.usage.input_tokens
             for batch in batches
             for event in batch
             if event.HasField("usage")
         ]
-        assert told[0] == 49
+        assert reported[0] == 49
 
     @in_no_time
     async def test_disabled_fallback_reports_the_failure(self):

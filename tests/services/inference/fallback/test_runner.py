@@ -82,8 +82,10 @@ async def test_when_all_fail_the_last_failure_lists_every_attempt(stream):
     with pytest.raises(UpstreamError) as failed:
         await scripted.ask(stream, chain("b", "c", mode=ENABLED))
     assert failed.value.status == 400
-    told = [(one.step, one.model, one.status, one.duration_ms) for one in failed.value.attempts]
-    assert told == [("primary", "p/a", 401, 0), ("s1", "p/b", 404, 0), ("s2", "p/c", 400, 200)]
+    attempted = [
+        (one.step, one.model, one.status, one.duration_ms) for one in failed.value.attempts
+    ]
+    assert attempted == [("primary", "p/a", 401, 0), ("s1", "p/b", 404, 0), ("s2", "p/c", 400, 200)]
 
 
 @both

@@ -49,8 +49,10 @@ class Internet:
         if host in self.names:
             answers = self.names[host]
             return answers.pop(0) if len(answers) > 1 else answers[0]
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-        return [str(info[4][0]) for info in found]
+        addresses = socket.getaddrinfo(
+            host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+        )
+        return [str(info[4][0]) for info in addresses]
 
     async def connect(self, addresses: Sequence[Address], port: int) -> socket.socket:
         """Connect to the server that stands for the first address."""

@@ -101,10 +101,10 @@ async def test_a_name_with_any_private_address_is_not_connected_to(
 
 async def test_private_and_unknown_names_get_the_same_error(net: Internet) -> None:
     net.names["payroll.internal"] = [["10.1.2.3"]]
-    known = await refused(net, "http://payroll.internal/")
+    private = await refused(net, "http://payroll.internal/")
     unknown = await refused(net, "http://nothing.internal/")
-    assert (known.reason, known.message) == (unknown.reason, unknown.message)
-    assert "10.1.2.3" not in known.message
+    assert (private.reason, private.message) == (unknown.reason, unknown.message)
+    assert "10.1.2.3" not in private.message
 
 
 async def test_a_name_that_is_bound_anew_leads_to_the_checked_address(net: Internet) -> None:

@@ -292,7 +292,7 @@ async def test_a_received_rest_is_returned_at_once() -> None:
     released = asyncio.Event()
     connection = ClientConnection(1 << 20, lambda: 1 << 16, lambda _: released.set(), print)
     connection.connection_made(_Sink())
-    for pieces, rest in (
+    for pieces, remainder in (
         ([b"HTTP/1.1 200 S\r\ncontent-length: 4\r\n\r\nabcd"], b"abcd"),
         ([b"HTTP/1.1 204 S\r\n\r\n"], b""),
         ([b"HTTP/1.1 200 S\r\ncontent-length: 4\r\n\r\nab", b"cd"], None),
@@ -302,7 +302,7 @@ async def test_a_received_rest_is_returned_at_once() -> None:
         await asyncio.sleep(0)
         _feed(connection, pieces[0])
         response = await asking
-        assert response.rest() == rest
+        assert response.rest() == remainder
         for piece in pieces[1:]:
             _feed(connection, piece)
         if len(pieces) > 1:

@@ -124,8 +124,8 @@ async def test_tls_goes_through_a_proxy_to_the_server_itself(tls: Tls) -> None:
         proxies = http.Proxies({"https": f"127.0.0.1:{proxy.port}"}, lambda host: False)
         async with http.Client(60, proxies, tls.trusting, settle_s=0) as client:
             for target in ("/a", "/b"):
-                found = await ask(client, f"https://models.test:{port}{target}", b"")
-                assert found == (200, target.encode())
+                answered = await ask(client, f"https://models.test:{port}{target}", b"")
+                assert answered == (200, target.encode())
     [head] = proxy.heads
     assert head.startswith(f"connect models.test:{port} http/1.1\r\n")
 

@@ -315,8 +315,8 @@ async def test_the_tightest_limit_of_each_measure_is_told(worker: Worker) -> Non
             (limits_pb2.MEASURE_TOKENS_PER_MINUTE, 2),
         )
     )
-    for told in ([one.message() for one in plain.limits], route.limits):
-        assert sorted(told, key=lambda one: one.measure) == [requests, tokens]
+    for reported in ([one.message() for one in plain.limits], route.limits):
+        assert sorted(reported, key=lambda one: one.measure) == [requests, tokens]
 
 
 async def test_a_refusal_tells_the_limits(worker: Worker) -> None:
@@ -325,8 +325,8 @@ async def test_a_refusal_tells_the_limits(worker: Worker) -> None:
         await worker.admit(user)
     with pytest.raises(GatewayError) as raised:
         await worker.admit(user)
-    [told] = raised.value.caller_limits
-    assert (told.limit, told.remaining, told.reset_ms) == (3, 0, MINUTE_END_MS)
+    [reported] = raised.value.caller_limits
+    assert (reported.limit, reported.remaining, reported.reset_ms) == (3, 0, MINUTE_END_MS)
 
 
 class Minutes:
@@ -353,8 +353,8 @@ async def test_what_was_forgotten_is_counted_anew(limits: FakeLimits) -> None:
     permit = await worker.admission.admit(caller, Reservation())
     assert worker.leaser.allowance(key, 3).used == 1
     permit.put_limits(route := Route("model", "provider", "primary", 1, {}))
-    [told] = route.limits
-    assert (told.remaining, told.reset_ms) == (2, MINUTE_END_MS + 60_000)
+    [reported] = route.limits
+    assert (reported.remaining, reported.reset_ms) == (2, MINUTE_END_MS + 60_000)
     await worker.leaser.close()
 
 

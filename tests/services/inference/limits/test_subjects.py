@@ -98,10 +98,10 @@ def test_the_models_of_a_request_are_those_that_it_names() -> None:
 
 
 def test_models_that_convert_media_are_named_too() -> None:
-    wanted = Multimodal()
-    wanted.image.model, wanted.audio.model = "see", "embedded"
-    wanted.pdf.model, wanted.video.model = "read", "watch"
-    names = models_of(GenerateRequest(model="m", multimodal=wanted))
+    multimodal = Multimodal()
+    multimodal.image.model, multimodal.audio.model = "see", "embedded"
+    multimodal.pdf.model, multimodal.video.model = "read", "watch"
+    names = models_of(GenerateRequest(model="m", multimodal=multimodal))
     assert names == [
         ("model", "m"),
         ("multimodal.image.model", "see"),

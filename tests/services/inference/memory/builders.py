@@ -61,7 +61,7 @@ def context(
         **{
             "messages": present,
             "newest_user_message_index": newest,
-            "turns": [Turn(number=n, messages=said) for n, said in enumerate(turns, 1)],
+            "turns": [Turn(number=n, messages=messages) for n, messages in enumerate(turns, 1)],
             **fields,
         }
     )

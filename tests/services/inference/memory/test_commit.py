@@ -106,13 +106,13 @@ async def test_caller_leaving_before_content_cancels_the_request() -> None:
 @in_no_time
 async def test_slow_reader_applies_backpressure_to_the_provider() -> None:
     scripted = ScriptedEngine()
-    given = 0
+    sent = 0
 
     async def script():
-        nonlocal given
+        nonlocal sent
         yield [start(), *opening("I")]
         for _ in range(50):
-            given += 1
+            sent += 1
             yield [Event(text=".")]
         yield ending()
 
@@ -120,7 +120,7 @@ async def test_slow_reader_applies_backpressure_to_the_provider() -> None:
     async with aclosing(await scripted.engine.stream(request(user("Hi")))) as batches:
         await anext(batches)
         await asyncio.sleep(10)
-        assert given < 5
+        assert sent < 5
         assert text_of([event async for batch in batches for event in batch]) == "." * 50
     assert committed(scripted) == [["I" + "." * 50]]
 

@@ -125,9 +125,9 @@ def test_quotes_precede_the_users_text_not_tool_results() -> None:
     present = [user("Look"), assistant(call("1")), user(result("1"))]
     remembered = context(*present, snippets=[Snippet(turn=3, text="User: blue")])
     remembered.newest_user_message_index = 0
-    quotes, *rest = said(request(user(result("1"))), remembered)
+    quotes, *texts = said(request(user(result("1"))), remembered)
     assert quotes.endswith("> User: blue")
-    assert rest == ["Look", "-", "-"]
+    assert texts == ["Look", "-", "-"]
 
 
 def test_thoughts_beside_calls_go_with_them_again() -> None:
@@ -210,8 +210,8 @@ def test_remembered_files_are_shown_to_models_that_read_them() -> None:
     for target in (SEES, BLIND):
         shown = talk.view_for(asked, target)
         assert shown.request.messages[0].blocks[1].media.data == PICTURE
-        ((found),) = shown.media
-        assert (found.path, found.is_remembered) == ("memory_id", True)
+        ((medium),) = shown.media
+        assert (medium.path, medium.is_remembered) == ("memory_id", True)
     asked.multimodal.enabled = False
     assert len(talk.view_for(asked, SEES).media) == 1
     assert texts(talk.view_for(asked, BLIND).request.messages)[0] == "See [image: no longer kept]"
@@ -228,8 +228,8 @@ def test_remembered_text_is_read_by_every_model() -> None:
     place.block.media.mime_type = "text/plain"
     asked.multimodal.enabled = False
     for target in (BLIND, SEES):
-        (found,) = talk.view_for(asked, target).media
-        assert found.block.media.data == b"Hello"
+        (medium,) = talk.view_for(asked, target).media
+        assert medium.block.media.data == b"Hello"
 
 
 def test_a_step_may_have_instructions_of_its_own() -> None:

@@ -352,8 +352,8 @@ async def test_remembered_files_are_fetched_as_far_as_they_are_there(stream: boo
     scripted.files.files = {"file-1": ("a.png", "image/png", b"PNG")}
 
     def remembered(opened: BeginTurn) -> TurnContext:
-        said = user("See", image(file_id="file-1"), image(file_id="file-2"))
-        return TurnContext(messages=opened.messages, turns=[Turn(number=1, messages=[said])])
+        message = user("See", image(file_id="file-1"), image(file_id="file-2"))
+        return TurnContext(messages=opened.messages, turns=[Turn(number=1, messages=[message])])
 
     scripted.memories.context = remembered
     await scripted.ask(stream, request(user("Hi")))

@@ -40,20 +40,20 @@ def test_notes_keep_their_bound(profile: str, summary: str, tokens: int) -> None
 
 @given(texts=st.lists(TEXTS, max_size=6), tokens=st.integers(0, 500))
 def test_quotes_keep_their_bound(texts: list[str], tokens: int) -> None:
-    found = [snippet(turn, text) for turn, text in enumerate(texts, 1)]
-    assert estimate_tokens(quotes(found, tokens)) <= tokens
+    snippets = [snippet(turn, text) for turn, text in enumerate(texts, 1)]
+    assert estimate_tokens(quotes(snippets, tokens)) <= tokens
 
 
 @given(text=TEXTS)
 def test_every_line_of_quoted_text_is_marked(text: str) -> None:
-    told = notes("", f"a{text}", 10_000)
-    quoted = told[told.index("\n> ") + 1 :]
+    noted = notes("", f"a{text}", 10_000)
+    quoted = noted[noted.index("\n> ") + 1 :]
     assert all(line.startswith("> ") or line == ">" for line in quoted.splitlines())
 
 
 def test_best_snippets_are_quoted_in_turn_order() -> None:
-    found = [snippet(9, "User: nine"), snippet(2, "User: two"), snippet(5, "User: five " * 500)]
-    text = quotes(found, 200)
+    snippets = [snippet(9, "User: nine"), snippet(2, "User: two"), snippet(5, "User: five " * 500)]
+    text = quotes(snippets, 200)
     assert text.index("Turn 2, 1970-01-03:\n> User: two") < text.index("Turn 9, 1970-01-10:")
     assert "five" not in text
     assert quotes([], 200) == ""

@@ -92,12 +92,17 @@ def test_calls_that_come_with_thoughts_are_kept_by_their_ids() -> None:
 
 
 def test_profile_only_split_sends_the_newest_message() -> None:
-    said = [user("One"), assistant("Two"), system("Now"), user("Three", image(data=PICTURE))]
+    conversation = [
+        user("One"),
+        assistant("Two"),
+        system("Now"),
+        user("Three", image(data=PICTURE)),
+    ]
     more = [assistant(call("1")), user(result("1"))]
-    asked = request(system("Be"), *said, *more, memory_id="")
+    asked = request(system("Be"), *conversation, *more, memory_id="")
     apart = split_request(asked)
     assert texts(apart.instructions) == ["Be"]
-    assert apart.kept == ([*said, *more], ["messages[4].blocks[1]"])
+    assert apart.kept == ([*conversation, *more], ["messages[4].blocks[1]"])
     assert texts(apart.begin.messages) == ["Three -", "-", "-"]
     assert apart.begin.messages[0].blocks[1].media.sha256 == HASH
     assert apart.begin.personal_memory

@@ -19,9 +19,9 @@ from tests.services.inference.fallback.virtual_time import in_no_time
 STEPS = "fallback_config.steps"
 
 
-async def refusal(scripted: ScriptedEngine, wanted: pb.GenerateRequest) -> GatewayError:
+async def refusal(scripted: ScriptedEngine, request: pb.GenerateRequest) -> GatewayError:
     with pytest.raises(GatewayError) as refused:
-        await scripted.engine.generate(wanted)
+        await scripted.engine.generate(request)
     assert not scripted.p.calls
     assert refused.value.message.startswith(f"{refused.value.param}: ")
     return refused.value
@@ -85,9 +85,9 @@ async def test_a_chain_that_breaks_a_rule_is_refused_naming_the_place(wanted, pa
 
 @in_no_time
 async def test_one_mode_alone_is_known():
-    wanted = chain("a")
-    wanted.fallback_config.strategy_mode = "parallel"
-    error = await refusal(ScriptedEngine(), wanted)
+    chained = chain("a")
+    chained.fallback_config.strategy_mode = "parallel"
+    error = await refusal(ScriptedEngine(), chained)
     assert error.param == "fallback_config.strategy.mode"
 
 
@@ -100,9 +100,9 @@ async def test_sixteen_steps_are_allowed():
 @pytest.mark.parametrize("mode", [AUTO, DISABLED, 0])
 @in_no_time
 async def test_auto_and_disabled_do_not_read_the_config(mode):
-    wanted = chain("nobody", mode=mode)
-    wanted.fallback_config.strategy_mode = "nonsense"
-    text, *_ = await ScriptedEngine().ask(False, wanted)
+    chained = chain("nobody", mode=mode)
+    chained.fallback_config.strategy_mode = "nonsense"
+    text, *_ = await ScriptedEngine().ask(False, chained)
     assert text == "I am a"
 
 
@@ -134,10 +134,10 @@ async def test_a_kept_chain_holds_each_request_to_its_model():
 @in_no_time
 async def test_parameters_are_checked_with_each_request():
     scripted = ScriptedEngine()
-    wanted = {"model": "a", "parameters": pb.GenerateRequest(top_logprobs=3)}
-    await scripted.engine.generate(chain(wanted, logprobs=True))
+    step = {"model": "a", "parameters": pb.GenerateRequest(top_logprobs=3)}
+    await scripted.engine.generate(chain(step, logprobs=True))
     with pytest.raises(GatewayError, match="top_logprobs"):
-        await scripted.engine.generate(chain(wanted))
+        await scripted.engine.generate(chain(step))
 
 
 @in_no_time

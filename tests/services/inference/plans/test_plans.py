@@ -23,14 +23,14 @@ LIMITS = Limits(step_timeout_s=60, hedge_after_s=7, max_recovered_characters=900
 STEP = "fallback_config.steps[0]"
 
 
-def plan(wanted: pb.GenerateRequest) -> Plan:
+def plan(request: pb.GenerateRequest) -> Plan:
     """Return the plan of a request over two models, `a` with the fallback `b`."""
     models = [
         Model(name="a", provider="p", fallbacks=["b"], max_output_tokens=100),
         Model(name="b", provider="p"),
     ]
     providers = {"p": Provider(kind="openai", base_url="http://x")}
-    return Plans(Models(models, providers, {}, {}), LIMITS).plan_for(wanted)
+    return Plans(Models(models, providers, {}, {}), LIMITS).plan_for(request)
 
 
 def step(**fields: Any) -> Step:

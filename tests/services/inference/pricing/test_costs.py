@@ -113,8 +113,8 @@ def test_prices_change_with_the_hour() -> None:
     there, usage = costs(), Usage(input_tokens=1_000_000)
     hour = 3_600_000
     for at, expected in ((0, "0.66"), (-3 * hour, "1.32"), (-2 * hour, "0.66")):
-        found = there.cost_of(usage, "deepseek", "deepseek/deepseek-v4-pro", at_ms=NOON_MS + at)
-        assert dollars(found) == Decimal(expected)
+        cost = there.cost_of(usage, "deepseek", "deepseek/deepseek-v4-pro", at_ms=NOON_MS + at)
+        assert dollars(cost) == Decimal(expected)
 
 
 def test_prices_change_with_the_day() -> None:

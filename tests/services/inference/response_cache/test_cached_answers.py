@@ -79,18 +79,18 @@ class Harness:
             Clock(monotonic=lambda: self.seconds),
         )
 
-    async def stream(self, wanted=None) -> tuple[pb.CacheStatus.ValueType, str]:
+    async def stream(self, asked=None) -> tuple[pb.CacheStatus.ValueType, str]:
         """Return what the cache did for a stream, and its text, once it has been stored."""
-        batches = await self.cache.stream(wanted or request(), CacheDirectives())
+        batches = await self.cache.stream(asked or request(), CacheDirectives())
         async with aclosing(batches):
             events = [event async for batch in batches for event in batch]
         await self.cache.drain()
         return events[0].start.route.cache, text_of(events)
 
     async def whole(self, text: str = "Hi") -> pb.GenerateResponse:
-        wanted = request()
-        wanted.messages[0].blocks[0].text = text
-        return await self.cache.answer(wanted, CacheDirectives())
+        asked = request()
+        asked.messages[0].blocks[0].text = text
+        return await self.cache.answer(asked, CacheDirectives())
 
 
 @pytest.fixture(autouse=True)

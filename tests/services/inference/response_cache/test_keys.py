@@ -21,9 +21,9 @@ def plan(*upstreams: str) -> Plan:
 
 
 def key(owner: str = "o", upstreams=("u",), whole=True, model="m", **fields: Any) -> str:
-    given = {"messages": [USER], **fields}
-    request = GenerateRequest(model=model, temperature=given.pop("temperature", 0))
-    lazy = LazyRequest(request, given, print, size=9, requires_official_api=False)
+    body = {"messages": [USER], **fields}
+    request = GenerateRequest(model=model, temperature=body.pop("temperature", 0))
+    lazy = LazyRequest(request, body, print, size=9, requires_official_api=False)
     return key_of(owner, request, lazy, plan(*upstreams), whole=whole)
 
 

@@ -420,15 +420,17 @@ def test_a_whole_answer_has_the_events_of_a_stream() -> None:
 
 
 def test_citations_stay_with_their_text() -> None:
-    told = [Citation(url=url, end_index=2) for url in ("https://a.example", "https://b.example")]
+    citations = [
+        Citation(url=url, end_index=2) for url in ("https://a.example", "https://b.example")
+    ]
     events = [
         start(),
         begin(Block(text="")),
         text("He"),
-        *(Event(citation=one) for one in told),
+        *(Event(citation=one) for one in citations),
         stop(),
         finish(),
     ]
     answer = fold(*events)
-    assert answer.choices[0].blocks[0] == Block(text="He", citations=told)
+    assert answer.choices[0].blocks[0] == Block(text="He", citations=citations)
     assert events_of(answer) == events

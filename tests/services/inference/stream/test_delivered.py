@@ -10,9 +10,9 @@ from services.inference.stream.delivered import DeliveredPrefix
 @pytest.mark.parametrize("kind", ["text", "thinking", "refusal", "input"])
 def test_native_events_are_compared_with_nothing(kind: str) -> None:
     delivered = DeliveredPrefix()
-    said = Event(native=b"{}")
-    setattr(said, kind, "a")
-    delivered.note([Event(start=Start(id="r", model="m"), native=b"{}"), said])
+    content = Event(native=b"{}")
+    setattr(content, kind, "a")
+    delivered.note([Event(start=Start(id="r", model="m"), native=b"{}"), content])
     assert not (delivered.comparable or delivered.finished)
     delivered.note([Event(finish=Finish(reason=FinishReason.FINISH_REASON_END_TURN))])
     assert delivered.finished

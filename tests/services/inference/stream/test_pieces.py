@@ -88,8 +88,8 @@ def passed(transform: Transform, batches: Iterable[Batch]) -> list[Event]:
 def test_pieces_that_pass_say_what_their_delta_says(name: str, batches: list[Batch]) -> None:
     for event in passed(TRANSFORMS[name](), batches):
         if event.pieces:
-            said = orjson.loads(b'"%b"' % b"".join(event.pieces))
-            assert said == (event.text or event.thinking or event.input)
+            piece_text = orjson.loads(b'"%b"' % b"".join(event.pieces))
+            assert piece_text == (event.text or event.thinking or event.input)
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)

@@ -71,7 +71,7 @@ def test_deltas_that_hold_nothing_back_pass_as_the_same_objects() -> None:
     batch = [begin(), text("abc"), text("xEy"), stop(), finish()]
     events, done = feed(StopSequenceFilter(["END"]), batch)
     assert not done
-    assert all(given is passed for given, passed in zip(batch, events, strict=True))
+    assert all(original is passed for original, passed in zip(batch, events, strict=True))
 
 
 def test_held_text_goes_out_when_its_block_ends() -> None:

@@ -50,8 +50,10 @@ FIRST = SearchResult(
 KINDS = ["searxng", "brave", "tavily"]
 
 
-def answer_of(kind: str, found: object) -> dict[str, Any]:
-    return {"web": {"results": found}, "type": "search"} if kind == "brave" else {"results": found}
+def answer_of(kind: str, results: object) -> dict[str, Any]:
+    return (
+        {"web": {"results": results}, "type": "search"} if kind == "brave" else {"results": results}
+    )
 
 
 @pytest.fixture
@@ -111,16 +113,16 @@ def searching(
 
 
 async def test_results_are_plain_bounded_and_each_once(searching: Searching) -> None:
-    found = await searching.search()
-    assert [one.url for one in found] == [
+    results = await searching.search()
+    assert [one.url for one in results] == [
         "https://one.example/a?b=c",
         "https://docs.two.example/b",
         "https://three.example/c",
     ]
-    assert found[0] == FIRST
-    assert found[1] == SearchResult("https://docs.two.example/b", "", "", "")
-    assert len(found[2].title) == 301
-    assert len(found[2].text) in (0, 2001)
+    assert results[0] == FIRST
+    assert results[1] == SearchResult("https://docs.two.example/b", "", "", "")
+    assert len(results[2].title) == 301
+    assert len(results[2].text) in (0, 2001)
 
 
 async def test_no_more_results_than_asked_for_or_allowed(searching: Searching) -> None:
@@ -131,10 +133,10 @@ async def test_no_more_results_than_asked_for_or_allowed(searching: Searching) -
 
 
 async def test_domains_are_applied_to_the_results(searching: Searching) -> None:
-    found = await searching.search(allowed_domains=["two.example", "three.example/c"])
-    assert [one.url for one in found] == ["https://docs.two.example/b", "https://three.example/c"]
-    found = await searching.search(blocked_domains=["one.example"])
-    assert [one.url for one in found] == ["https://docs.two.example/b", "https://three.example/c"]
+    results = await searching.search(allowed_domains=["two.example", "three.example/c"])
+    assert [one.url for one in results] == ["https://docs.two.example/b", "https://three.example/c"]
+    results = await searching.search(blocked_domains=["one.example"])
+    assert [one.url for one in results] == ["https://docs.two.example/b", "https://three.example/c"]
 
 
 async def test_a_word_that_is_no_domain_is_refused(searching: Searching) -> None:

@@ -49,11 +49,11 @@ class SearchingEngine(ScriptedEngine):
         tools = WebTools(self.web, self.web, self.engine._metrics)
         self.engine.routes = replace(self.engine.routes, web=tools)
 
-    async def tell(self, stream: bool, wanted: GenerateRequest) -> GenerateResponse:
+    async def tell(self, stream: bool, request: GenerateRequest) -> GenerateResponse:
         if not stream:
-            return await self.engine.generate(wanted)
+            return await self.engine.generate(request)
         # Putting it together checks the order of the events.
-        return whole_of(await self.batches(wanted))
+        return whole_of(await self.batches(request))
 
     def rounds(self) -> list[GenerateRequest]:
         return [call.request for _, call in self.p.calls]
@@ -206,8 +206,8 @@ async def test_a_bound_on_thinking_stays_below_what_is_left():
     request.thinking.budget_tokens = 2500
     scripted.p.plays("a", calling(call(), tokens=1000), calling(call(), tokens=1500), answer("x"))
     await scripted.tell(True, request)
-    told = [(one.max_tokens, one.thinking.budget_tokens) for one in scripted.rounds()]
-    assert told == [(3000, 2500), (2000, 1999), (500, 0)]
+    bounds = [(one.max_tokens, one.thinking.budget_tokens) for one in scripted.rounds()]
+    assert bounds == [(3000, 2500), (2000, 1999), (500, 0)]
 
 
 async def test_a_forced_call_is_made_once():
@@ -322,8 +322,8 @@ async def test_a_paused_answer_that_is_sent_back_continues():
     scripted.p.plays("a", calling(call()))
     paused = await scripted.tell(False, wanted())
     request = wanted()
-    said = Message(role=c.ROLE_ASSISTANT, blocks=paused.choices[0].blocks)
-    request.messages.append(said)
+    paused_message = Message(role=c.ROLE_ASSISTANT, blocks=paused.choices[0].blocks)
+    request.messages.append(paused_message)
     scripted.p.plays("a", answer("Found."))
     response = await scripted.tell(False, request)
     assert kinds(response) == ["text"]

@@ -46,19 +46,19 @@ def called() -> Message:
 )
 def test_what_is_there_is_offered(available, offered):
     request = GenerateRequest(use_built_in_tools=True)
-    told = offer_tools(request, OPENAI, target(), available)
-    assert names(request) == list(told.tools) == offered
+    offer = offer_tools(request, OPENAI, target(), available)
+    assert names(request) == list(offer.tools) == offered
     lacking = [name for name in ("web_search", "web_fetch") if name not in offered]
-    assert told.dropped == [f"use_built_in_tools.{name}" for name in lacking]
+    assert offer.dropped == [f"use_built_in_tools.{name}" for name in lacking]
     assert not any(tool.opaque for tool in request.tools)
 
 
 def test_a_tool_of_the_callers_keeps_its_name():
     request = GenerateRequest(use_built_in_tools=True, tools=[Tool(name="web_search")])
-    told = offer_tools(request, OPENAI, target(), ALL)
+    offer = offer_tools(request, OPENAI, target(), ALL)
     assert names(request) == ["web_search", "web_fetch"]
-    assert list(told.tools) == ["web_fetch"]
-    assert told.dropped == ["use_built_in_tools.web_search"]
+    assert list(offer.tools) == ["web_fetch"]
+    assert offer.dropped == ["use_built_in_tools.web_search"]
     assert not request.tools[0].description
 
 
@@ -84,10 +84,10 @@ def test_anthropics_tool_is_served_for_others_with_its_bounds():
     tool = typed(max_uses=2, allowed_domains=["a.example"], foreign_fields=["strict"])
     tool.web.user_location = "Bern, CH"
     request = GenerateRequest(tools=[Tool(name="own"), tool])
-    told = offer_tools(request, OPENAI, target(), ALL)
-    assert told.tools["web_search"].max_uses == 2
-    assert told.tools["web_search"].allowed_domains == ["a.example"]
-    assert told.dropped == ["tools[1].extra.strict"]
+    offer = offer_tools(request, OPENAI, target(), ALL)
+    assert offer.tools["web_search"].max_uses == 2
+    assert offer.tools["web_search"].allowed_domains == ["a.example"]
+    assert offer.dropped == ["tools[1].extra.strict"]
     assert "Bern, CH" in request.tools[1].description
     assert not request.tools[1].HasField("extra")
 
@@ -106,8 +106,8 @@ def test_a_tool_that_nobody_has_is_refused_by_its_path(available, tool, words):
 
 def test_openais_options_become_a_tool():
     request = GenerateRequest(web_search=WebTool(kind=SEARCH, max_results=3))
-    told = offer_tools(request, ANTHROPIC, target(), ALL)
-    assert told.tools["web_search"].max_results == 3
+    offer = offer_tools(request, ANTHROPIC, target(), ALL)
+    assert offer.tools["web_search"].max_results == 3
     assert not request.HasField("web_search")
     assert names(request) == ["web_search"]
 
@@ -124,8 +124,8 @@ def test_models_that_search_themselves_get_openais_options(upstream):
 @pytest.mark.parametrize(("window", "most"), [(0, 0), (8_000, 1_000), (100, 256)])
 def test_what_a_call_brings_fits_the_models_window(window, most):
     request = GenerateRequest(use_built_in_tools=True)
-    told = offer_tools(request, OPENAI, target(window=window), ALL)
-    assert {tool.max_content_tokens for tool in told.tools.values()} == {most}
+    offer = offer_tools(request, OPENAI, target(window=window), ALL)
+    assert {tool.max_content_tokens for tool in offer.tools.values()} == {most}
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,8 @@ def test_a_forced_call_is_forced_once(mode, name, after):
 
 def test_the_callers_tools_are_left_at_the_end():
     request = GenerateRequest(use_built_in_tools=True, tools=[Tool(name="own")])
-    told = offer_tools(request, OPENAI, target(), ALL)
-    close_tools(request, told.tools)
+    offer = offer_tools(request, OPENAI, target(), ALL)
+    close_tools(request, offer.tools)
     assert names(request) == ["own"]
     assert request.tool_choice.mode == ToolChoice.MODE_UNSPECIFIED
 

@@ -185,14 +185,14 @@ def test_what_nobody_sees_is_taken_out_of_a_quotation() -> None:
 
 
 def test_results_are_numbered_and_quoted() -> None:
-    found = [
+    results = [
         SearchResult("https://a.example/", "A", f"First. {ORDER}", "2026-11-20"),
         SearchResult("https://b.example/", "", "", ""),
     ]
-    quoted = quoted_results(found)
+    quoted = quoted_results(results)
     assert "1. A\nURL: https://a.example/\nAge: 2026-11-20\nFirst. " in quoted
     assert "2. https://b.example/\nURL: https://b.example/\n" in quoted
-    assert quoted == quoted_results(found)
+    assert quoted == quoted_results(results)
     assert quoted_results([]) == "The search found nothing."
 
 
@@ -203,5 +203,5 @@ def test_the_gateway_imports_no_library_of_conversions() -> None:
         "print([one for one in ('lxml', 'trafilatura', 'aiohttp', "
         "'puremagic') if one in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert found.stdout == "[]\n"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert completed.stdout == "[]\n"

@@ -19,10 +19,10 @@ from services.inference.tools.usage import add_usage
 
 
 def usage(extra: dict | None, dialect=c.DIALECT_ANTHROPIC, **fields) -> Usage:
-    told = Usage(**fields)
+    counted = Usage(**fields)
     if extra is not None:
-        told.extra.CopyFrom(Opaque(dialect=dialect, json=orjson.dumps(extra)))
-    return told
+        counted.extra.CopyFrom(Opaque(dialect=dialect, json=orjson.dumps(extra)))
+    return counted
 
 
 def test_tokens_are_summed_with_what_has_no_name():
@@ -48,9 +48,9 @@ def test_figures_of_another_dialect_go():
     assert orjson.loads(add_usage(usage({"a": 1}), Usage()).extra.json) == {"a": 1}
 
 
-def writer(*found: str) -> CitationWriter:
+def writer(*urls: str) -> CitationWriter:
     answer = CitationWriter(joins_texts=False)
-    results = [SearchResult(url=url, title=f"T {url}", text="x" * 200) for url in found]
+    results = [SearchResult(url=url, title=f"T {url}", text="x" * 200) for url in urls]
     answer.add_result(ServerToolResult(name="web_search", search=SearchResults(results=results)))
     return answer
 
@@ -111,14 +111,16 @@ def test_texts_are_parted_only_for_callers_who_join_them():
 
 def test_a_citation_quotes_the_beginning_of_its_page():
     stopped = Event(block_stop=BlockStop())
-    told = writer(URL).follow([Event(block_start=Block(text=f"See {URL}")), stopped])[1].citation
-    assert (told.title, told.quote) == (f"T {URL}", "x" * 150)
+    citation = (
+        writer(URL).follow([Event(block_start=Block(text=f"See {URL}")), stopped])[1].citation
+    )
+    assert (citation.title, citation.quote) == (f"T {URL}", "x" * 150)
 
 
 def test_each_text_has_its_own_citations():
     answer = writer(URL)
     answer.follow([Event(text=URL), Event(block_stop=BlockStop())])
     later = [Event(block=1, text=f"{URL} {URL}"), Event(block=1, block_stop=BlockStop())]
-    told = [event for event in answer.follow(later) if event.HasField("citation")]
-    places = [(event.block, event.citation.start_index) for event in told]
+    citations = [event for event in answer.follow(later) if event.HasField("citation")]
+    places = [(event.block, event.citation.start_index) for event in citations]
     assert places == [(1, 0), (1, len(URL) + 1)]
