@@ -1,9 +1,9 @@
 """Authentication of administrators' requests, before their bodies are read."""
 
 import grpc
-from aiohttp import web
 
 from facade.http.exchange import Exchange
+from facade.http_errors import unknown_path
 from gateway.accounts.v1 import accounts_pb2
 from gateway.accounts.v1.admin_pb2 import CheckAdminKeyRequest
 from gateway.errors.v1 import errors_pb2
@@ -18,8 +18,8 @@ async def authenticate_administrator(exchange: Exchange) -> None:
     """Reject a request without a valid admin key.
 
     Raises:
-        HTTPNotFound: no admin key is configured, so the admin API does not exist.
-        GatewayError: invalid_api_key; unavailable, the services do not respond.
+        GatewayError: 404, no admin key is configured, so the admin API does not exist;
+            invalid_api_key; unavailable, the services do not respond.
     """
     try:
         key = bearer_admin_key(exchange.headers.get("authorization", ""))
@@ -33,7 +33,7 @@ async def authenticate_administrator(exchange: Exchange) -> None:
     except grpc.aio.AioRpcError as error:
         failure = from_rpc_error(error)
         if failure.reason == errors_pb2.REASON_NOT_IMPLEMENTED:
-            raise web.HTTPNotFound from None
+            raise unknown_path(exchange.method, exchange.path) from None
         raise failure from None
     exchange.connection.authenticated()
     exchange.api_key = key

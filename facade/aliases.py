@@ -6,7 +6,7 @@ Logs and metrics use the path under `/beta` for both.
 
 from collections.abc import Iterable, Iterator
 
-from aiohttp import web
+from facade.http.router import Route
 
 _BETA = "/beta"
 _ALIASED = f"{_BETA}/v1"
@@ -25,8 +25,8 @@ def route_of(path: str) -> str:
     return _BETA + path if f"{path}/".startswith(f"{_ALIAS}/") else path
 
 
-def with_aliases(routes: Iterable[web.RouteDef]) -> Iterator[web.RouteDef]:
+def with_aliases(routes: Iterable[Route]) -> Iterator[Route]:
     """Yield each route, under its path and its alias."""
     for route in routes:
         for path in names_of(route.path):
-            yield web.RouteDef(route.method, path, route.handler, route.kwargs)
+            yield route._replace(path=path)

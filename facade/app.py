@@ -1,17 +1,16 @@
-"""The aiohttp applications: their routes and middlewares; the endpoints for plain requests."""
+"""The routes of both listeners, and the endpoints for plain requests."""
 
 from collections.abc import Mapping
 from functools import partial
 
-from aiohttp import web
+from aiohttp import hdrs
 
-from facade import middlewares
 from facade.aliases import names_of, with_aliases
-from facade.context import CONTEXT, Context
+from facade.dispatch import Dispatcher, OperationsDispatcher
 from facade.http.plain import PlainEndpoint
+from facade.http.router import Endpoint, Route, Router
 from facade.lazy_endpoint import LazyEndpoint
 from facade.lazy_routes import LazyRoutes
-from facade.middlewares import Endpoint, as_handler
 from facade.public_paths import BASE_PATHS
 from facade.request_context import request_context
 from facade.routes import (
@@ -62,62 +61,53 @@ def plain_endpoints() -> dict[bytes, PlainEndpoint]:
     }
 
 
-def create_app(context: Context) -> web.Application:
-    """Build the application of one facade."""
-    app = web.Application(
-        middlewares=[
-            middlewares.in_request_context,
-            middlewares.answer_preflights,
-            middlewares.authenticated,
-        ]
+def create_dispatcher() -> Dispatcher:
+    """Return the dispatcher of the public listener."""
+    return Dispatcher(
+        Router(with_aliases(_routes())),
+        # Created on first use: their endpoint tables import the wire types, and few gateways use
+        # them.
+        LazyRoutes("/article/v1", lambda: articles.routes()),
+        LazyRoutes("/admin/v1", lambda: admin.routes()),
     )
-    app[CONTEXT] = context
-    app.on_response_prepare.append(middlewares.name_response)
-    app.add_routes([*with_aliases(_routes())])
-    # Created on first use: their endpoint tables import the wire types, and few gateways use them.
-    app.router.register_resource(LazyRoutes("/article/v1", lambda: articles.routes()))
-    app.router.register_resource(LazyRoutes("/admin/v1", lambda: admin.routes()))
-    return app
 
 
-def _routes() -> list[web.RouteDef]:
+def _routes() -> list[Route]:
     """Return the routes without aliases, except those of document editing and administration."""
     return [
-        *(web.post(path, as_handler(endpoint)) for path, endpoint in _GENERATION.items()),
-        web.get("/beta/v1/models", models.list_models),
-        web.get("/beta/v1/models/{name:.+}", models.get_model),
-        web.get("/coding/v1/models", models.list_models),
-        web.get("/coding/v1/models/{name:.+}", models.get_model),
-        web.post("/beta/v1/files", files.create),
-        web.get("/beta/v1/files", files.list_files),
-        web.get("/beta/v1/files/{file_id}", files.get_file),
-        web.delete("/beta/v1/files/{file_id}", files.delete),
-        web.get("/beta/v1/files/{file_id}/content", files.content),
-        web.get("/beta/v1/storage", files.storage),
-        web.get("/beta/v1/usage/me", usage.my_usage),
+        *(Route.post(path, endpoint) for path, endpoint in _GENERATION.items()),
+        Route.get("/beta/v1/models", models.list_models),
+        Route.get("/beta/v1/models/{name:.+}", models.get_model),
+        Route.get("/coding/v1/models", models.list_models),
+        Route.get("/coding/v1/models/{name:.+}", models.get_model),
+        Route.post("/beta/v1/files", files.create),
+        Route.get("/beta/v1/files", files.list_files),
+        Route.get("/beta/v1/files/{file_id}", files.get_file),
+        Route.delete("/beta/v1/files/{file_id}", files.delete),
+        Route.get("/beta/v1/files/{file_id}/content", files.content),
+        Route.get("/beta/v1/storage", files.storage),
+        Route.get("/beta/v1/usage/me", usage.my_usage),
         *stored_responses.routes(),
         *conversations.routes(),
         *memory.routes(),
         *console_sign_in.routes(),
         *console.routes(),
-        *(web.head(path, operations.base) for path in BASE_PATHS),
-        web.get("/healthz", operations.healthz),
-        web.get("/readyz", operations.readyz),
-        web.get("/openapi.json", operations.openapi_document),
-        web.get("/docs", operations.docs),
+        *(Route(hdrs.METH_HEAD, path, operations.base) for path in BASE_PATHS),
+        Route.get("/healthz", operations.healthz),
+        Route.get("/readyz", operations.readyz),
+        Route.get("/openapi.json", operations.openapi_document),
+        Route.get("/docs", operations.docs),
     ]
 
 
-def create_operations_app(context: Context) -> web.Application:
-    """Build the application of the operators' listener."""
-    app = web.Application(middlewares=[middlewares.in_request_context])
-    app[CONTEXT] = context
-    app.on_response_prepare.append(middlewares.name_response)
-    app.add_routes(
-        [
-            web.get("/healthz", operations.healthz),
-            web.get("/readyz", operations.readyz_with_details),
-            web.get("/metrics", operations.metrics),
-        ]
+def create_operations_dispatcher() -> OperationsDispatcher:
+    """Return the dispatcher of the operators' listener."""
+    return OperationsDispatcher(
+        Router(
+            [
+                Route.get("/healthz", operations.healthz),
+                Route.get("/readyz", operations.readyz_with_details),
+                Route.get("/metrics", operations.metrics),
+            ]
+        )
     )
-    return app

@@ -9,9 +9,7 @@ import asyncio
 from io import BytesIO
 from typing import Final
 
-from aiohttp import web
-
-from facade.http.exchange import Exchange
+from facade.http.exchange import BrokenBodyError, Exchange
 from facade.http_errors import HttpError
 from gateway.errors.v1 import errors_pb2
 from services.common.byte_budget import Charge
@@ -58,7 +56,7 @@ class PieceReader:
                 )
         except TimeoutError:
             raise self._stalled(is_idle=left_s >= limits.body_idle_s) from None
-        except web.RequestPayloadError:
+        except BrokenBodyError:
             raise _broken() from None
         self._waited_s += self._time() - began
         self._received += len(piece)
@@ -99,7 +97,7 @@ def complete_body(
             return None
         try:
             body = content.read_nowait()
-        except web.RequestPayloadError:
+        except BrokenBodyError:
             raise _broken() from None
     if len(body) > max_size:
         raise _too_large(max_size, setting)

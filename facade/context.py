@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import grpc
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
@@ -37,12 +36,12 @@ class Context:
         settings: the settings of the gateway.
         channel: gRPC channel to the services.
         inference: the stub of the InferenceService on it.
-        generate: calls its `Generate`, from tasks that serve a single request.
+        generate: calls its `Generate`, in the caller's task.
         stream_generate: calls its `StreamGenerate`, likewise.
         files: the stub of the FileStoreService on it.
         memory: the stub of the MemoryService on it.
         responses: the stub of the ResponseService on it.
-        check_capacity: calls its `CheckCapacity`, from tasks that serve a single request.
+        check_capacity: calls its `CheckCapacity`, in the caller's task.
         create_response: calls its `CreateResponse`, likewise.
         accounts: the stub of the AccountsService on it.
         admin: the stub of the AdminService on it.
@@ -104,6 +103,3 @@ class Context:
     def articles(self) -> "articles_pb2_grpc.ArticleEditorServiceAsyncStub":
         """The stub of the ArticleEditorService on the channel."""
         return articles_pb2_grpc.ArticleEditorServiceStub(self.channel)
-
-
-CONTEXT = web.AppKey("context", Context)

@@ -16,9 +16,9 @@ DirectCall = Callable[[Any, Metadata], Awaitable[Any]]
 
 
 def direct_call(channel: grpc.aio.Channel, method: str, stub: Callable[..., Any]) -> DirectCall:
-    """Return a callable for a unary method, for tasks that serve a single HTTP request.
+    """Return a callable for a unary method.
 
-    Within a process the servicer runs in that task. For another process `stub` is called.
+    Within a process the servicer runs in the caller's task. For another process `stub` is called.
     """
     if isinstance(channel, InProcessChannel):
         return channel.direct(method)

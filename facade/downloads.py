@@ -46,14 +46,14 @@ def disposition(filename: str) -> str:
 
 
 def is_unchanged(request: Mapping[str, str], file: File) -> bool:
-    """Return whether the caller's copy is current, by If-None-Match."""
-    tags = _TAG.findall(request.get("If-None-Match", ""))
+    """Return whether the caller's copy is current, by If-None-Match; names are in lower case."""
+    tags = _TAG.findall(request.get("if-none-match", ""))
     return "*" in tags or etag(file) in (tag.removeprefix("W/") for tag in tags)
 
 
 def may_be_partial(request: Mapping[str, str], file: File) -> bool:
     """Return whether a range applies to this version of the file, by If-Range."""
-    return request.get("If-Range", etag(file)) == etag(file)
+    return request.get("if-range", etag(file)) == etag(file)
 
 
 def read_request(file_id: str, wanted: str) -> ReadFileRequest:

@@ -6,9 +6,8 @@ fail with 503; a started stream ends with an error event, and any other started 
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
-
-from aiohttp.web_protocol import RequestHandler
+from collections.abc import Iterable
+from typing import Protocol
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
@@ -17,7 +16,13 @@ from services.common.errors import GatewayError
 _CANCELLED_S = 0.5
 _READING_S = 0.2
 
-Connections = Callable[[], Iterable[RequestHandler]]
+
+class Connection(Protocol):
+    """The part of a connection that draining uses."""
+
+    def force_close(self) -> None:
+        """Close the connection at once, even while a request is being served."""
+        ...
 
 
 class Drain:
@@ -57,14 +62,14 @@ class Drain:
         task.uncancel()
         return True
 
-    async def finish(self, drain_s: float, connections: Connections) -> None:
+    async def finish(self, drain_s: float, connections: Iterable[Connection]) -> None:
         """Wait for the requests in progress to finish; cancel the rest."""
         self.is_draining = True
         # Let data already read from sockets become requests.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         busy = set(self._in_progress.values())
-        for connection in connections():
+        for connection in connections:
             if connection not in busy:
                 connection.force_close()
         if await self._ended(drain_s):

@@ -4,11 +4,10 @@ import logging
 from http import HTTPStatus
 
 import grpc
-from aiohttp import web
 
-from facade import credentials, http_errors
+from facade import credentials
 from facade.dialects.errors import render_error
-from facade.http.exchange import Exchange
+from facade.http.exchange import BrokenBodyError, Exchange
 from facade.http.responses import JsonResponse
 from facade.route_headers import UPSTREAM_REQUEST_ID, set_caller_limits
 from gateway.errors.v1 import errors_pb2
@@ -40,12 +39,10 @@ def to_gateway_error(error: Exception, exchange: Exchange) -> GatewayError:
         # Canonical field paths are translated only if the body was parsed.
         paths = exchange.caller_paths
         return failure if paths is None else paths.translate(failure)
-    if isinstance(error, web.RequestPayloadError):
+    if isinstance(error, BrokenBodyError):
         return errors.invalid(
             "body", "body: incomplete or malformed; check Content-Length or the chunked encoding"
         )
-    if isinstance(error, web.HTTPException):
-        return http_errors.from_http_exception(error, exchange.method, exchange.path)
     log.error("unforeseen failure", exc_info=error)
     return errors.internal()
 

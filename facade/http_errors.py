@@ -1,6 +1,6 @@
 """Errors of the HTTP exchange, for which the services have no reason code."""
 
-from aiohttp import web
+from collections.abc import Iterable
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
@@ -36,21 +36,23 @@ class HttpError(GatewayError):
         return self._code
 
 
-def from_http_exception(error: web.HTTPException, method: str, path: str) -> GatewayError:
-    """Return the error for an exception of aiohttp."""
-    path = cut(path, _SHOWN_PATH)
-    if error.status == 404:
-        return HttpError(
-            404,
-            "unknown_path",
-            f"{method} {path}: unknown endpoint; GET /docs lists the available endpoints",
-        )
-    if isinstance(error, web.HTTPMethodNotAllowed):
-        allowed = ", ".join(sorted(error.allowed_methods))
-        return HttpError(
-            405, "method_not_allowed", f"{path}: method {method} not allowed; use {allowed}"
-        )
-    return HttpError(error.status, "invalid_request", f"invalid HTTP request: {error.reason}")
+def unknown_path(method: str, path: str) -> GatewayError:
+    """Return the error for a path that no endpoint has: 404."""
+    return HttpError(
+        404,
+        "unknown_path",
+        f"{method} {cut(path, _SHOWN_PATH)}: unknown endpoint; GET /docs lists the available"
+        " endpoints",
+    )
+
+
+def method_not_allowed(method: str, path: str, allowed: Iterable[str]) -> GatewayError:
+    """Return the error for a method that the endpoints of a path do not have: 405."""
+    return HttpError(
+        405,
+        "method_not_allowed",
+        f"{cut(path, _SHOWN_PATH)}: method {method} not allowed; use {', '.join(sorted(allowed))}",
+    )
 
 
 def encoded_path(method: str, path: str) -> GatewayError:

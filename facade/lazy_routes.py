@@ -1,14 +1,12 @@
 """Routes whose modules are imported on the first request to one of them."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable
 
-from aiohttp import web
-from aiohttp.web_urldispatcher import PrefixResource
+from facade.http.router import Route, Router
 
 
-class LazyRoutes(PrefixResource):
+class LazyRoutes:
     """The routes below a path prefix, created on the first request to one of them.
 
     Args:
@@ -16,41 +14,18 @@ class LazyRoutes(PrefixResource):
         routes: returns the routes, with full paths.
     """
 
-    def __init__(self, prefix: str, routes: Callable[[], Iterable[web.AbstractRouteDef]]) -> None:
-        super().__init__(prefix)
+    def __init__(self, prefix: str, routes: Callable[[], Iterable[Route]]) -> None:
+        self._prefix = f"{prefix}/"
         self._routes = routes
-        self._router: web.UrlDispatcher | None = None
+        self._router: Router | None = None
 
-    async def resolve(
-        self, request: web.Request
-    ) -> tuple[web.UrlMappingMatchInfo | None, set[str]]:
-        """Return the match for a request, or None and the methods that the path allows."""
+    def contains(self, path: str) -> bool:
+        """Return whether a path is below the prefix."""
+        return path.startswith(self._prefix)
+
+    async def router(self) -> Router:
+        """Return the routes; the first call creates them."""
         if self._router is None:
             # In a thread: the imports take a tenth of a second.
-            await asyncio.to_thread(self._router_or_create)
-        match = await self._router_or_create().resolve(request)
-        if match.http_exception is None:
-            return match, set()
-        return None, getattr(match.http_exception, "allowed_methods", set())
-
-    def url_for(self, *args: str, **kwargs: str) -> NoReturn:
-        """Raise RuntimeError: only the single routes have URLs."""
-        raise RuntimeError("the URLs are those of the routes")
-
-    def get_info(self) -> Any:
-        """Return the prefix."""
-        return {"prefix": self._prefix}
-
-    def __len__(self) -> int:
-        return len(self._router_or_create().routes())
-
-    def __iter__(self) -> Iterator[web.AbstractRoute]:
-        return iter(self._router_or_create().routes())
-
-    def _router_or_create(self) -> web.UrlDispatcher:
-        """Return the router of the routes; create it on the first call."""
-        if self._router is None:
-            router = web.UrlDispatcher()
-            router.add_routes(self._routes())
-            self._router = router
+            self._router = await asyncio.to_thread(lambda: Router(self._routes()))
         return self._router

@@ -2,23 +2,19 @@
 
 `request_context` assigns the request id, converts errors to responses in the endpoint's format,
 counts the request and logs it. `authenticate` rejects a request without a valid API key, and one of
-a user with too many requests in progress, before its body is read. Both are used for plain requests
-and for those that aiohttp parses.
+a user with too many requests in progress, before its body is read.
 """
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
-
-from aiohttp import web
 
 from facade import credentials
 from facade.draining import stopping
 from facade.failures import failed, to_gateway_error
 from facade.http.exchange import Exchange
-from facade.http.responses import JsonResponse, StreamedResponse
+from facade.http.responses import Response
 from facade.tracing import begin_trace, end_trace, stream_timing
 from services.common import logs
 from services.common.authentication import Caller
@@ -32,15 +28,13 @@ _MAX_PATH = 256  # maximum characters of a logged path
 # Masked in logged paths: a misconfigured client may have its key there.
 _KEY = re.compile(r"gw(?:admin)?-[A-Za-z0-9_-]+", re.ASCII)
 
-ResponseT = TypeVar("ResponseT", JsonResponse | StreamedResponse, web.StreamResponse)
-
 
 async def request_context(
     exchange: Exchange,
-    handler: Callable[[Exchange], Awaitable[ResponseT]],
+    handler: Callable[[Exchange], Awaitable[Response]],
     *,
     needs_key: bool = False,
-) -> ResponseT | JsonResponse:
+) -> Response:
     """Handle a request: set its id, convert errors to responses, count and log it.
 
     With `needs_key` a request without a valid API key is rejected; see `authenticate`.
@@ -61,7 +55,7 @@ async def request_context(
     status = 499
     context.metrics.live.inc()
     task = context.drain.enter(exchange.connection)
-    response: ResponseT | JsonResponse
+    response: Response
     try:
         try:
             if needs_key:

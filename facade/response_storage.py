@@ -36,11 +36,8 @@ class ResponseStore:
         self._response_id = response_id
         self._state = state
 
-    async def check_capacity(self, *, has_own_task: bool) -> None:
+    async def check_capacity(self) -> None:
         """Check that the response can be stored, before it is generated.
-
-        Args:
-            has_own_task: whether the current task serves only this request.
 
         Raises:
             grpc.aio.AioRpcError: the response cannot be stored.
@@ -48,10 +45,7 @@ class ResponseStore:
         """
         request = CheckCapacityRequest(input_bytes=sum(map(len, self._state.input_items)))
         try:
-            if has_own_task:
-                await self._context.check_capacity(request, self._metadata)
-            else:
-                await self._context.responses.CheckCapacity(request, metadata=self._metadata)
+            await self._context.check_capacity(request, self._metadata)
         except grpc.aio.AioRpcError as error:
             if self._state.store:
                 raise

@@ -3,23 +3,21 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
 import grpc
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
-from facade.app import create_app, create_operations_app, plain_endpoints
+from facade.app import create_dispatcher, create_operations_dispatcher, plain_endpoints
 from facade.background_tasks import BackgroundTasks
 from facade.context import Context
 from facade.cors import Cors
 from facade.direct_calls import direct_response_call
 from facade.draining import Drain
-from facade.http.connection import Connection
+from facade.http.connection import Connection, Respond
 from facade.http.connections import Connections
-from facade.http.heads import without_expect
 from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
 from facade.inference_stub import direct_generate, direct_stream_generate, inference_stub
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _BACKLOG = 2048
-# Seconds that aiohttp gets to close connections, twice, after the drain.
+# Seconds that responses have to end after the drain, and then to be cancelled.
 _CLOSE_S = 0.1
 # Seconds that a facade in a process of its own caches the owner of a key: unlike the services, it
 # is not notified of changes.
@@ -66,16 +64,14 @@ class Facade:
 
     def __init__(
         self,
-        listeners: Sequence[asyncio.Server],
-        runner: web.AppRunner,
-        operations: web.AppRunner,
+        public: "Listener",
+        operations: "Listener",
         context: Context,
         port: int,
         metrics_port: int,
         tls: "SSLContext | None",
     ) -> None:
-        self._listeners = listeners
-        self._runner = runner
+        self._public = public
         self._operations = operations
         self._context = context
         self._loop_delay = LoopDelay(asyncio.get_running_loop(), context.metrics)
@@ -146,31 +142,13 @@ class Facade:
             telemetry=telemetry,
             has_response_cache=settings.response_cache.enabled,
         )
-        runner = web.AppRunner(
-            create_app(context),
-            handler_cancellation=True,
-            access_log=None,
-            shutdown_timeout=_CLOSE_S,
-        )
-        operations = web.AppRunner(
-            create_operations_app(context),
-            handler_cancellation=True,
-            access_log=None,
-            shutdown_timeout=_CLOSE_S,
-        )
-        await runner.setup()
-        await operations.setup()
         plain = plain_endpoints() if settings.server.plain_requests else {}
         bound = _bound_socket(host, port)
         metrics_bound = _bound_socket(settings.server.metrics_host, metrics_port)
-        listeners = (
-            await _listen(bound, runner, context, plain, tls),
-            await _listen(metrics_bound, operations, context, {}, None),
-        )
+        respond = create_operations_dispatcher().respond
         return cls(
-            listeners,
-            runner,
-            operations,
+            await Listener.start(bound, create_dispatcher().respond, context, plain, tls),
+            await Listener.start(metrics_bound, respond, context, {}, None),
             context,
             bound.getsockname()[1],
             metrics_bound.getsockname()[1],
@@ -190,20 +168,18 @@ class Facade:
 
         Background responses have the same time.
         """
-        for listener in self._listeners:
-            listener.close()
-        server = self._runner.server
-        assert server is not None, "it has been started"
+        self._public.stop_listening()
+        self._operations.stop_listening()
         drain_s = self._context.settings.limits.drain_s
         background = self._context.background
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(background.finish(drain_s))
             # Not in a task of its own: draining has to begin at once.
-            await self._context.drain.finish(drain_s, lambda: server.connections)
+            await self._context.drain.finish(drain_s, self._public.connections)
         # Requests that were cut off may have started tasks that store their responses.
         await background.finish(0)
-        await self._runner.cleanup()
-        await self._operations.cleanup()
+        await self._public.connections.close(_CLOSE_S)
+        await self._operations.connections.close(_CLOSE_S)
         await self._context.parser.close()
         self._loop_delay.stop()
         self._context.access_log.write()
@@ -226,27 +202,42 @@ def _identify(channel: grpc.aio.Channel, settings: Settings, clock: Clock) -> Id
     return CachingAuthenticator(ask, ttl_s=ttl_s, monotonic=clock.monotonic)
 
 
-async def _listen(
-    bound: socket.socket,
-    runner: web.AppRunner,
-    context: Context,
-    plain: Mapping[bytes, PlainEndpoint],
-    tls: "SSLContext | None",
-) -> asyncio.Server:
-    """Serve the application of `runner` on a bound socket, and plain requests without aiohttp."""
-    server = runner.server
-    assert server is not None
-    server.request_factory = without_expect(server.request_factory)
-    connections = Connections(context.settings.limits, context.metrics)
-    heads = UnfinishedHeads()
-    return await asyncio.get_running_loop().create_server(
-        lambda: Connection(server, connections, heads, context, plain),
-        sock=bound,
-        backlog=_BACKLOG,
-        ssl=tls,
-        # The handshake precedes the first head, and has the same time limit.
-        ssl_handshake_timeout=context.settings.limits.head_timeout_s if tls else None,
-    )
+class Listener:
+    """A bound socket and its connections.
+
+    Attributes:
+        connections: all connections.
+    """
+
+    def __init__(self, server: asyncio.Server, connections: Connections) -> None:
+        self._server = server
+        self.connections = connections
+
+    @classmethod
+    async def start(
+        cls,
+        bound: socket.socket,
+        respond: Respond,
+        context: Context,
+        plain: Mapping[bytes, PlainEndpoint],
+        tls: "SSLContext | None",
+    ) -> Self:
+        """Serve requests on a bound socket: plain ones by `plain`, others by `respond`."""
+        connections = Connections(context.settings.limits, context.metrics)
+        heads = UnfinishedHeads()
+        server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(connections, heads, context, respond, plain),
+            sock=bound,
+            backlog=_BACKLOG,
+            ssl=tls,
+            # The handshake precedes the first head, and has the same time limit.
+            ssl_handshake_timeout=context.settings.limits.head_timeout_s if tls else None,
+        )
+        return cls(server, connections)
+
+    def stop_listening(self) -> None:
+        """Accept no more connections; those that are open go on."""
+        self._server.close()
 
 
 def _bound_socket(host: str, port: int) -> socket.socket:

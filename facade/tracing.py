@@ -36,7 +36,6 @@ def begin_trace(exchange: Exchange) -> Span | None:
             },
         )
     exchange.trace = parent if span is None else span.context
-    # Set even if it is None: a connection has one task for all its requests.
     current_trace.set(exchange.trace)
     return span
 

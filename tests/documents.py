@@ -86,7 +86,7 @@ def endpoints() -> Mapping[str, frozenset[str]]:
     described = orjson.loads(openapi.document())["paths"]
     paths = {path: frozenset(item) for path, item in described.items()}
     # Of the listener for operators, and for people.
-    served = re.findall(r'web\.(get|post)\("(/[\w./]+)"', read("facade/app.py"))
+    served = re.findall(r'Route\.(get|post)\("(/[\w./]+)"', read("facade/app.py"))
     for method, path in served:
         paths[path] = paths.get(path, frozenset()) | {method}
     return {_without_names(path): methods for path, methods in paths.items()}

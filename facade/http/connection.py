@@ -1,104 +1,89 @@
 """One HTTP connection of a client.
 
-`Connection` extends aiohttp's `RequestHandler`. It limits the data that a client makes it buffer,
-and responds with JSON where aiohttp would write plain text. It serves plain requests (`plain`)
-without aiohttp: one task creates no `web.Request` and writes a whole response at once. Data that
-arrives while a plain request is served is held until the response is written, so that aiohttp never
-serves a request at the same time.
+`Connection` reads requests (`PlainReader`, `BoundedParser`), serves them one after another, each in
+a task of its own, and writes their responses. It limits the data that a client makes it buffer.
 
-Private attributes of aiohttp are set here: the parser, to wrap it in a `BoundedParser`; the number
-of requests that wait on a connection, a constant in aiohttp; and the time at which an idle
-connection closes.
+Data that arrives while a plain request is served is held until the response is written, as only
+then it is known whether the next request is plain too. Data behind a request that waits is held as
+well, as aiohttp's parser would buffer any amount of it.
 """
 
 import asyncio
+import contextvars
 import logging
 import traceback
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final, cast
 
-from aiohttp import ClientConnectionResetError, web
 from aiohttp.http import HttpRequestParser
-from aiohttp.web import RequestPayloadError
 
 from facade.context import Context
 from facade.http import refusals
 from facade.http.connections import Connections
-from facade.http.exchange import Exchange
-from facade.http.parser import BoundedParser, UnfinishedHeads
+from facade.http.exchange import BrokenBodyError, Exchange
+from facade.http.heads import exchange_of
+from facade.http.parser import BoundedParser, Message, UnfinishedHeads
 from facade.http.plain import PlainEndpoint, PlainReader
-from facade.http.raw_response import RawResponse
 from facade.http.refusals import BadHeadError
 from facade.http.refused import RefusedConnection
-from facade.http.responses import JsonResponse
-from services.common import errors, logs
-from services.common.byte_budget import Charge
+from facade.http.responses import Response, WholeResponse
+from facade.http.writable import WritableConnection
+from services.common import errors
 from services.common.errors import GatewayError
-from services.common.ids import new_request_id
 
 log = logging.getLogger(__name__)
 
-# Requests of a connection that may wait for the one before them, each with its head in memory.
-# One would pause reading after every request.
-_MAX_WAITING: Final = 2
-# Bytes of a body that are read ahead.
+Respond = Callable[[Exchange], Awaitable[Response]]
+
+# Bytes of a body, or of requests that follow a plain one, that are read ahead.
 _READ_AHEAD: Final = 256 << 10
-# Bytes of responses that are buffered when writing pauses, and when it resumes.
-_HIGH: Final = 32 << 10
-_LOW: Final = 16 << 10
 # Seconds that a client has to read a response that is sent before the end of its request, after the
 # last data that it sent; and in total.
 _LINGER_S: Final = 2.0
 _MAX_LINGER_S: Final = 10.0
 
 
-class Connection(web.RequestHandler):
+class Connection(WritableConnection):
     """Serves the requests of one connection."""
 
     __slots__ = (
-        "_charge",
-        "_connections",
-        "_context",
         "_held",
         "_held_bytes",
+        "_idle_since",
         "_input",
         "_is_authenticated",
-        "_open_transport",
-        "_plain",
-        "_progress_at",
+        "_is_closed",
+        "_is_plain",
         "_refused",
-        "_unread",
+        "_respond",
+        "_task",
+        "_variables",
+        "_waiting",
     )
 
     def __init__(
         self,
-        server: web.Server,
         connections: Connections,
         heads: UnfinishedHeads,
         context: Context,
+        respond: Respond,
         plain: Mapping[bytes, PlainEndpoint],
     ) -> None:
         """Initialize a connection without a transport.
 
         Args:
-            server: serves the requests that are not plain.
-            connections: all connections of the process.
-            heads: the unfinished heads of the process.
+            connections: all connections of the listener.
+            heads: the unfinished heads of the listener.
             context: settings, metrics and the access log.
+            respond: returns the response to a request that is not plain, even for failures; raises
+                if the client has left.
             plain: endpoints that serve plain requests, by path.
         """
         loop = asyncio.get_running_loop()
         limits = connections.limits
-        super().__init__(
-            server,
-            loop=loop,
-            keepalive_timeout=limits.idle_connection_s,
-            access_log=cast(logging.Logger, None),
-            # The rest of a request that has been answered is dropped in `_linger`.
-            lingering_time=0,
-            auto_decompress=False,
-        )
+        super().__init__(connections, context)
         parser = HttpRequestParser(
             self,
             loop,
@@ -106,7 +91,7 @@ class Connection(web.RequestHandler):
             max_line_size=limits.max_head_bytes,
             max_field_size=limits.max_head_bytes,
             max_headers=limits.max_header_fields,
-            payload_exception=RequestPayloadError,
+            payload_exception=BrokenBodyError,
             auto_decompress=False,
             max_msg_queue_size=1,
         )
@@ -114,21 +99,21 @@ class Connection(web.RequestHandler):
         self._input = BoundedParser(
             parser, reader, limits, heads, loop.time, self._resume_parsing, self._stop_reading
         )
-        self._parser = cast(Any, self._input)
-        self._max_msg_queue_size = _MAX_WAITING
-        self._msg_queue_resume_size = _MAX_WAITING // 2
-        self._connections = connections
-        self._context = context
+        self._parser = cast(Any, self._input)  # paused by the base class
+        self._respond = respond
         self._is_authenticated = False
-        # Serves a plain request; data that follows the request is held meanwhile.
-        self._plain: asyncio.Task[None] | None = None
-        self._held: list[bytes] = []
+        # Serves the current request.
+        self._task: asyncio.Task[None] | None = None
+        self._is_plain = False
+        # Requests that aiohttp has parsed while another is served: at most one, and an error.
+        self._waiting: deque[Message | BadHeadError] = deque()
+        # Data that follows a plain request which is being served, or one that waits.
+        self._held: deque[bytes] = deque()
         self._held_bytes = 0
-        # `transport` is None as soon as closing begins, even if buffered data is still being sent.
-        self._open_transport: asyncio.Transport | None = None
-        self._unread = 0
-        self._progress_at = 0.0
-        self._charge: Charge | None = None  # of the current response
+        # Context variables of a task begin with these, not with those of the request before it.
+        self._variables = contextvars.copy_context()
+        self._is_closed = False
+        self._idle_since = 0.0
         # Set once the connection is refused or evicted.
         self._refused: RefusedConnection | None = None
 
@@ -136,6 +121,19 @@ class Connection(web.RequestHandler):
     def is_idle(self) -> bool:
         """Whether no request is being served."""
         return self._input.answered == self._input.messages
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """The task that serves the current request."""
+        return self._task
+
+    @property
+    def _is_ahead(self) -> bool:
+        """Whether a complete request waits for the one before it."""
+        if not self._waiting:
+            return False
+        request = self._waiting[-1]
+        return not isinstance(request, BadHeadError) and request[1].is_eof()
 
     def authenticated(self) -> None:
         """Count the connection as authenticated, after a request with a valid API key."""
@@ -145,126 +143,75 @@ class Connection(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start to serve the connection, or refuse it if there are too many."""
-        opened = cast(asyncio.Transport, transport)
         if not self._connections.admit(self):
-            self._begin_refusal(opened, is_new=True)
+            self._begin_refusal(cast(asyncio.Transport, transport), is_new=True)
             return
-        self._open_transport = opened
         # The time limit of the first head begins now; it is shorter than that of an idle
         # connection.
-        self._input.began = self._progress_at = self._loop.time()
-        opened.set_write_buffer_limits(high=_HIGH, low=_LOW)
+        self._input.began = self._idle_since = self._loop.time()
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Release the connection's resources."""
-        if self._open_transport is not None:
-            self._open_transport = None
-            self._connections.remove(self)
-            if self.writing_paused:
-                self._connections.writing_resumed()
+        self._connections.remove(self)
         if self._refused is not None:
             self._connections.remove_refused(self._refused)
             self._refused = None
         self._input.close()
-        self._release_charge()
+        self.force_close()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Serve a plain request, or pass the data to aiohttp."""
-        if self._plain is not None:
+        """Serve the requests in the data, or the parts of them."""
+        if self._is_plain or self._is_ahead:
             self._hold(data)
             return
-        if data and not (self._force_close or self._close):
-            request = self._input.read_plain(data)
-            if request is not None:
-                self._plain = self._loop.create_task(self._serve(*request))
-                return
-        elif self._refused is not None:
-            self._refused.receive(data)
+        if self._is_closed:
+            if data and self._refused is not None:
+                self._refused.receive(data)
             return
-        super().data_received(data)
-
-    def write(self, data: bytes) -> None:
-        """Write framed bytes of a response.
-
-        Raises:
-            ConnectionError: the client has left.
-        """
-        transport = self.transport
-        if transport is None or transport.is_closing():
-            raise ClientConnectionResetError("the client has left")
-        transport.write(data)
-
-    async def drain(self) -> None:
-        """Wait until the client has read enough of the written data.
-
-        Raises:
-            ConnectionError: the client has left.
-        """
-        if self.transport is not None and self.writing_paused:
-            await self._drain_helper()
-
-    def hold(self, charge: Charge) -> None:
-        """Release a charge once the current response has been sent, or the connection is lost."""
-        self._charge = charge
-
-    def holds(self, charge: Charge) -> bool:
-        """Return whether a charge is still held."""
-        return self._charge is charge
-
-    def _release_charge(self) -> None:
-        if self._charge is not None:
-            self._charge.release()
-            self._charge = None
+        if data:
+            plain = self._input.read_plain(data)
+            if plain is not None:
+                endpoint, exchange = plain
+                self._is_plain = True
+                self._begin(self._serve(endpoint.respond, exchange))
+                return
+        try:
+            self._waiting.extend(self._input.feed_data(data))
+        except BadHeadError as error:
+            self._waiting.append(error)
+        if self._waiting and self._task is None:
+            self._serve_next()
 
     def force_close(self) -> None:
         """Close the connection at once, even while a request is being served."""
-        super().force_close()
-        if self._plain is not None:
-            self._plain.cancel()
-
-    def pause_writing(self) -> None:
-        """Pause the response until the client has read more."""
-        self._connections.writing_paused()
-        super().pause_writing()
-
-    def resume_writing(self) -> None:
-        """Resume the response."""
-        self._progress_at = self._loop.time()
-        self._connections.writing_resumed()
-        super().resume_writing()
+        self._is_closed = True
+        if self.transport is not None:
+            self.transport.close()
+            self.transport = None
+        if self._task is not None:
+            self._task.cancel()
 
     def check(self, now: float) -> float:
-        """Close the connection if a head or a reader takes too long.
+        """Close the connection if it is idle, or if a head or a reader takes too long.
 
         Returns:
             The seconds for which the client has read none of the data that is buffered for it.
         """
         limits = self._connections.limits
         began = self._input.began
-        if began is not None and now - began > limits.head_timeout_s and self.is_idle:
+        if began is None:
+            is_idle = self._task is None and not self._input.discards
+            if is_idle and now - self._idle_since > limits.idle_connection_s:
+                self.force_close()
+        elif now - began > limits.head_timeout_s and self.is_idle:
             if self._refuse(refusals.head_timed_out(limits.head_timeout_s)):
                 self._end_writing()
                 self._loop.call_later(_LINGER_S, self.force_close)
             else:
                 self.force_close()
-        if self._open_transport is None:
-            return 0.0
-        waiting = self._open_transport.get_write_buffer_size()
-        if waiting == 0 or waiting < self._unread:
-            self._progress_at = now
-        self._unread = waiting
-        stalled_s = now - self._progress_at if waiting else 0.0
-        if stalled_s > limits.stalled_reader_s:
-            self.abort("limits.stalled_reader_s")
-        return stalled_s
-
-    def abort(self, limit: str) -> None:
-        """Abort the connection of a client that does not read, and count the limit."""
-        self._count(limit)
-        if self._open_transport is not None:
-            self._open_transport.abort()
+        return self.check_reader(now)
 
     def evict(self) -> None:
         """Close the connection to make room for another one.
@@ -281,85 +228,75 @@ class Connection(web.RequestHandler):
         else:
             self.force_close()
 
-    async def finish_response(
-        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
-        """Write the rest of a response; linger if its request has not been received completely."""
-        try:
-            finished = await super().finish_response(request, resp, start_time)
-        finally:
-            self._release_charge()
-            if isinstance(resp, web.Response):
-                # The frame that serves the connection refers to it until the next request.
-                resp.body = None
-        if self._finish(is_received=request.content.is_eof()):
-            await self._linger()
-        return finished
+    def _begin(self, serving: Coroutine[Any, Any, None]) -> None:
+        """Serve a request in a task of its own."""
+        self._task = self._loop.create_task(serving, context=self._variables.copy())
 
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Return the response to a request that could not be parsed, or that failed unexpectedly.
-
-        Raises:
-            ConnectionError: the client has left, or has part of a response already.
-        """
-        if isinstance(exc, ConnectionError):
-            raise exc
-        if isinstance(exc, BadHeadError):
-            failure, path = exc.failure, exc.path
+    def _serve_next(self) -> None:
+        """Serve the request that waits longest."""
+        request = self._waiting.popleft()
+        if isinstance(request, BadHeadError):
+            self._begin(self._reject(request))
         else:
-            self.log_exception(exc_info=exc)
-            failure, path = errors.internal(), request.path
-        if request.writer.output_size > 0:
-            raise ConnectionResetError("the response has begun")
-        response = self._response(failure, path)
-        return RawResponse(failure.http_status, lambda: response)
+            exchange = exchange_of(*request, self._context, self)
+            self._begin(self._serve(self._respond, exchange))
+        self._input.message_consumed()
 
-    def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Log where an exception was raised, not its text, which may quote the request."""
-        error = kw.get("exc_info")
-        trace = traceback.format_tb(error.__traceback__) if isinstance(error, Exception) else []
-        kind = type(error).__name__
-        log.error("unforeseen failure", extra={"kind": kind, "trace": "".join(trace)})
-
-    async def _serve(self, endpoint: PlainEndpoint, exchange: Exchange) -> None:
-        """Serve a plain request, then process the data that was held meanwhile."""
+    async def _serve(self, respond: Respond, exchange: Exchange) -> None:
+        """Serve a request, then begin with the next one, or close the connection."""
         is_open = False
         try:
             try:
-                response = await endpoint.respond(exchange)
-                if isinstance(response, JsonResponse):
+                response = await respond(exchange)
+                if isinstance(response, WholeResponse):
                     self.write(response.encode(exchange))
                     if self.writing_paused:
                         await self.drain()
             except ConnectionError:
                 raise
             except Exception as error:
-                self.log_exception(exc_info=error)
+                _log_exception(error)
                 if exchange.has_begun:
                     raise ConnectionResetError("the response has begun") from None
                 exchange.keep_alive = False
-                self.write(self._response(errors.internal(), endpoint.path))
+                self.write(refusals.refuse(self._context, errors.internal(), exchange.path))
+            self.release_charge()
             if self._finish(is_received=exchange.is_received):
                 await self._linger()
             else:
-                is_open = exchange.keep_alive and not self._close
+                is_open = exchange.keep_alive and not self._is_closed
         except ConnectionError:
             pass  # the client has left, or the response cannot be completed
         finally:
-            self._plain = None
-            if not is_open:
-                self.force_close()
-        if is_open:
-            self._await_next()
+            self._end(is_open=is_open)
+
+    async def _reject(self, error: BadHeadError) -> None:
+        """Respond to a rejected head, and close the connection."""
+        try:
+            self.write(refusals.refuse(self._context, error.failure, error.path))
+            self._finish(is_received=True)
+            await self._linger()
+        except ConnectionError:
+            pass  # the client has left
+        finally:
+            self._end(is_open=False)
+
+    def _end(self, *, is_open: bool) -> None:
+        """End the current task: close the connection, or process the data that follows."""
+        self.release_charge()
+        self._task = None
+        self._is_plain = False
+        if not is_open:
+            self.force_close()
+            return
+        self._idle_since = self._loop.time()
+        if self._waiting:
+            self._serve_next()
+        if self._held:
+            self._process_held()
 
     def _hold(self, data: bytes) -> None:
-        if self._force_close or self._close:
+        if self._is_closed:
             return
         data = self._input.read_plain_body(data)
         if data:
@@ -368,24 +305,18 @@ class Connection(web.RequestHandler):
             if self._held_bytes > _READ_AHEAD and not self._buffer_paused:
                 self._pause_reading_for_buffer()
 
-    def _await_next(self) -> None:
-        """Set the time at which the idle connection closes, and process held data."""
-        closes_at = self._loop.time() + self._keepalive_timeout
-        self._next_keepalive_close_time = closes_at
-        if self._keepalive_handle is None:
-            self._keepalive_handle = self._loop.call_at(closes_at, self._process_keepalive)
-        if self._held:
-            held, self._held, self._held_bytes = self._held, [], 0
-            for data in held:
-                self.data_received(data)
-            if self._buffer_paused and not self._held:
-                self._resume_reading_if_drained()
-
-    def _process_keepalive(self) -> None:
-        if self._plain is None:
-            super()._process_keepalive()
-        else:
-            self._keepalive_handle = None
+    def _process_held(self) -> None:
+        """Process the data that has been held, up to the end of another request."""
+        held, self._held = self._held, deque()
+        while held and not (self._is_ahead or (self._is_plain and self._input.has_plain_body)):
+            data = held.popleft()
+            self._held_bytes -= len(data)
+            self.data_received(data)
+        # Data that has been held again precedes the rest.
+        held.extendleft(reversed(self._held))
+        self._held = held
+        if self._buffer_paused and not held:
+            self._resume_reading_for_buffer()
 
     def _finish(self, *, is_received: bool) -> bool:
         """Finish a request; return whether the connection must linger."""
@@ -413,7 +344,6 @@ class Connection(web.RequestHandler):
         reads has paused it.
         """
         self._input.discard()
-        self.keep_alive(False)
         self._buffer_paused = False
         self.resume_reading(resume_parser=False)
         if self.transport is not None and self.transport.can_write_eof():
@@ -421,8 +351,8 @@ class Connection(web.RequestHandler):
 
     def _begin_refusal(self, transport: asyncio.Transport, *, is_new: bool) -> None:
         """Serve no request any more; answer one that has begun, or that arrives in a moment."""
-        self._force_close = True
-        refusal = partial(self._response, refusals.too_many_connections())
+        self._is_closed = True
+        refusal = partial(refusals.refuse, self._context, refusals.too_many_connections())
         self._refused = refused = RefusedConnection(transport, refusal, is_new=is_new)
         if self._input.has_begun:
             refused.answer(self._input.path)
@@ -439,24 +369,14 @@ class Connection(web.RequestHandler):
     def _refuse(self, failure: GatewayError) -> bool:
         """Respond to an unfinished head; return False if no byte of one has been received."""
         if self._input.has_begun and self.transport is not None:
-            self.transport.write(self._response(failure, self._input.path))
+            self.transport.write(refusals.refuse(self._context, failure, self._input.path))
             return True
         if failure.limit:
-            self._count(failure.limit)
+            self._context.metrics.limits_reached.labels(failure.limit).inc()
         return False
 
-    def _response(self, failure: GatewayError, path: str) -> bytes:
-        """Return the response for a failure, counted and logged."""
-        request_id = new_request_id()
-        token = logs.request_id.set(request_id)
-        self._context.access_log.answered(
-            "", "unknown", failure.http_status, 0.0, lambda: {"error": failure.code}
-        )
-        logs.request_id.reset(token)
-        self._context.metrics.answered("unknown", failure.http_status, 0.0)
-        if failure.limit:
-            self._count(failure.limit)
-        return refusals.response_to(failure, path, request_id, self._context.clock.now())
 
-    def _count(self, limit: str) -> None:
-        self._context.metrics.limits_reached.labels(limit).inc()
+def _log_exception(error: Exception) -> None:
+    """Log where an exception was raised, not its text, which may quote the request."""
+    trace = "".join(traceback.format_tb(error.__traceback__))
+    log.error("unforeseen failure", extra={"kind": type(error).__name__, "trace": trace})

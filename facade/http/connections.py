@@ -12,6 +12,7 @@ time, since they hold the descriptors that the limit protects.
 import asyncio
 import logging
 import sys
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import Protocol
 
@@ -44,6 +45,15 @@ class Connection(Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether no request is being served."""
+        ...
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """The task that serves the current request."""
+        ...
+
+    def force_close(self) -> None:
+        """Close the connection at once, even while a request is being served."""
         ...
 
     def check(self, now: float) -> float:
@@ -79,7 +89,8 @@ class Connections:
         self._authenticated: set[Connection] = set()
         # In order of arrival, with the timers that end them; not counted as connections.
         self._refused: dict[RefusedConnection, asyncio.TimerHandle] = {}
-        self._sweep_every_s = min(_SWEEP_S, limits.head_timeout_s / 4, limits.stalled_reader_s / 4)
+        shortest_s = min(limits.head_timeout_s, limits.stalled_reader_s, limits.idle_connection_s)
+        self._sweep_every_s = min(_SWEEP_S, shortest_s / 4)
         self._sweeping: asyncio.TimerHandle | None = None
         self._sweeps_frequently = False
         self._waiting = 0
@@ -88,6 +99,20 @@ class Connections:
 
     def __len__(self) -> int:
         return len(self._unauthenticated) + len(self._authenticated)
+
+    def __iter__(self) -> Iterator[Connection]:
+        """Iterate over a copy, as closing a connection may remove it."""
+        return iter([*self._unauthenticated, *self._authenticated])
+
+    async def close(self, within_s: float) -> None:
+        """Close all connections, after their current responses if those end in time."""
+        tasks = {task for connection in self if (task := connection.task) is not None}
+        if tasks:
+            await asyncio.wait(tasks, timeout=within_s)
+        for connection in self:
+            connection.force_close()
+        if tasks:
+            await asyncio.wait(tasks, timeout=within_s)
 
     def admit(self, connection: Connection) -> bool:
         """Register a new connection; return False if there is no room for it."""
@@ -172,7 +197,7 @@ class Connections:
         now = self._loop.time()
         stalled = [
             (seconds, connection)
-            for connection in [*self._unauthenticated, *self._authenticated]
+            for connection in self
             if (seconds := connection.check(now)) >= _STALLED_S
         ]
         if (spare := len(stalled) - self.limits.max_stalled_readers) > 0:

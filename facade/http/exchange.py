@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from typing import NamedTuple, Protocol, Self
 
 from aiohttp.helpers import parse_content_type
-from aiohttp.streams import StreamReader
-from multidict import CIMultiDictProxy
+from aiohttp.streams import EmptyStreamReader, StreamReader
+from multidict import CIMultiDictProxy, MultiDict, MultiDictProxy
+from yarl import URL
 
 from facade.context import Context
 from facade.dialects.paths import CallerPaths
@@ -18,7 +19,12 @@ from services.common.passthrough_answer import Route, TokenCounts
 from services.common.telemetry.trace_context import TraceContext
 
 _NO_CONTENT_TYPE = "application/octet-stream"
-_NO_HEADERS: Mapping[str, str] = {}
+_EMPTY: Mapping[str, str] = {}
+_NO_QUERY: MultiDictProxy[str] = MultiDictProxy(MultiDict())
+
+
+class BrokenBodyError(Exception):
+    """Error raised by the reader of a body that is incomplete, or whose framing is broken."""
 
 
 class AnswerSummary(NamedTuple):
@@ -99,15 +105,16 @@ class Exchange:
         context: settings, metrics and the services.
         connection: the connection of the request.
         method: in upper case.
-        path: without the query.
+        path: decoded, without the query.
         route: name of the endpoint, for the log and the metrics.
+        path_values: the decoded values of the variables in the endpoint's path.
         headers: headers of the request; names must be looked up in lower case.
         body: the whole body if it was received with the head, until it is read.
         content: reader of the body otherwise.
         is_http_1_1: whether the client supports chunked encoding.
         keep_alive: whether the connection may be reused.
         expect: value of `Expect` in lower case, or None.
-        has_own_task: whether the current task serves only this request.
+        url: the URL of the request, relative or absolute; None if it is `path`.
         checked: results of earlier checks of the same head.
         request_id: identifier of the request.
         api_key: the API key, once it has been verified.
@@ -127,10 +134,11 @@ class Exchange:
         trace: the trace that it is part of, if any.
     """
 
+    path_values: Mapping[str, str] = _EMPTY
     request_id = ""
     api_key = ""
     counted_user = ""
-    cors_headers: Mapping[str, str] = _NO_HEADERS
+    cors_headers: Mapping[str, str] = _EMPTY
     has_begun = False
     began = 0.0
     first_content_s: float | None = None
@@ -157,7 +165,7 @@ class Exchange:
         is_http_1_1: bool = True,
         keep_alive: bool = True,
         expect: str | None = None,
-        has_own_task: bool = False,
+        url: URL | None = None,
     ) -> None:
         self.context = context
         self.connection = connection
@@ -170,7 +178,7 @@ class Exchange:
         self.is_http_1_1 = is_http_1_1
         self.keep_alive = keep_alive
         self.expect = expect
-        self.has_own_task = has_own_task
+        self.url = url
         self.checked = checked or CheckedHead()
 
     def charge(self) -> Charge:
@@ -201,6 +209,16 @@ class Exchange:
     def is_received(self) -> bool:
         """Whether the body has been received completely."""
         return self.content is None or self.content.is_eof()
+
+    @property
+    def has_body(self) -> bool:
+        """Whether the request has a body, even if it has been read."""
+        return not isinstance(self.content, EmptyStreamReader)
+
+    @property
+    def query(self) -> MultiDictProxy[str]:
+        """The decoded parameters of the query."""
+        return _NO_QUERY if self.url is None else self.url.query
 
     def header_lines(self, name: str) -> list[str]:
         """Return the values of all header fields with a name, which is in lower case."""

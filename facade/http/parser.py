@@ -14,9 +14,9 @@ from typing import Any, Final
 from aiohttp import HttpVersion10, HttpVersion11
 from aiohttp.http import RawRequestMessage
 from aiohttp.streams import StreamReader
-from aiohttp.web import RequestPayloadError
 
 from facade.http import refusals
+from facade.http.exchange import BrokenBodyError
 from facade.http.plain import PlainReader, PlainRequest
 from facade.http.refusals import BadHeadError
 from services.common.errors import GatewayError
@@ -30,9 +30,9 @@ _ALL_HEADS: Final = 16 << 20
 # Bytes of a head that are kept to determine its path.
 _KEPT: Final = 1024
 
-_Message = tuple[RawRequestMessage, StreamReader]
-_Result = tuple[Sequence[_Message], bool, bytes]
-_NOTHING: Final[_Result] = ((), False, b"")
+Message = tuple[RawRequestMessage, StreamReader]
+Messages = Sequence[Message]
+_NONE: Final[Messages] = ()
 
 
 class UnfinishedHeads:
@@ -104,6 +104,11 @@ class BoundedParser:
         """Whether part of the awaited head has arrived."""
         return bool(self._begun)
 
+    @property
+    def has_plain_body(self) -> bool:
+        """Whether the body of the plain request in progress has been received."""
+        return self._plain.body is None
+
     def read_plain(self, data: bytes) -> PlainRequest | None:
         """Return the plain request at the start of `data`; None if `feed_data` must parse `data`.
 
@@ -133,7 +138,7 @@ class BoundedParser:
         self._follows_body = bool(rest)
         return rest
 
-    def feed_data(self, data: bytes) -> _Result:
+    def feed_data(self, data: bytes) -> Messages:
         """Parse `data`; return the requests whose heads are complete.
 
         Upgrades to another protocol are ignored: the connection closes after such a request.
@@ -143,7 +148,7 @@ class BoundedParser:
         """
         if self.discards:
             self._drop(data)
-            return _NOTHING
+            return _NONE
         body = self._body
         if body is None and data and not self._follows_body:
             return self._feed_head(data)
@@ -160,12 +165,12 @@ class BoundedParser:
                 raise self._refused(refusals.classify(error, self._limits)) from None
             # The request is being served already, and fails when it reads the body.
             self.discard()
-            body.set_exception(RequestPayloadError("the framing of the body is broken"))
-            return _NOTHING
+            body.set_exception(BrokenBodyError("the framing of the body is broken"))
+            return _NONE
         if messages:
             self._check_sizes(messages)
             return self._accept(messages)
-        return _NOTHING
+        return _NONE
 
     def message_consumed(self) -> None:
         """Resume parsing after a request, as the connection begins to serve it."""
@@ -196,7 +201,7 @@ class BoundedParser:
         self._feed = _feed_nothing
         self._plain.close()
 
-    def _feed_head(self, data: bytes) -> _Result:
+    def _feed_head(self, data: bytes) -> Messages:
         size = self._head_size + len(data)
         try:
             messages = self._feed(data)[0]
@@ -215,9 +220,9 @@ class BoundedParser:
             raise self._refused(refusals.head_too_large(self._limits.max_head_bytes))
         if self._heads.size > _ALL_HEADS:
             raise self._refused(refusals.too_many_heads())
-        return _NOTHING
+        return _NONE
 
-    def _accept(self, messages: Sequence[_Message]) -> _Result:
+    def _accept(self, messages: Messages) -> Messages:
         """Do the checks that aiohttp's parser lacks, and store the body that is read next."""
         for number, (message, payload) in enumerate(messages):
             if message.version is not HttpVersion11:
@@ -232,7 +237,7 @@ class BoundedParser:
         self.began = None
         if self._begun:
             self._forget_head()
-        return messages, False, b""
+        return messages
 
     def _check_version(self, message: RawRequestMessage) -> None:
         if message.version not in (HttpVersion10, HttpVersion11):
@@ -240,7 +245,7 @@ class BoundedParser:
         if message.chunked and message.version == HttpVersion10:
             raise self._refused(refusals.chunked_http_1_0(), message.path)
 
-    def _check_sizes(self, messages: Sequence[_Message]) -> None:
+    def _check_sizes(self, messages: Messages) -> None:
         for message, _ in messages:
             fields = sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
             if len(message.path) + fields > self._limits.max_head_bytes:
@@ -276,5 +281,5 @@ def _do_nothing() -> None:
     pass
 
 
-def _feed_nothing(data: bytes) -> _Result:
-    return _NOTHING
+def _feed_nothing(data: bytes) -> Messages:
+    return _NONE

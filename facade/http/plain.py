@@ -215,7 +215,6 @@ class PlainReader:
             body,
             content,
             checked,
-            has_own_task=True,
         )
 
     def read_body(self, data: bytes) -> bytes:

@@ -9,11 +9,14 @@ from email.utils import formatdate
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from facade import credentials
+from facade.context import Context
 from facade.credentials import ApiFormat
 from facade.dialects.errors import render_error
 from facade.http.responses import status_line
 from facade.http_errors import HttpError
+from services.common import logs
 from services.common.errors import GatewayError, unavailable
+from services.common.ids import new_request_id
 from services.common.settings import Limits
 
 # Prefix of aiohttp's message for too many header fields, which has no exception type.
@@ -110,15 +113,25 @@ def path_of(begun: bytes) -> str:
     return target.partition(b"?")[0].decode("latin-1") if target.startswith(b"/") else ""
 
 
-def response_to(failure: GatewayError, path: str, request_id: str, now: float) -> bytes:
-    """Return the response for a failure, with `Connection: close`.
+def refuse(context: Context, failure: GatewayError, path: str) -> bytes:
+    """Return the response for a failure without an exchange; count and log it.
 
-    Args:
-        failure: the failure.
-        path: path of the request, or "" if it could not be read.
-        request_id: identifier in the response and the log.
-        now: Unix seconds.
+    The path is "" if it could not be read.
     """
+    request_id = new_request_id()
+    token = logs.request_id.set(request_id)
+    context.access_log.answered(
+        "", "unknown", failure.http_status, 0.0, lambda: {"error": failure.code}
+    )
+    logs.request_id.reset(token)
+    context.metrics.answered("unknown", failure.http_status, 0.0)
+    if failure.limit:
+        context.metrics.limits_reached.labels(failure.limit).inc()
+    return _response(failure, path, request_id, context.clock.now())
+
+
+def _response(failure: GatewayError, path: str, request_id: str, now: float) -> bytes:
+    """Return the response for a failure, with `Connection: close`; `now` in Unix seconds."""
     status, body = render_error(
         credentials.rules_for(path).api_format or ApiFormat.OPENAI, failure, request_id
     )

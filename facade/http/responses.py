@@ -1,4 +1,4 @@
-"""Responses written without aiohttp: complete JSON responses, and event streams."""
+"""Responses: complete ones, event streams, and bodies of known length in pieces."""
 
 from collections.abc import Mapping
 from email.utils import formatdate
@@ -8,6 +8,9 @@ from http import HTTPStatus
 from facade.http.exchange import Exchange
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status} {status.phrase}" for status in HTTPStatus}
+NO_HEADERS: Mapping[str, str] = {}
+# Statuses of responses that have no content (RFC 9110, section 8.6).
+_WITHOUT_LENGTH = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 _EVENT_STREAM = (
     "Content-Type: text/event-stream; charset=utf-8\r\n"
     "Cache-Control: no-cache\r\n"
@@ -15,20 +18,28 @@ _EVENT_STREAM = (
 )
 
 
-class JsonResponse:
-    """A complete JSON response.
+class WholeResponse:
+    """A complete response.
 
     Attributes:
         status: HTTP status code.
-        body: JSON.
+        body: the content.
+        content_type: media type of the content, or "" without content.
         headers: additional headers; names and values must be valid.
     """
 
-    __slots__ = ("body", "headers", "status")
+    __slots__ = ("body", "content_type", "headers", "status")
 
-    def __init__(self, body: bytes, headers: dict[str, str], status: int = 200) -> None:
+    def __init__(
+        self,
+        body: bytes = b"",
+        content_type: str = "",
+        headers: Mapping[str, str] = NO_HEADERS,
+        status: int = 200,
+    ) -> None:
         self.status = status
         self.body = body
+        self.content_type = content_type
         self.headers = headers
 
     def encode(self, exchange: Exchange) -> bytes:
@@ -38,9 +49,77 @@ class JsonResponse:
         """
         if not exchange.is_received:
             exchange.keep_alive = False
-        fields = f"Content-Type: application/json\r\nContent-Length: {len(self.body)}\r\n"
+        fields = ""
+        if self.status not in _WITHOUT_LENGTH:
+            fields = f"Content-Length: {len(self.body)}\r\n"
+        if self.content_type:
+            fields = f"Content-Type: {self.content_type}\r\n{fields}"
         head = _head(exchange, self.status, fields, self.headers)
         return head if exchange.method == "HEAD" else head + self.body
+
+
+class JsonResponse(WholeResponse):
+    """A complete JSON response."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, body: bytes, headers: Mapping[str, str] = NO_HEADERS, status: int = 200
+    ) -> None:
+        super().__init__(body, "application/json", headers, status)
+
+
+class SizedResponse:
+    """A response of known length whose body is written in pieces.
+
+    Attributes:
+        status: HTTP status code.
+    """
+
+    __slots__ = ("_exchange", "_head", "_missing", "status")
+
+    def __init__(
+        self, exchange: Exchange, length: int, headers: Mapping[str, str], status: int = 200
+    ) -> None:
+        """Build the head, which is written with the first piece.
+
+        Args:
+            exchange: the request.
+            length: size of the body in bytes.
+            headers: headers beside Content-Length.
+            status: HTTP status code.
+        """
+        self.status = status
+        exchange.has_begun = True
+        if not exchange.is_received:
+            exchange.keep_alive = False
+        self._exchange = exchange
+        self._missing = 0 if exchange.method == "HEAD" else length
+        self._head = _head(exchange, status, f"Content-Length: {length}\r\n", headers)
+
+    async def write(self, piece: bytes) -> None:
+        """Write a piece of the body, and wait while the client does not read.
+
+        Raises:
+            ConnectionError: the caller has left.
+        """
+        head, self._head = self._head, b""
+        self._missing -= len(piece)
+        connection = self._exchange.connection
+        connection.write(head + piece if head else piece)
+        if connection.writing_paused:
+            await connection.drain()
+
+    async def end(self) -> None:
+        """End the response; if part of the body is missing, the connection closes.
+
+        Raises:
+            ConnectionError: the caller has left.
+        """
+        if self._head:
+            await self.write(b"")
+        if self._missing:
+            self._exchange.keep_alive = False
 
 
 class StreamedResponse:
@@ -95,7 +174,7 @@ class StreamedResponse:
         self.write(*parts, is_last=True)
 
 
-Response = JsonResponse | StreamedResponse
+Response = WholeResponse | SizedResponse | StreamedResponse
 
 
 def _head(exchange: Exchange, status: int, fields: str, headers: Mapping[str, str]) -> bytes:

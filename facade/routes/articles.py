@@ -4,17 +4,17 @@ from functools import partial
 from typing import Any, TypeVar
 
 import grpc
-from aiohttp import web
 from google.protobuf.message import Message
 from pydantic import BaseModel
 
 from facade.bodies import ReceivedBody
-from facade.context import CONTEXT
 from facade.dialects import articles
 from facade.dialects.articles import Code, Endpoint
-from facade.middlewares import EXCHANGE
+from facade.http.exchange import Exchange
+from facade.http.responses import JsonResponse, Response
+from facade.http.router import Route
 from facade.parsing import check_values
-from facade.routes.generation import metadata
+from facade.routes.generation import rpc_metadata
 from gateway.articles.v1.articles_pb2 import KeepSessionAliveRequest, ReadArticleResponse
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.offload import offload_if
@@ -30,33 +30,33 @@ _MANY_BLOCKS = 500
 _T = TypeVar("_T")
 
 
-def routes() -> list[web.RouteDef]:
+def routes() -> list[Route]:
     """Return the routes of all endpoints."""
     return [
-        web.post(articles.PREFIX + endpoint.path, partial(_handle, endpoint))
+        Route.post(articles.PREFIX + endpoint.path, partial(_handle, endpoint))
         for endpoint in articles.ENDPOINTS
     ]
 
 
-async def _handle(endpoint: Endpoint, request: web.Request) -> web.Response:
+async def _handle(endpoint: Endpoint, exchange: Exchange) -> Response:
     """Parse a request, call the service, return its response."""
-    _check_json(request)
-    async with ReceivedBody(request[EXCHANGE], MAX_BODY, "") as held:
+    _check_json(exchange)
+    async with ReceivedBody(exchange, MAX_BODY, "") as held:
         content = held.pop()
         is_large = len(content) > _LARGE
-        limit = request.app[CONTEXT].settings.limits.max_body_values
+        limit = exchange.context.settings.limits.max_body_values
         fields = await offload_if(is_large, _read_object, content, limit)
         del content
     try:
         body, message = await offload_if(is_large, _translate, endpoint, fields)
     except GatewayError:
-        await _keep_session_alive(request, fields.get("sessionId"))
+        await _keep_session_alive(exchange, fields.get("sessionId"))
         raise
-    call = getattr(request.app[CONTEXT].articles, endpoint.rpc)
-    response: Any = await call(message, metadata=metadata(request))
+    call = getattr(exchange.context.articles, endpoint.rpc)
+    response: Any = await call(message, metadata=rpc_metadata(exchange))
     is_long = isinstance(response, ReadArticleResponse) and len(response.blocks) > _MANY_BLOCKS
     rendered = await offload_if(is_long, _render, endpoint, body, response)
-    return web.Response(body=rendered, content_type="application/json")
+    return JsonResponse(rendered)
 
 
 def _read_object(content: bytes, max_values: int) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _render(endpoint: Endpoint, body: BaseModel, response: Message) -> bytes:
     return articles.render(endpoint.data(body, response))
 
 
-async def _keep_session_alive(request: web.Request, session_id: object) -> None:
+async def _keep_session_alive(exchange: Exchange, session_id: object) -> None:
     """Keep the session of a rejected request alive, as the service does.
 
     Raises:
@@ -84,17 +84,19 @@ async def _keep_session_alive(request: web.Request, session_id: object) -> None:
         return
     keep_alive = KeepSessionAliveRequest(session_id=session_id)
     try:
-        await request.app[CONTEXT].articles.KeepSessionAlive(keep_alive, metadata=metadata(request))
+        await exchange.context.articles.KeepSessionAlive(
+            keep_alive, metadata=rpc_metadata(exchange)
+        )
     except grpc.aio.AioRpcError as error:
         raise from_rpc_error(error) from None
 
 
-def _check_json(request: web.Request) -> None:
+def _check_json(exchange: Exchange) -> None:
     """Check that the content type of a request is JSON.
 
     Raises:
         GatewayError: 40001 for another content type.
     """
-    if request.content_type != "application/json":
-        problem = f"must be application/json, not {quoted(request.content_type)}"
+    if exchange.content_type != "application/json":
+        problem = f"must be application/json, not {quoted(exchange.content_type)}"
         raise articles.request_error(Code.BODY, "Content-Type", problem)

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from aiohttp import web
-
+from facade.http.exchange import Exchange
+from facade.http.responses import Response, WholeResponse
+from facade.http.router import Route
+from facade.http_errors import unknown_path
 from facade.public_paths import CONSOLE
 
 _BUILT = Path(__file__).parents[1] / "console" / "dist"
@@ -61,44 +63,44 @@ The API is served without it: see <a href="/docs">its endpoints</a>.</p>
 """
 
 
-def routes() -> list[web.RouteDef]:
+def routes() -> list[Route]:
     """Return the routes of the pages."""
     return [
-        web.get("/", _to_console),
-        web.get(CONSOLE, _page),
-        web.get(f"{CONSOLE}/assets/{{name}}", _asset),
-        web.get(f"{CONSOLE}/{{page:.*}}", _page),
+        Route.get("/", _to_console),
+        Route.get(CONSOLE, _page),
+        Route.get(f"{CONSOLE}/assets/{{name}}", _asset),
+        Route.get(f"{CONSOLE}/{{page:.*}}", _page),
     ]
 
 
-async def _to_console(request: web.Request) -> web.Response:
+async def _to_console(exchange: Exchange) -> Response:
     """Redirect to the console; the browser keeps the fragment of the URL."""
-    return web.Response(status=302, headers={"Location": CONSOLE})
+    return WholeResponse(status=302, headers={"Location": CONSOLE})
 
 
-async def _page(request: web.Request) -> web.Response:
+async def _page(exchange: Exchange) -> Response:
     """Return the page; its script selects the view by the path."""
-    found = await asyncio.to_thread(_read, _BUILT / "index.html", _codings(request))
+    found = await asyncio.to_thread(_read, _BUILT / "index.html", _codings(exchange))
     if found is None:
-        return web.Response(
-            status=503, text=_NOT_BUILT, content_type="text/html", headers=_PAGE_HEADERS
+        return WholeResponse(
+            _NOT_BUILT.encode(), "text/html; charset=utf-8", _PAGE_HEADERS, status=503
         )
     return _response(found, "text/html", _PAGE_HEADERS)
 
 
-async def _asset(request: web.Request) -> web.Response:
+async def _asset(exchange: Exchange) -> Response:
     """Return a script, style sheet or font, compressed if the browser accepts that."""
-    name = _ASSET_NAME.fullmatch(request.match_info["name"])
+    name = _ASSET_NAME.fullmatch(exchange.path_values["name"])
     if name is None:
-        raise web.HTTPNotFound
-    found = await asyncio.to_thread(_read, _ASSETS / name[0], _codings(request))
+        raise unknown_path(exchange.method, exchange.path)
+    found = await asyncio.to_thread(_read, _ASSETS / name[0], _codings(exchange))
     if found is None:
-        raise web.HTTPNotFound
+        raise unknown_path(exchange.method, exchange.path)
     return _response(found, _TYPES[name[1]], _ASSET_HEADERS)
 
 
-def _codings(request: web.Request) -> str:
-    return request.headers.get("Accept-Encoding", "").lower()
+def _codings(exchange: Exchange) -> str:
+    return exchange.headers.get("accept-encoding", "").lower()
 
 
 def _read(path: Path, codings: str) -> tuple[bytes, str] | None:
@@ -113,9 +115,9 @@ def _read(path: Path, codings: str) -> tuple[bytes, str] | None:
     return None
 
 
-def _response(found: tuple[bytes, str], kind: str, headers: Mapping[str, str]) -> web.Response:
+def _response(found: tuple[bytes, str], kind: str, headers: Mapping[str, str]) -> Response:
     body, coding = found
-    headers = {**headers, "Content-Type": kind, "Vary": "Accept-Encoding"}
+    headers = {**headers, "Vary": "Accept-Encoding"}
     if coding:
         headers["Content-Encoding"] = coding
-    return web.Response(body=body, headers=headers)
+    return WholeResponse(body, kind, headers)

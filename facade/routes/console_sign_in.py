@@ -7,15 +7,15 @@ request; neither is logged.
 from typing import Annotated
 
 import grpc
-from aiohttp import web
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from facade.bodies import PieceReader, complete_body
-from facade.context import CONTEXT
 from facade.dialects import validation
 from facade.http.exchange import Exchange
+from facade.http.responses import JsonResponse, Response
+from facade.http.router import Route
 from facade.http_errors import HttpError
-from facade.middlewares import EXCHANGE
 from facade.public_paths import CONSOLE
 from facade.routes.generation import check_json
 from gateway.accounts.v1.accounts_pb2 import RedeemSignInCodeRequest
@@ -39,24 +39,23 @@ class SignInBody(BaseModel):
 _BODY = TypeAdapter(SignInBody)
 
 
-def routes() -> list[web.RouteDef]:
+def routes() -> list[Route]:
     """Return the route."""
-    return [web.post(PATH, _sign_in)]
+    return [Route.post(PATH, _sign_in)]
 
 
-async def _sign_in(request: web.Request) -> web.Response:
+async def _sign_in(exchange: Exchange) -> Response:
     """Return the development key for a one-time code."""
-    exchange = request[EXCHANGE]
     check_json(exchange)
     body = validation.read(_BODY, await _short_body(exchange))
     try:
-        redeemed = await request.app[CONTEXT].accounts.RedeemSignInCode(
+        redeemed = await exchange.context.accounts.RedeemSignInCode(
             RedeemSignInCodeRequest(code=body.code),
             metadata=((REQUEST_ID_KEY, exchange.request_id),),
         )
     except grpc.aio.AioRpcError as error:
         raise from_rpc_error(error) from None
-    return web.json_response({"key": redeemed.key}, headers={"Cache-Control": "no-store"})
+    return JsonResponse(orjson.dumps({"key": redeemed.key}), {"Cache-Control": "no-store"})
 
 
 async def _short_body(exchange: Exchange) -> bytes:

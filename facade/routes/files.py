@@ -6,20 +6,18 @@ from functools import partial
 from typing import Any
 
 import grpc
-from aiohttp import web
 
 from facade import credentials, downloads
 from facade.bodies import PieceReader
-from facade.context import CONTEXT
 from facade.credentials import ApiFormat, Format
 from facade.dialects import anthropic, openai
 from facade.failures import error_response
 from facade.file_upload import CHUNK, FileUpload
-from facade.http.responses import JsonResponse
+from facade.http.exchange import Exchange
+from facade.http.responses import JsonResponse, Response, SizedResponse, WholeResponse
 from facade.http_errors import unsupported_media_type
-from facade.middlewares import EXCHANGE, to_web_response
 from facade.multipart import boundary_of
-from facade.routes.generation import metadata
+from facade.routes.generation import rpc_metadata
 from facade.uploads import UploadForm, too_large
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import (
@@ -38,147 +36,141 @@ log = logging.getLogger(__name__)
 _FORM = 1 << 20
 
 
-async def create(request: web.Request) -> web.StreamResponse:
+async def create(exchange: Exchange) -> Response:
     """Store the file of a form, streaming its content."""
-    form = _form(request)
-    reader = PieceReader(request[EXCHANGE])
-    files = request.app[CONTEXT].files
-    with FileUpload(partial(files.CreateFile, metadata=metadata(request))) as upload:
+    form = _form(exchange)
+    reader = PieceReader(exchange)
+    files = exchange.context.files
+    with FileUpload(partial(files.CreateFile, metadata=rpc_metadata(exchange))) as upload:
         while data := await reader.next(CHUNK):
             for piece in form.feed(data):
                 await upload.add(piece)
-        return _file(request, await upload.finish(form.close()))
+        return _file(exchange, await upload.finish(form.close()))
 
 
-async def list_files(request: web.Request) -> web.StreamResponse:
+async def list_files(exchange: Exchange) -> Response:
     """Return a page of the caller's files."""
-    if _api_format(request) is ApiFormat.OPENAI:
-        page = await _list(request, openai.parse_file_list(request.query), openai.CURSORS)
-        return _json(request, openai.render_file_list(page))
-    pages = _is_anthropic_client(request)
-    wanted = anthropic.parse_file_list(request.query, pages=pages)
-    cursors = {"after_id": "page"} if pages and "page" in request.query else {}
-    page = await _list(request, wanted, cursors)
-    return _json(request, anthropic.render_file_list(page, pages=pages))
+    if _api_format(exchange) is ApiFormat.OPENAI:
+        page = await _list(exchange, openai.parse_file_list(exchange.query), openai.CURSORS)
+        return JsonResponse(openai.render_file_list(page))
+    pages = _is_anthropic_client(exchange)
+    wanted = anthropic.parse_file_list(exchange.query, pages=pages)
+    cursors = {"after_id": "page"} if pages and "page" in exchange.query else {}
+    page = await _list(exchange, wanted, cursors)
+    return JsonResponse(anthropic.render_file_list(page, pages=pages))
 
 
-async def get_file(request: web.Request) -> web.StreamResponse:
+async def get_file(exchange: Exchange) -> Response:
     """Return the metadata of a file."""
-    return _file(request, await _get(request))
+    return _file(exchange, await _get(exchange))
 
 
-async def delete(request: web.Request) -> web.StreamResponse:
+async def delete(exchange: Exchange) -> Response:
     """Delete a file."""
-    file_id = request.match_info["file_id"]
-    await request.app[CONTEXT].files.DeleteFile(
-        DeleteFileRequest(id=file_id), metadata=metadata(request)
+    file_id = exchange.path_values["file_id"]
+    await exchange.context.files.DeleteFile(
+        DeleteFileRequest(id=file_id), metadata=rpc_metadata(exchange)
     )
-    match _api_format(request):
+    match _api_format(exchange):
         case ApiFormat.OPENAI:
-            return _json(request, openai.render_deleted_file(file_id))
+            return JsonResponse(openai.render_deleted_file(file_id))
         case ApiFormat.ANTHROPIC:
-            return _json(request, anthropic.render_deleted_file(file_id))
+            return JsonResponse(anthropic.render_deleted_file(file_id))
 
 
-async def storage(request: web.Request) -> web.StreamResponse:
+async def storage(exchange: Exchange) -> Response:
     """Return the size of the caller's files and the caller's quota."""
-    files = request.app[CONTEXT].files
-    stored = await files.GetStorage(GetStorageRequest(), metadata=metadata(request))
-    match _api_format(request):
+    files = exchange.context.files
+    stored = await files.GetStorage(GetStorageRequest(), metadata=rpc_metadata(exchange))
+    match _api_format(exchange):
         case ApiFormat.OPENAI:
-            return _json(request, openai.render_storage(stored))
+            return JsonResponse(openai.render_storage(stored))
         case ApiFormat.ANTHROPIC:
-            return _json(request, anthropic.render_storage(stored))
+            return JsonResponse(anthropic.render_storage(stored))
 
 
-async def content(request: web.Request) -> web.StreamResponse:
+async def content(exchange: Exchange) -> Response:
     """Return the content of a file, or a range of it."""
-    headers = request.headers
-    if request.method == "HEAD" or "If-None-Match" in headers or "If-Range" in headers:
-        file = await _get(request)
+    headers = exchange.headers
+    if exchange.method == "HEAD" or "if-none-match" in headers or "if-range" in headers:
+        file = await _get(exchange)
         if downloads.is_unchanged(headers, file):
-            return web.Response(status=304, headers=downloads.headers(file))
-        if request.method == "HEAD":
-            return _opened(file, file.size_bytes)
-        wanted = headers.get("Range", "") if downloads.may_be_partial(headers, file) else ""
+            return WholeResponse(status=304, headers=downloads.headers(file))
+        if exchange.method == "HEAD":
+            response = SizedResponse(exchange, file.size_bytes, downloads.headers(file))
+            await response.end()
+            return response
+        wanted = headers.get("range", "") if downloads.may_be_partial(headers, file) else ""
     else:
-        wanted = headers.get("Range", "")
-    reading = downloads.read_request(request.match_info["file_id"], wanted)
-    call = request.app[CONTEXT].files.ReadFile(reading, metadata=metadata(request))
+        wanted = headers.get("range", "")
+    reading = downloads.read_request(exchange.path_values["file_id"], wanted)
+    call = exchange.context.files.ReadFile(reading, metadata=rpc_metadata(exchange))
     try:
-        return await _relay(request, call, partial=downloads.is_range(reading))
+        return await _relay(exchange, call, partial=downloads.is_range(reading))
     except grpc.aio.AioRpcError as error:
         failure = from_rpc_error(error)
         if failure.reason != errors_pb2.REASON_RANGE_NOT_SATISFIABLE:
             raise
-        response = error_response(request[EXCHANGE], failure)
-        response.headers["Content-Range"] = f"bytes */{(await _get(request)).size_bytes}"
-        return to_web_response(request[EXCHANGE], response)
+        size = (await _get(exchange)).size_bytes
+        failure.headers = {**failure.headers, "Content-Range": f"bytes */{size}"}
+        return error_response(exchange, failure)
     finally:
         call.cancel()
 
 
-async def _relay(request: web.Request, call: Any, *, partial: bool) -> web.StreamResponse:
+async def _relay(exchange: Exchange, call: Any, *, partial: bool) -> Response:
     """Respond with the content of a ReadFile call.
 
     Raises:
         grpc.aio.AioRpcError: it failed before anything was sent.
     """
     opening = (await call.read()).opening
-    response = _opened(opening.file, opening.length)
+    headers, status = downloads.headers(opening.file), 200
     if partial and opening.length:
         last = opening.first + opening.length - 1
-        response.set_status(206)
-        response.headers["Content-Range"] = (
-            f"bytes {opening.first}-{last}/{opening.file.size_bytes}"
-        )
-    await response.prepare(request)
+        status = 206
+        headers["Content-Range"] = f"bytes {opening.first}-{last}/{opening.file.size_bytes}"
+    response = SizedResponse(exchange, opening.length, headers, status)
     try:
         while (message := await call.read()) is not grpc.aio.EOF:
             await response.write(message.chunk)
     except grpc.aio.AioRpcError as error:
         # After the headers, a failure can only be signalled by ending before Content-Length.
         log.warning("download interrupted", extra={"reason": from_rpc_error(error).code})
-        response.force_close()
+    await response.end()
     return response
 
 
-def _opened(file: File, length: int) -> web.StreamResponse:
-    response = web.StreamResponse(headers=downloads.headers(file))
-    response.content_length = length
-    return response
-
-
-def _form(request: web.Request) -> UploadForm:
+def _form(exchange: Exchange) -> UploadForm:
     """Start parsing the form of a request.
 
     Raises:
         GatewayError: 415 for another content type, 400 without a boundary, 413 if Content-Length is
             too large.
     """
-    if request.content_type != "multipart/form-data":
-        raise unsupported_media_type(request.content_type, takes="multipart/form-data")
-    boundary = boundary_of(request.headers["Content-Type"])
-    max_file_bytes = request.app[CONTEXT].settings.limits.max_file_bytes
-    if (request.content_length or 0) > max_file_bytes + _FORM:
+    if exchange.content_type != "multipart/form-data":
+        raise unsupported_media_type(exchange.content_type, takes="multipart/form-data")
+    boundary = boundary_of(exchange.headers["content-type"])
+    max_file_bytes = exchange.context.settings.limits.max_file_bytes
+    if exchange.content_length > max_file_bytes + _FORM:
         raise too_large(max_file_bytes)
     return UploadForm(
-        boundary, max_file_bytes=max_file_bytes, anthropic_client=_is_anthropic_client(request)
+        boundary, max_file_bytes=max_file_bytes, anthropic_client=_is_anthropic_client(exchange)
     )
 
 
-async def _get(request: web.Request) -> File:
-    files = request.app[CONTEXT].files
-    wanted = GetFileRequest(id=request.match_info["file_id"])
-    return (await files.GetFile(wanted, metadata=metadata(request))).file
+async def _get(exchange: Exchange) -> File:
+    files = exchange.context.files
+    wanted = GetFileRequest(id=exchange.path_values["file_id"])
+    return (await files.GetFile(wanted, metadata=rpc_metadata(exchange))).file
 
 
 async def _list(
-    request: web.Request, wanted: ListFilesRequest, cursors: Mapping[str, str]
+    exchange: Exchange, wanted: ListFilesRequest, cursors: Mapping[str, str]
 ) -> ListFilesResponse:
     """Call ListFiles; `cursors` maps the service's cursor names to the caller's."""
     try:
-        return await request.app[CONTEXT].files.ListFiles(wanted, metadata=metadata(request))
+        return await exchange.context.files.ListFiles(wanted, metadata=rpc_metadata(exchange))
     except grpc.aio.AioRpcError as error:
         failure = from_rpc_error(error)
         name = cursors.get(failure.param)
@@ -187,21 +179,17 @@ async def _list(
         raise invalid(name, f"{name}: no file has this id") from None
 
 
-def _file(request: web.Request, file: File) -> web.StreamResponse:
-    match _api_format(request):
+def _file(exchange: Exchange, file: File) -> Response:
+    match _api_format(exchange):
         case ApiFormat.OPENAI:
-            return _json(request, openai.render_file(file))
+            return JsonResponse(openai.render_file(file))
         case ApiFormat.ANTHROPIC:
-            return _json(request, anthropic.render_file(file))
+            return JsonResponse(anthropic.render_file(file))
 
 
-def _json(request: web.Request, body: bytes) -> web.StreamResponse:
-    return to_web_response(request[EXCHANGE], JsonResponse(body, {}))
+def _is_anthropic_client(exchange: Exchange) -> bool:
+    return "anthropic-version" in exchange.headers
 
 
-def _is_anthropic_client(request: web.Request) -> bool:
-    return "anthropic-version" in request.headers
-
-
-def _api_format(request: web.Request) -> Format:
-    return credentials.credential_format(request.headers)
+def _api_format(exchange: Exchange) -> Format:
+    return credentials.credential_format(exchange.headers)

@@ -8,15 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
-from aiohttp import web
-
 from facade.bodies import ReceivedBody, complete_body
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import CallerPaths
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.http_errors import unsupported_media_type
-from facade.middlewares import EXCHANGE
 from facade.parsing import Kind, Option, field_names
 from facade.route_headers import answer_headers
 from facade.sse import Encoder, EndObserver, relay
@@ -27,7 +24,6 @@ from services.common.byte_budget import request_charge
 from services.common.channels import Metadata, call_metadata
 from services.common.dialect_headers import of_request
 from services.common.hops import HOPS_KEY, parse_hops
-from services.common.inprocess.delivery import deliver
 
 _JSON = "application/json"
 _MAX_CACHE_CONTROL = 256  # characters
@@ -109,22 +105,11 @@ def _cache_control(exchange: Exchange) -> Metadata:
     return (("cache-control", given),)
 
 
-def metadata(request: web.Request) -> Metadata:
-    """Return the metadata of every RPC for an aiohttp request."""
-    return rpc_metadata(request[EXCHANGE])
-
-
 def stream(
     exchange: Exchange, parsed: ParsedRequest, encoder: Encoder, observer: EndObserver | None = None
 ) -> Awaitable[Response]:
     """Start a streamed call; return the coroutine that writes the response; see `relay`."""
-    context = exchange.context
-    carried = rpc_metadata(exchange)
-    if exchange.has_own_task:
-        begin = partial(context.stream_generate, parsed.message, carried)
-    else:
-        call = context.inference.StreamGenerate(parsed.message, metadata=carried)
-        begin = partial(deliver, call)
+    begin = partial(exchange.context.stream_generate, parsed.message, rpc_metadata(exchange))
     return relay(exchange, begin, encoder, observer)
 
 
@@ -142,12 +127,7 @@ def generate(
         render: renders the answer.
         passthrough: returns the body to send for the body of a passthrough answer.
     """
-    context = exchange.context
-    carried = rpc_metadata(exchange)
-    if exchange.has_own_task:
-        call = context.generate(parsed.message, carried)
-    else:
-        call = context.inference.Generate(parsed.message, metadata=carried)
+    call = exchange.context.generate(parsed.message, rpc_metadata(exchange))
     return _whole(exchange, call, render, passthrough)
 
 

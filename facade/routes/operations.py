@@ -1,76 +1,77 @@
 """Endpoints for operators: health, metrics and the OpenAPI document."""
 
+import json
 from collections.abc import Mapping
 
 import grpc
-from aiohttp import web
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client import CollectorRegistry
 
-from facade.context import CONTEXT
+from facade.http.exchange import Exchange
+from facade.http.responses import JsonResponse, Response, WholeResponse
 
 _READY_TIMEOUT_S = 1.0
 
 
-async def healthz(request: web.Request) -> web.Response:
+async def healthz(exchange: Exchange) -> Response:
     """Return 200 while the process runs."""
-    return web.json_response({"status": "ok"})
+    return _json({"status": "ok"})
 
 
-async def base(request: web.Request) -> web.Response:
+async def base(exchange: Exchange) -> Response:
     """Return an empty 200, for clients that test the base URL."""
-    return web.Response()
+    return WholeResponse()
 
 
-async def readyz(request: web.Request) -> web.Response:
+async def readyz(exchange: Exchange) -> Response:
     """Return 200 if requests can be served, 503 while the services do not respond."""
-    return _readiness(await _state_of_services(request), {})
+    return _readiness(await _state_of_services(exchange), {})
 
 
-async def readyz_with_details(request: web.Request) -> web.Response:
+async def readyz_with_details(exchange: Exchange) -> Response:
     """Return whether requests can be served, on the operator's listener.
 
     With `?verbose` it includes the state of the services and the disk, and the models with an open
     circuit breaker. A disk that is almost full does not make the gateway unready: chats without
     memory, reading and deleting still work.
     """
-    state = await _state_of_services(request)
-    if "verbose" not in request.query:
+    state = await _state_of_services(exchange)
+    if "verbose" not in exchange.query:
         return _readiness(state, {})
-    registry = request.app[CONTEXT].registry
+    registry = exchange.context.registry
     details = {"services": state, "storage": _storage(registry), "breakers": _breakers(registry)}
     return _readiness(state, details)
 
 
-async def metrics(request: web.Request) -> web.Response:
+async def metrics(exchange: Exchange) -> Response:
     """Return the metrics of all processes, in Prometheus's text format."""
     # Imported on first use, as it imports an HTTP server of the standard library.
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-    body = generate_latest(request.app[CONTEXT].registry)
-    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+    body = generate_latest(exchange.context.registry)
+    return WholeResponse(body, CONTENT_TYPE_LATEST)
 
 
-async def openapi_document(request: web.Request) -> web.Response:
+async def openapi_document(exchange: Exchange) -> Response:
     """Return the OpenAPI document."""
     # Imported on first use, as it takes 0.5 MB.
     from facade import openapi
 
-    return web.Response(body=openapi.document(), content_type="application/json")
+    return JsonResponse(openapi.document())
 
 
-async def docs(request: web.Request) -> web.Response:
+async def docs(exchange: Exchange) -> Response:
     """Return an HTML page for the OpenAPI document."""
     from facade import openapi
 
-    return web.Response(text=openapi.page(), content_type="text/html")
+    return WholeResponse(openapi.page().encode(), "text/html; charset=utf-8")
 
 
-async def _state_of_services(request: web.Request) -> str:
+async def _state_of_services(exchange: Exchange) -> str:
     """Return the state of the services in lower case; "serving" if they serve requests."""
-    if request.app[CONTEXT].drain.is_draining:
+    if exchange.context.drain.is_draining:
         return "stopping"
-    health = health_pb2_grpc.HealthStub(request.app[CONTEXT].channel)
+    health = health_pb2_grpc.HealthStub(exchange.context.channel)
     try:
         answer = await health.Check(health_pb2.HealthCheckRequest(), timeout=_READY_TIMEOUT_S)
     except grpc.aio.AioRpcError as error:
@@ -80,10 +81,16 @@ async def _state_of_services(request: web.Request) -> str:
     return state.lower()
 
 
-def _readiness(state: str, details: Mapping[str, object]) -> web.Response:
+def _readiness(state: str, details: Mapping[str, object]) -> Response:
     ready = state == "serving"
     body = {"status": "ready" if ready else "not ready", **details}
-    return web.json_response(body, status=200 if ready else 503)
+    return _json(body, status=200 if ready else 503)
+
+
+def _json(body: Mapping[str, object], status: int = 200) -> Response:
+    return WholeResponse(
+        json.dumps(body).encode(), "application/json; charset=utf-8", status=status
+    )
 
 
 def _storage(registry: CollectorRegistry) -> str:

@@ -76,7 +76,7 @@ async def _generate_stored(
 ) -> Response:
     """Respond with the response or its events, and store it before its end is sent."""
     store = ResponseStore(exchange.context, rpc_metadata(exchange), response_id, state)
-    await store.check_capacity(has_own_task=exchange.has_own_task)
+    await store.check_capacity()
     if parsed.stream:
         encoder = _encoder(exchange, state, response_id)
         return await stream(exchange, parsed, encoder, StoredStream(store, encoder))

@@ -1,14 +1,12 @@
 """The endpoints of stored responses: GET, DELETE, cancel, and the list of input items."""
 
 import grpc
-from aiohttp import web
 
-from facade.context import CONTEXT
 from facade.dialects import stored_responses
 from facade.http.exchange import Exchange
-from facade.http.responses import Response, StreamedResponse
-from facade.middlewares import EXCHANGE, to_web_response
-from facade.routes.generation import metadata
+from facade.http.responses import JsonResponse, Response, StreamedResponse
+from facade.http.router import Route
+from facade.routes.generation import rpc_metadata
 from gateway.memory.v1.responses_pb2 import (
     CancelResponseRequest,
     DeleteResponseRequest,
@@ -22,89 +20,90 @@ _RUNNING = (StoredResponse.STATE_QUEUED, StoredResponse.STATE_IN_PROGRESS)
 _KEEPALIVE = b": keep-alive\n\n"
 
 
-def routes() -> list[web.RouteDef]:
+def routes() -> list[Route]:
     """Return the routes of all endpoints."""
     one = "/beta/v1/responses/{response_id}"
     return [
-        web.get(one, retrieve),
-        web.delete(one, delete),
-        web.post(f"{one}/cancel", cancel),
-        web.get(f"{one}/input_items", list_input_items),
+        Route.get(one, retrieve),
+        Route.delete(one, delete),
+        Route.post(f"{one}/cancel", cancel),
+        Route.get(f"{one}/input_items", list_input_items),
     ]
 
 
-async def retrieve(request: web.Request) -> web.StreamResponse:
+async def retrieve(exchange: Exchange) -> Response:
     """Return a response, or, once it has ended, its events after `starting_after`."""
-    query = stored_responses.parse_retrieve_query(request.query)
-    exchange = request[EXCHANGE]
+    query = stored_responses.parse_retrieve_query(exchange.query)
     if not query.stream:
         with exchange.reading_response():
-            stored = await _get(request)
-        return _json(stored_responses.render_stored(stored))
-    return to_web_response(exchange, await _stream(request, exchange, query.starting_after))
+            stored = await _get(exchange)
+        return JsonResponse(stored_responses.render_stored(stored))
+    return await _stream(exchange, query.starting_after)
 
 
-async def delete(request: web.Request) -> web.Response:
+async def delete(exchange: Exchange) -> Response:
     """Delete a response."""
-    name = _name(request)
+    name = _name(exchange)
     rpc_request = DeleteResponseRequest(id=name)
     try:
-        await request.app[CONTEXT].responses.DeleteResponse(rpc_request, metadata=metadata(request))
+        await exchange.context.responses.DeleteResponse(
+            rpc_request, metadata=rpc_metadata(exchange)
+        )
     except grpc.aio.AioRpcError as error:
         raise stored_responses.stored_error(from_rpc_error(error), name) from None
-    return _json(stored_responses.render_deleted(name))
+    return JsonResponse(stored_responses.render_deleted(name))
 
 
-async def cancel(request: web.Request) -> web.Response:
+async def cancel(exchange: Exchange) -> Response:
     """Cancel a response that is generated in the background."""
-    name = _name(request)
+    name = _name(exchange)
     rpc_request = CancelResponseRequest(id=name)
-    service = request.app[CONTEXT].responses
+    service = exchange.context.responses
     try:
-        answer = await service.CancelResponse(rpc_request, metadata=metadata(request))
+        answer = await service.CancelResponse(rpc_request, metadata=rpc_metadata(exchange))
     except grpc.aio.AioRpcError as error:
         raise stored_responses.cancel_error(from_rpc_error(error), name) from None
-    return _json(stored_responses.render_stored(answer.response))
+    return JsonResponse(stored_responses.render_stored(answer.response))
 
 
-async def list_input_items(request: web.Request) -> web.Response:
+async def list_input_items(exchange: Exchange) -> Response:
     """List the input items of a response."""
-    name = _name(request)
-    page = stored_responses.parse_items_query(request.query)
+    name = _name(exchange)
+    page = stored_responses.parse_items_query(exchange.query)
     rpc_request = ListInputItemsRequest(
         id=name, page_size=page.limit, after=page.after, ascending=page.ascending
     )
-    service = request.app[CONTEXT].responses
+    service = exchange.context.responses
     try:
-        with request[EXCHANGE].reading_response():
-            listed = await service.ListInputItems(rpc_request, metadata=metadata(request))
+        with exchange.reading_response():
+            listed = await service.ListInputItems(rpc_request, metadata=rpc_metadata(exchange))
     except grpc.aio.AioRpcError as error:
         raise stored_responses.stored_error(from_rpc_error(error), name) from None
-    return _json(stored_responses.render_items(listed.items, has_more=listed.has_more))
+    return JsonResponse(stored_responses.render_items(listed.items, has_more=listed.has_more))
 
 
 async def _get(
-    request: web.Request, *, wait_ms: int = 0, with_events: bool = False
+    exchange: Exchange, *, wait_ms: int = 0, with_events: bool = False
 ) -> StoredResponse:
-    name = _name(request)
+    name = _name(exchange)
     rpc_request = GetResponseRequest(id=name, wait_ms=wait_ms, with_events=with_events)
-    service = request.app[CONTEXT].responses
+    service = exchange.context.responses
     try:
-        answer = await service.GetResponse(rpc_request, metadata=metadata(request))
+        answer = await service.GetResponse(rpc_request, metadata=rpc_metadata(exchange))
     except grpc.aio.AioRpcError as error:
         raise stored_responses.stored_error(from_rpc_error(error), name) from None
     return answer.response
 
 
-async def _stream(request: web.Request, exchange: Exchange, starting_after: int) -> Response:
+async def _stream(exchange: Exchange, starting_after: int) -> Response:
     """Respond with the events of a response, once it has ended."""
     with exchange.reading_response():
-        stored = await _get(request, with_events=True)
+        stored = await _get(exchange, with_events=True)
         response = StreamedResponse(exchange, {})
         keepalive_ms = int(exchange.context.settings.limits.keepalive_s * 1000)
         while stored.state in _RUNNING:
             response.write(_KEEPALIVE)
-            stored = await _get(request, wait_ms=keepalive_ms, with_events=True)
+            stored = await _get(exchange, wait_ms=keepalive_ms, with_events=True)
     whole = stored_responses.render_stored(stored)
     response.write_eof(stored_responses.replay(stored, whole, starting_after))
     if exchange.connection.writing_paused:
@@ -112,9 +111,5 @@ async def _stream(request: web.Request, exchange: Exchange, starting_after: int)
     return response
 
 
-def _name(request: web.Request) -> str:
-    return request.match_info["response_id"]
-
-
-def _json(body: bytes) -> web.Response:
-    return web.Response(body=body, content_type="application/json")
+def _name(exchange: Exchange) -> str:
+    return exchange.path_values["response_id"]

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, Self, cast
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from facade.context import Context
@@ -88,12 +87,11 @@ class PlainServer:
             drain=Drain(),
             cors=None,
         )
-        self._server = web.Server(_no_other, handler_cancellation=True)
         self.protocol = Connection(
-            self._server,
             Connections(self._limits, metrics),
             UnfinishedHeads(),
             cast(Context, context),
+            _no_other,
             {PATH.encode(): PlainEndpoint(PATH, self._respond)},
         )
         self.protocol.connection_made(self.transport)
@@ -116,5 +114,5 @@ class PlainServer:
             self.protocol.connection_lost(None)
 
 
-async def _no_other(request: web.BaseRequest) -> web.StreamResponse:
-    raise AssertionError("a plain request is not served by aiohttp")
+async def _no_other(exchange: Exchange) -> Response:
+    raise AssertionError("a plain request is not parsed by aiohttp")

@@ -56,7 +56,7 @@ def test_non_ascii_names_are_sent_in_both_header_forms(filename, header):
     ],
 )
 def test_a_file_the_caller_has_is_unchanged(header, unchanged):
-    request = {} if header is None else {"If-None-Match": header}
+    request = {} if header is None else {"if-none-match": header}
     assert downloads.is_unchanged(request, FILE) is unchanged
 
 
@@ -71,7 +71,7 @@ def test_a_file_the_caller_has_is_unchanged(header, unchanged):
     ],
 )
 def test_a_range_holds_for_the_version_it_was_meant_for(header, partial):
-    request = {} if header is None else {"If-Range": header}
+    request = {} if header is None else {"if-range": header}
     assert downloads.may_be_partial(request, FILE) is partial
 
 

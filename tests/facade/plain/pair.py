@@ -211,7 +211,7 @@ class Side:
             _, writer = await asyncio.open_connection("127.0.0.1", facade.port)
             await until(lambda: made)
             writer.close()
-        context = made[0][3]
+        context = made[0][2]
         side = cls(facade, lambda: Connection(*made[0]), registry, context.metrics)
         side._count()
         return side

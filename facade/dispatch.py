@@ -1,0 +1,112 @@
+"""Requests that are not plain: each finds its endpoint, and passes the checks before it."""
+
+from functools import partial
+
+from aiohttp import hdrs
+
+from facade.admin_authentication import PREFIX as ADMIN_PREFIX
+from facade.admin_authentication import authenticate_administrator
+from facade.aliases import route_of
+from facade.http.exchange import Exchange
+from facade.http.heads import check_head
+from facade.http.responses import Response, WholeResponse
+from facade.http.router import Match, Router
+from facade.http_errors import encoded_path, method_not_allowed, unknown_path
+from facade.lazy_routes import LazyRoutes
+from facade.public_paths import is_public
+from facade.request_context import authenticate, request_context
+
+
+class Dispatcher:
+    """Serves the requests of the public listener.
+
+    Args:
+        router: the routes, except those that are created on first use.
+        lazy: routes that are created on first use, by the beginning of their paths.
+    """
+
+    def __init__(self, router: Router, *lazy: LazyRoutes) -> None:
+        self._router = router
+        self._lazy = lazy
+
+    async def respond(self, exchange: Exchange) -> Response:
+        """Return the response to a request; raises as `request_context`."""
+        router = self._router
+        for routes in self._lazy:
+            if routes.contains(exchange.path):
+                router = await routes.router()
+        match = _find(router, exchange)
+        return await request_context(exchange, partial(self._handle, match))
+
+    async def _handle(self, match: Match, exchange: Exchange) -> Response:
+        _reject_encoded(match, exchange)
+        preflight = _preflight(exchange)
+        if preflight is not None:
+            return preflight
+        check_head(exchange)
+        if exchange.path.startswith(ADMIN_PREFIX):
+            # Also before a 405 response, which lists the methods of a path.
+            if match.is_known:
+                await authenticate_administrator(exchange)
+        elif match.endpoint is not None and not is_public(exchange.path):
+            await authenticate(exchange)
+        return await _call(match, exchange)
+
+
+class OperationsDispatcher:
+    """Serves the requests of the operators' listener, which need no key."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    async def respond(self, exchange: Exchange) -> Response:
+        """Return the response to a request; raises as `request_context`."""
+        match = _find(self._router, exchange)
+        return await request_context(exchange, partial(self._handle, match))
+
+    async def _handle(self, match: Match, exchange: Exchange) -> Response:
+        _reject_encoded(match, exchange)
+        return await _call(match, exchange)
+
+
+def _find(router: Router, exchange: Exchange) -> Match:
+    """Find the endpoint of a request, and note its route and the variables in its path."""
+    assert exchange.url is not None, "it is not plain"
+    match = router.find(exchange.method, exchange.url)
+    if match.endpoint is not None and not match.is_encoded:
+        exchange.route = route_of(match.path)
+        exchange.path_values = match.values
+    return match
+
+
+def _reject_encoded(match: Match, exchange: Exchange) -> None:
+    if match.is_encoded:
+        assert exchange.url is not None, "it is not plain"
+        raise encoded_path(exchange.method, exchange.url.raw_path)
+
+
+async def _call(match: Match, exchange: Exchange) -> Response:
+    if match.endpoint is not None:
+        return await match.endpoint(exchange)
+    if match.allowed:
+        raise method_not_allowed(exchange.method, exchange.path, match.allowed)
+    raise unknown_path(exchange.method, exchange.path)
+
+
+def _preflight(exchange: Exchange) -> Response | None:
+    """Return the response to a CORS preflight (the Fetch standard, section 3.3), else None.
+
+    A preflight carries no key and is answered for any path, so that the page can read the response
+    to the request itself, even a 404.
+    """
+    cors = exchange.context.cors
+    headers = exchange.headers
+    if (
+        cors is None
+        or exchange.method != hdrs.METH_OPTIONS
+        or hdrs.ACCESS_CONTROL_REQUEST_METHOD not in headers
+    ):
+        return None
+    names = headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
+    allowed = cors.preflight(headers.get(hdrs.ORIGIN, ""), names)
+    return None if allowed is None else WholeResponse(headers=allowed, status=204)
