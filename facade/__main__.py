@@ -34,7 +34,7 @@ def main() -> None:
     async def serve(lifecycle: process.Lifecycle) -> None:
         # Imported here, so that --help and invalid options respond at once. TLS is terminated by a
         # proxy.
-        import_without_tls("aiohttp.web")
+        import_without_tls("aiohttp")
         from facade.server import Facade
         from services.common.channels import open_channel
         from services.common.grpc_tls import channel_credentials

@@ -46,7 +46,7 @@ def import_used_parts() -> None:
 
     - mimetypes: the gateway has its own table of types; the machine's table takes 0.5 MB.
     - attr: used by aiohttp only, for classes without validators and converters.
-    - aiohttp: a worker uses its HTTP server but not its client.
+    - aiohttp: a worker uses its HTTP parser but not its client and server.
     - protobuf: messages are implemented in C; the unused Python implementation is skipped.
     - prometheus_client: its exposition, an HTTP server, is imported by the first /metrics request.
     - SQLAlchemy: the repositories use connections, without sessions or mapped classes.

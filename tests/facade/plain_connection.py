@@ -1,7 +1,6 @@
-"""A connection on which one endpoint serves plain requests, over a transport that keeps writes."""
+"""A connection on which endpoints serve requests, over a transport that keeps writes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, Self, cast
 
@@ -9,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from facade.context import Context
 from facade.draining import Drain
-from facade.http.connection import Connection
+from facade.http.connection import Connection, Respond
 from facade.http.connections import Connections
 from facade.http.exchange import Exchange
 from facade.http.parser import UnfinishedHeads
@@ -31,6 +30,7 @@ class Transport(asyncio.Transport):
         super().__init__({"peername": ("127.0.0.1", 1)})
         self.writes: list[tuple[float, bytes]] = []
         self.closed = False
+        self.reading_paused = False
 
     @property
     def written(self) -> list[bytes]:
@@ -46,10 +46,10 @@ class Transport(asyncio.Transport):
         self.closed = True
 
     def pause_reading(self) -> None:
-        pass
+        self.reading_paused = True
 
     def resume_reading(self) -> None:
-        pass
+        self.reading_paused = False
 
     def get_write_buffer_size(self) -> int:
         return 0
@@ -61,6 +61,11 @@ class Transport(asyncio.Transport):
 class PlainServer:
     """Serves the requests of one connection.
 
+    Args:
+        respond: the endpoint for plain requests.
+        limits: the limits of the connection.
+        other: the endpoint for all other requests; by default there is none.
+
     Attributes:
         transport: of the connection.
         protocol: the connection.
@@ -69,10 +74,11 @@ class PlainServer:
     protocol: Connection
 
     def __init__(
-        self, respond: Callable[[Exchange], Awaitable[Response]], limits: Limits | None = None
+        self, respond: Respond, limits: Limits | None = None, other: Respond | None = None
     ) -> None:
         self.transport = Transport()
         self._respond = respond
+        self._other = other or _no_other
         self._limits = limits or Limits()
         self._has_left = False
 
@@ -91,7 +97,7 @@ class PlainServer:
             Connections(self._limits, metrics),
             UnfinishedHeads(),
             cast(Context, context),
-            _no_other,
+            self._other,
             {PATH.encode(): PlainEndpoint(PATH, self._respond)},
         )
         self.protocol.connection_made(self.transport)
@@ -104,7 +110,11 @@ class PlainServer:
     def send(self) -> None:
         """Send a request."""
         lines = [f"POST {PATH} HTTP/1.1", "host: a", "content-length: 1", "", "x"]
-        self.protocol.data_received("\r\n".join(lines).encode())
+        self.receive("\r\n".join(lines).encode())
+
+    def receive(self, data: bytes) -> None:
+        """Receive data of the client."""
+        self.protocol.data_received(data)
 
     def leave(self) -> None:
         """Lose the connection, which happens once."""

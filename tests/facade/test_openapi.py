@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import ceil
 from pathlib import Path
-from types import SimpleNamespace
 
 import hypothesis
 import orjson
@@ -34,7 +33,6 @@ from facade.aliases import with_aliases
 from facade.app import _routes
 from facade.routes import admin, articles
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
-from services.common.settings import Settings
 from tests.gateway_in_process import Gateway, running_gateway
 
 CONFORMANCE = [status_code_conformance, content_type_conformance, response_schema_conformance]

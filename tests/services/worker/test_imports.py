@@ -3,7 +3,8 @@ import sys
 
 # Modules that a worker does not use, or not before they are needed.
 UNUSED = frozenset(
-    "aiohttp.client aiohttp.connector alembic anthropic attr.validators difflib facade.openapi "
+    "aiohttp.client aiohttp.connector aiohttp.web aiohttp.web_protocol alembic anthropic "
+    "attr.validators difflib facade.openapi "
     "facade.dialects.admin facade.dialects.anthropic facade.dialects.articles "
     "facade.dialects.conversations facade.dialects.memory facade.dialects.responses "
     "facade.dialects.stored_responses "
