@@ -14,7 +14,7 @@ from typing import Final
 import orjson
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.plain_request import PlainMessage, PlainRequest
+from services.common.plain_message import PlainMessage, PlainRequest
 
 # Maximum size of a body in bytes: parsed JSON takes several times the memory of its text, and is
 # kept until the request has been answered.

@@ -299,9 +299,10 @@ class RequestAttempts:
         provider = self._providers[target.provider]
         refused_fields = self.refused(step)
         is_own = provider.dialect == request.dialect
+        plain = None if is_own else lazy.plain
         if (
             step.parameters is not None
-            or (not is_own and (lazy.plain is None or limits_tools(request, provider.dialect)))
+            or (not is_own and (plain is None or limits_tools(request, provider.dialect)))
             or (target.max_output_tokens and request.max_tokens > target.max_output_tokens)
             or (request.stop_sequences and _needs_stop_filter(request, provider))
             or not provider.takes_lazy(lazy, refused_fields)
@@ -313,6 +314,15 @@ class RequestAttempts:
             )
         ):
             return None
+        if plain is not None and plain.has_thinking:
+            messages = thinking.treated_messages(
+                request,
+                plain.messages,
+                target_checks=provider.checks_signatures,
+                target_dialect=provider.dialect,
+                signer=self._signer,
+            )
+            plain = plain._replace(messages=messages)
         as_it_is = self._takes_passthrough(request, provider, stream=stream)
         call = Call(
             request,
@@ -323,6 +333,7 @@ class RequestAttempts:
             refused_fields,
             lazy,
             takes_whole=not stream,
+            plain=plain,
         )
         signer = None if provider.checks_signatures else self._signer
         return Attempt(call, provider, signer=signer)

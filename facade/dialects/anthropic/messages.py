@@ -125,6 +125,13 @@ def add_messages(
         raise invalid(path, f"{path}: at least one message must contain more than empty text")
 
 
+def assistant_message(blocks: list[Any]) -> pb.Message:
+    """Return the message of an assistant's blocks, which are valid."""
+    message = pb.Message(role=pb.ROLE_ASSISTANT)
+    _add_content(message.blocks, blocks, _Place("messages", 0, 0, "assistant", SourceMap()))
+    return message
+
+
 def starts_with_billing(text: str) -> bool:
     """Return whether a system prompt starts with a billing line."""
     return text.startswith(_BILLING)

@@ -4,9 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
-from facade.dialects.anthropic.messages import starts_with_billing
-from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
+from facade.dialects.anthropic.messages import assistant_message, starts_with_billing
+from gateway.conversation.v1.conversation_pb2 import Message
+from services.common.plain_message import (
+    PlainCall,
+    PlainFunction,
+    PlainMessage,
+    PlainRequest,
+    PlainText,
+    PlainTool,
+    plain_content,
+)
 
 _MARK = "cache_control"
 _TOOL = frozenset({"name", "description", "input_schema", "strict", _MARK})
@@ -15,25 +25,28 @@ _TOOL = frozenset({"name", "description", "input_schema", "strict", _MARK})
 def plain_request(
     conversation: Mapping[str, Any], settings: Mapping[str, Any] | None
 ) -> PlainRequest | None:
-    """Return the plain form of a conversation, if it has one.
+    """Return the plain form of a conversation; None for tools with fields of this dialect.
 
-    Thinking, text after a call, and tools with fields of this dialect have no plain form.
+    A message with thinking, or with text after a call, is canonical.
 
     Args:
         conversation: the conversation of a body for which `verbatim.verbatim_of` returns one.
         settings: the result of `dialects.verbatim.plain_settings`.
     """
-    messages: list[PlainMessage] = []
-    _add_system(conversation, messages)
-    for message in conversation["messages"]:
-        if not _add(message["role"], message["content"], messages):
-            return None
     tools: Any = conversation.get("tools") or ()
     if not all(tool.keys() <= _TOOL for tool in tools):
         return None
+    messages: list[PlainMessage | Message] = []
+    has_thinking = False
+    _add_system(conversation, messages)
+    for message in conversation["messages"]:
+        if not _add(message["role"], message["content"], messages):
+            blocks = message["content"]
+            messages.append(assistant_message(blocks))
+            has_thinking = has_thinking or any(block["type"] == "thinking" for block in blocks)
     if settings is not None and "tool_choice" in settings:
         settings = {**settings, "tool_choice": "auto"}
-    return PlainRequest(messages, [_tool(tool) for tool in tools], settings)
+    return PlainRequest(messages, [_tool(tool) for tool in tools], settings, has_thinking)
 
 
 def beginning(conversation: Mapping[str, Any]) -> Sequence[PlainMessage]:
@@ -44,19 +57,17 @@ def beginning(conversation: Mapping[str, Any]) -> Sequence[PlainMessage]:
     return messages
 
 
-def _add_system(conversation: Mapping[str, Any], messages: list[PlainMessage]) -> None:
+def _add_system(conversation: Mapping[str, Any], messages: list[Any]) -> None:
     if system := conversation.get("system"):
         _add("system", system, messages)
         if starts_with_billing(messages[0].texts[0]):
-            messages[0] = messages[0]._replace(has_billing_line=True)
+            messages[0] = replace(messages[0], has_billing_line=True)
 
 
-def _add(
-    role: Any, content: str | Sequence[Mapping[str, Any]], messages: list[PlainMessage]
-) -> bool:
+def _add(role: Any, content: str | Sequence[Mapping[str, Any]], messages: list[Any]) -> bool:
     """Add a message, after the results in it; return False if it has no plain form."""
     if isinstance(content, str):
-        messages.append(PlainMessage(role, [content]))
+        messages.append(PlainMessage(role, content))
         return True
     texts: list[str] = []
     calls: list[PlainCall] = []
@@ -68,14 +79,15 @@ def _add(
             continue
         if kind == "tool_use":
             arguments = orjson.dumps(block["input"]).decode()
-            calls.append(PlainCall(block["id"], block["name"], arguments))
+            calls.append(PlainCall(block["id"], PlainFunction(block["name"], arguments)))
         elif kind == "text" and not calls:
             texts.append(block["text"])
         else:
             return False
         is_marked = is_marked or _MARK in block
     if texts or calls:
-        messages.append(PlainMessage(role, texts, calls, is_marked=is_marked))
+        said = texts[0] if len(texts) == 1 else plain_content(texts)
+        messages.append(PlainMessage(role, said, calls, is_marked=is_marked))
     return True
 
 
@@ -83,12 +95,15 @@ def _result(block: Mapping[str, Any]) -> PlainMessage:
     content = block.get("content", "")
     is_marked = _MARK in block
     if isinstance(content, str):
-        texts = [content] if content else []
+        said: str | list[PlainText] = content
+    elif len(content) == 1:
+        said = content[0]["text"]
+        is_marked = is_marked or _MARK in content[0]
     else:
-        texts = [part["text"] for part in content]
+        said = plain_content([part["text"] for part in content])
         is_marked = is_marked or any(_MARK in part for part in content)
     return PlainMessage(
-        "tool", texts, (), block["tool_use_id"], block.get("is_error", False), is_marked
+        "tool", said, None, block["tool_use_id"], block.get("is_error", False), is_marked
     )
 
 

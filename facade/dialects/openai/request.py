@@ -1,6 +1,6 @@
 """Translate the body of a chat completion to the canonical request."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -127,7 +127,9 @@ def _lazy(
     """Return a request whose conversation is translated later."""
     deferred = DeferredBody[ChatRequest](wire, verbatim.parts)
     fields: Mapping[str, object] = verbatim.fields
-    settings = plain_settings(wire, has_tools="tools" in fields)
+    messages = verbatim.parts["messages"]
+    has_tools = "tools" in fields
+    settings = plain_settings(wire, has_tools=has_tools)
     if settings is None:
         given: ChatRequest = wire
         if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
@@ -143,6 +145,11 @@ def _lazy(
         )
         add = partial(_complete_with_settings, deferred, source_map)
     request.model = wire.model
+
+    def read_tools() -> Sequence[Mapping[str, Any]]:
+        tools: Sequence[Mapping[str, Any]] = deferred.conversation("tools")["tools"]
+        return tools
+
     return LazyRequest(
         request,
         fields,
@@ -150,8 +157,8 @@ def _lazy(
         size=size,
         requires_official_api=verbatim.requires_official_api,
         has_whole_body=settings is not None,
-        read_plain=lambda: plain_request(deferred.conversation(), settings),
-        read_beginning=lambda: beginning(deferred.conversation()),
+        read_plain=lambda: plain_request(messages, read_tools if has_tools else None, settings),
+        read_beginning=lambda: beginning(messages),
     )
 
 

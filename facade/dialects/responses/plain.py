@@ -3,7 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from services.common.plain_request import PlainCall, PlainMessage, PlainRequest, PlainTool
+from msgspec.structs import replace
+
+from services.common.plain_message import (
+    PlainCall,
+    PlainFunction,
+    PlainMessage,
+    PlainRequest,
+    PlainText,
+    PlainTool,
+    plain_content,
+)
 
 _MAX_TOKENS = "max_output_tokens"
 # Fields of an answer's items, which are of no use to another provider when they are sent back.
@@ -30,10 +40,10 @@ def plain_request(
     """
     messages: list[PlainMessage] = []
     if instructions:
-        messages.append(PlainMessage("system", [instructions]))
+        messages.append(PlainMessage("system", instructions))
     given = conversation["input"]
     if isinstance(given, str):
-        messages.append(PlainMessage("user", [given]))
+        messages.append(PlainMessage("user", given))
     elif not all(_add(item, messages) for item in given):
         return None
     if messages[-1].role == "assistant" or all(one.role == "system" for one in messages):
@@ -53,16 +63,17 @@ def beginning(conversation: Mapping[str, Any], instructions: str | None) -> Iter
     See `LazyRequest.beginning`.
     """
     if instructions:
-        yield PlainMessage("system", [instructions])
+        yield PlainMessage("system", instructions)
     given = conversation["input"]
     if isinstance(given, str):
-        yield PlainMessage("user", [given])
+        yield PlainMessage("user", given)
         return
     for item in given:
         if (item.get("type") or "message") == "message":
             role, content = item["role"], item["content"]
             parts = [{"text": content}] if isinstance(content, str) else content
-            yield PlainMessage(role, [part["text"] for part in parts if part.get("text")])
+            texts = [part["text"] for part in parts if part.get("text")]
+            yield PlainMessage(role, plain_content(texts))
             if role == "user":
                 return
 
@@ -74,39 +85,39 @@ def _add(item: Mapping[str, Any], messages: list[PlainMessage]) -> bool:
     last = messages[-1] if messages else None
     if kind == "message":
         role = item["role"]
-        texts = _texts(item["content"])
-        if role not in _ROLES or texts is None or not named <= _MESSAGE:
+        content = _content(item["content"])
+        if role not in _ROLES or content is None or not named <= _MESSAGE:
             return False
         if role == "assistant" and last is not None and last.calls:
             return False
-        messages.append(PlainMessage(role, texts))
+        messages.append(PlainMessage(role, content))
         return True
     if kind == "function_call":
         if not named <= _CALL:
             return False
-        call = PlainCall(item["call_id"], item["name"], item["arguments"])
+        call = PlainCall(item["call_id"], PlainFunction(item["name"], item["arguments"]))
         if last is not None and last.role == "assistant":
-            messages[-1] = last._replace(calls=[*last.calls, call])
+            messages[-1] = replace(last, calls=[*(last.calls or ()), call])
         else:
-            messages.append(PlainMessage("assistant", [], [call]))
+            messages.append(PlainMessage("assistant", None, [call]))
         return True
     if kind != "function_call_output" or not named <= _OUTPUT:
         return False
-    texts = _texts(item["output"])
-    if texts is None or last is None or not (last.role == "tool" or last.calls):
+    content = _content(item["output"])
+    if content is None or last is None or not (last.role == "tool" or last.calls):
         return False
-    messages.append(PlainMessage("tool", texts, call_id=item["call_id"]))
+    messages.append(PlainMessage("tool", content, call_id=item["call_id"]))
     return True
 
 
-def _texts(content: str | Sequence[Mapping[str, Any]]) -> list[str] | None:
-    """Return the texts of content, or None if parts have further fields."""
+def _content(content: str | Sequence[Mapping[str, Any]]) -> str | list[PlainText] | None:
+    """Return plain content, or None if parts have further fields."""
     if isinstance(content, str):
-        return [content] if content else []
+        return content
     if any(_says_more(part) for part in content):
         return None
     texts = [part["text"] for part in content]
-    return None if None in texts else texts
+    return None if None in texts else plain_content(texts)
 
 
 def _says_more(part: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from services.common import dialect_headers
 from services.common.errors import GatewayError, UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
 from services.common.passthrough_answer import PassthroughAnswer
+from services.common.plain_message import PlainRequest
 from services.common.settings import Balance
 from services.inference.conversion.parts import Source
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
@@ -121,6 +122,8 @@ class Call:
             response, and for providers without HTTP.
         stored: the files of the request whose content is read while the request is sent, if any;
             `request` has tokens in place of their content.
+        plain: the plain form of `lazy`, for a provider of another dialect; None if the
+            conversation is to be completed.
     """
 
     request: GenerateRequest
@@ -134,6 +137,7 @@ class Call:
     answer_headers: Mapping[str, str] | None = None
     takes_whole: bool = False
     stored: StoredFiles | None = None
+    plain: PlainRequest | None = None
 
     def __post_init__(self) -> None:
         """Add the fields that the model is known to reject."""
@@ -169,7 +173,7 @@ class Call:
         """Complete the canonical request from the lazy one."""
         if self.lazy is not None:
             self.lazy.complete()
-            self.lazy = None
+            self.lazy = self.plain = None
 
     def drop(self, path: str) -> None:
         """Report the field of the request at `path` as dropped."""

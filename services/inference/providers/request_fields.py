@@ -21,7 +21,6 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from services.common.errors import GatewayError, invalid, unsupported
-from services.common.plain_request import PlainMessage
 from services.inference.providers.base import Call
 from services.inference.stored_references import find_reference, is_stored_address
 
@@ -30,7 +29,8 @@ Json = dict[str, Any]
 _STORE = "store"
 # Anthropic's comparison of a request with an earlier one; coding agents ask for it.
 _DIAGNOSTICS = "diagnostics"
-_BILLING_LINE = "messages[].has_billing_line"
+# Path of a dropped billing line.
+BILLING_LINE = "messages[].has_billing_line"
 
 
 class RequestFields:
@@ -248,7 +248,7 @@ class RequestFields:
         """Return a system message without its billing line."""
         if not (message.has_billing_line and message.blocks and message.blocks[0].text):
             return message
-        self.drop(_BILLING_LINE)
+        self.drop(BILLING_LINE)
         rest = Message()
         rest.CopyFrom(message)
         rest.has_billing_line = False
@@ -258,12 +258,6 @@ class RequestFields:
         else:
             del rest.blocks[0]
         return rest
-
-    def system_texts(self, message: PlainMessage) -> Sequence[str]:
-        """Return the texts of a plain system message without its billing line."""
-        if message.has_billing_line:
-            self.drop(_BILLING_LINE)
-        return message.texts_without_billing()
 
     def unsupported(self, path: str, what: str) -> GatewayError:
         """Return the error for a part of the request that the provider does not support."""

@@ -1,4 +1,4 @@
-"""Canonical messages as Anthropic's `messages` and `system`."""
+"""Conversations as Anthropic's `messages` and `system`. Pure."""
 
 import base64
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from services.common.errors import invalid
+from services.common.plain_message import PlainCall, PlainMessage
 from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.conversation_writer import ConversationWriter, image_type_of
@@ -53,8 +54,10 @@ class Conversation(ConversationWriter):
 
     _fields: AnthropicFields
 
-    def __init__(self, fields: AnthropicFields, messages: Sequence[Message]) -> None:
+    def __init__(self, fields: AnthropicFields, messages: Sequence[Message | PlainMessage]) -> None:
         """Translate all messages.
+
+        Plain messages are of another dialect.
 
         Raises:
             GatewayError: invalid or unsupported, with the path of the part.
@@ -63,18 +66,44 @@ class Conversation(ConversationWriter):
         self.messages: list[Json] = []
         super().__init__()
         self._fields = fields
-        self._all = messages
-        # The message under construction.
+        # The message under construction: the last of the messages, if its role is not "".
         self._role = ""
         self._blocks: list[Json] = []
         self._extra: Json = {}
         self._has_results = False
+        self._is_assistant = False  # whether the current message is the assistant's
 
-        for self._message, message in enumerate(messages):
-            self._add(message)
+        self._add_all(messages)
         self._finish()
+        for written in self.messages:
+            written["content"] = shortest(written["content"])
         if not fields.is_native:
             self._shape_ends()
+
+    def _add_all(self, messages: Sequence[Message | PlainMessage]) -> None:
+        for self._message, message in enumerate(messages):
+            if not isinstance(message, PlainMessage):
+                self._add(message)
+                continue
+            # The fast path of nearly all messages; there may be 100,000 of them.
+            role, content = message.role, message.content
+            if isinstance(content, str) and content and not content.isspace():
+                blocks = [_text(content)]
+            else:
+                blocks = [_text(text) for text in message.texts if not text.isspace()]
+            if role == "system":
+                self.system += blocks
+                continue
+            side = "assistant" if role == "assistant" else "user"
+            if side != self._role:
+                self._begin(side)
+            if role == "tool":
+                self._has_results = True
+                self._blocks.append(_plain_result(message, blocks))
+                continue
+            self._blocks += blocks
+            if message.calls:
+                self._blocks += map(_call, message.calls)
 
     def _shape_ends(self) -> None:
         """Adapt the beginning and the end of the conversation to Anthropic's rules."""
@@ -96,11 +125,11 @@ class Conversation(ConversationWriter):
         if role is None:
             path = f"messages[{self._message}].role"
             raise invalid(path, f"{path}: must be user, assistant, system or developer")
-        begins = not self.messages and not self._blocks
+        self._is_assistant = role == "assistant"
+        begins = not self._blocks and len(self.messages) == bool(self._role)
         top = role == "system" and (begins or not self._fields.is_native)
         if not top and role != self._role:
-            self._finish()
-            self._role = role
+            self._begin(role)
         into = self.system if top else self._blocks
         if role == "system" and not self._fields.official:
             message = self._fields.system_prompt(message)
@@ -116,28 +145,35 @@ class Conversation(ConversationWriter):
             if not top:
                 self._extra.update(self._fields.accepted_fields(extra, OF_MESSAGES, _OF_MESSAGES))
 
+    def _begin(self, role: str) -> None:
+        """Finish the message under construction, and begin one of another role."""
+        if not self._blocks or self._has_results or self._extra:
+            self._finish()
+        self._role, self._blocks = role, []
+        self.messages.append({"role": role, "content": self._blocks})
+
     def _finish(self) -> None:
-        """Append the message under construction, unless it is empty."""
-        blocks = self._blocks
-        if not blocks:
+        """Finish the message under construction; remove it if it is empty."""
+        if not self._blocks:
+            if self._role:
+                self.messages.pop()
             self._extra = {}
             return
         if self._has_results:
-            blocks.sort(key=lambda block: block.get("type") != "tool_result")
-        message: Json = {"role": self._role, "content": shortest(blocks)}
-        for name, value in self._extra.items():
-            message.setdefault(name, value)
-        self.messages.append(message)
-        self._blocks = []
-        self._extra = {}
-        self._has_results = False
+            self._has_results = False
+            self._blocks.sort(key=lambda block: block.get("type") != "tool_result")
+        if self._extra:
+            message = self.messages[-1]
+            for name, value in self._extra.items():
+                message.setdefault(name, value)
+            self._extra = {}
 
     def _translate(self, block: Block, *, in_system: bool = False) -> Json | None:
         """Return a block in Anthropic's format, or None if it has no content."""
         kind = block.WhichOneof("kind")
         translated: Json | None
         if kind == "text":
-            translated = self._text(block.text)
+            translated = self._text_block(block.text)
         elif kind == "opaque":
             return self._opaque(block)
         elif in_system:
@@ -153,7 +189,7 @@ class Conversation(ConversationWriter):
         elif kind == "redacted_thinking":
             translated = {"type": "redacted_thinking", "data": block.redacted_thinking}
         elif kind == "refusal":
-            translated = self._text(block.refusal)
+            translated = self._text_block(block.refusal)
         else:
             raise invalid(self._path(), f"{self._path()}: a block must have content")
         if translated is not None:
@@ -170,10 +206,10 @@ class Conversation(ConversationWriter):
             signature = ""
         return {"type": "thinking", "thinking": thinking.text, "signature": signature}
 
-    def _text(self, text: str) -> Json | None:
+    def _text_block(self, text: str) -> Json | None:
         # Anthropic rejects blocks of white space, which clients of other dialects send.
         says = text if self._fields.is_native else text.strip()
-        return {"type": "text", "text": text} if says else None
+        return _text(text) if says else None
 
     def _decorate(self, translated: Json, block: Block) -> None:
         if block.cache_control:
@@ -189,7 +225,7 @@ class Conversation(ConversationWriter):
     def _opaque(self, block: Block) -> Json | None:
         path = self._path()
         if not self._fields.is_native_opaque(block.opaque):
-            if self._all[self._message].role == conversation_pb2.ROLE_ASSISTANT:
+            if self._is_assistant:
                 # An unknown part of another provider's answer, such as a reference.
                 self._fields.drop("messages[].blocks[].opaque")
                 return None
@@ -284,6 +320,29 @@ class Conversation(ConversationWriter):
         raise invalid(path, f"{path}: the content of the {what} is empty")
 
 
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _call(call: PlainCall) -> Json:
+    return {
+        "type": "tool_use",
+        "id": sanitizing.tool_use_id(call.id),
+        "name": call.function.name,
+        "input": tool_input(call.function.arguments),
+    }
+
+
+def _plain_result(message: PlainMessage, blocks: list[Json]) -> Json:
+    call_id = sanitizing.tool_use_id(message.call_id)
+    written: Json = {"type": "tool_result", "tool_use_id": call_id}
+    if blocks:
+        written["content"] = shortest(blocks)
+    if message.is_error:
+        written["is_error"] = True
+    return written
+
+
 def tool_input(text: str) -> orjson.Fragment | Json:
     """Return a call's arguments as the field `input`.
 
@@ -318,7 +377,5 @@ def _base64_source(media_type: str, data: bytes) -> Json:
 def shortest(blocks: list[Json]) -> str | list[Json]:
     """Return a single plain text block as a string, any other content unchanged."""
     only = blocks[0]
-    if len(blocks) == 1 and only.get("type") == "text" and len(only) == 2:
-        text: str = only["text"]
-        return text
-    return blocks
+    is_text = len(blocks) == 1 and len(only) == 2 and only.get("type") == "text"
+    return only["text"] if is_text else blocks

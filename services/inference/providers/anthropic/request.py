@@ -4,25 +4,28 @@ Pure. A part that the API does not support is refused with its path if the answe
 else dropped and reported.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import orjson
 
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
 from services.common.errors import invalid, unsupported
+from services.common.plain_message import PlainRequest, PlainTool
 from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.content import Conversation, shortest
 from services.inference.providers.anthropic.fields import AnthropicFields
-from services.inference.providers.anthropic.plain import (
-    DEFAULT_MAX_TOKENS,
-    plain_body,
-    plain_conversation,
-)
 from services.inference.providers.anthropic.reasoning import Reasoning
 from services.inference.providers.base import Call
 from services.inference.providers.request_fields import Json, read_object, write_body
 from services.inference.providers.schemas import OpenObjectError, for_answer, object_schema
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
+# `max_tokens` if neither the caller nor the catalogue has a bound.
+_DEFAULT_MAX_TOKENS = 4096
+# Settings of another dialect that are sent as they are.
+_PLAIN = frozenset(("max_tokens", "temperature", "top_p", "top_k", "tool_choice"))
 # Fields that come from the canonical request or are the gateway's own.
 _NEVER_FROM_EXTRA = frozenset(
     (
@@ -65,15 +68,14 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
         # Passed through as the caller wrote it.
         stream = {"stream": True} if call.stream else {}
         return orjson.dumps({"model": call.target.upstream, **lazy.writable(), **stream})
-    if has_whole_body:
-        body = plain_body(call)
-        if body is not None:
-            return _finished(body, call)
-        call.complete()
-    request = call.request
     fields = AnthropicFields(
         call, pass_stateful=pass_stateful, fetches_urls=fetches_urls, official=official
     )
+    if has_whole_body:
+        if call.plain is not None and (settings := _plain_settings(call.plain)) is not None:
+            return _finished(_plain_body(call, settings, fields), call)
+        call.complete()
+    request = call.request
     _refuse_what_has_no_place(request, fields)
     reasoning = Reasoning(request, fields, call.target)
     body = _what_is_read(call, fields, reasoning)
@@ -95,6 +97,26 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
             fields.drop("service_tier")
     _add_extra(body, request, fields)
     return _finished(body, call)
+
+
+def _plain_settings(plain: PlainRequest) -> Mapping[str, Any] | None:
+    """Return the settings of a request of another dialect, if they can be sent as they are."""
+    settings = plain.settings
+    if settings is None or not settings.keys() <= _PLAIN or settings.get("temperature", 0) > 1:
+        return None
+    return settings
+
+
+def _plain_body(call: Call, settings: Mapping[str, Any], fields: AnthropicFields) -> Json:
+    """Return the body of a request whose settings are sent as they are."""
+    bound = call.target.max_output_tokens or _DEFAULT_MAX_TOKENS
+    conversation = _conversation(call, fields)
+    body: Json = {"model": call.target.upstream, **conversation, "max_tokens": bound, **settings}
+    if "tool_choice" in settings:
+        body["tool_choice"] = {"type": settings["tool_choice"]}
+    if call.stream:
+        body["stream"] = True
+    return body
 
 
 def _finished(body: Json, call: Call) -> bytes:
@@ -157,24 +179,34 @@ def _conversation(call: Call, fields: AnthropicFields) -> Json:
     lazy = call.lazy
     if lazy is not None and fields.is_native:
         return {name: orjson.Fragment(json) for name, json in lazy.verbatim.items()}
-    asks_for_json = call.request.output_format.kind == OutputFormat.KIND_JSON_OBJECT
-    if lazy is not None and lazy.plain is not None and not asks_for_json:
-        plain = plain_conversation(lazy.plain)
-        if plain is not None:
-            return plain
-    call.complete()
-    request = call.request
-    written = Conversation(fields, request.messages)
-    if asks_for_json:
+    plain = call.plain
+    if plain is not None:
+        written = Conversation(fields, plain.messages)
+        tools = [_plain_tool(tool) for tool in plain.tools]
+    else:
+        call.complete()
+        request = call.request
+        written = Conversation(fields, request.messages)
+        tools = [_tool(tool, path, fields) for path, tool in fields.accepted_tools(request)]
+    if call.request.output_format.kind == OutputFormat.KIND_JSON_OBJECT:
         # Anthropic enforces only schemas; for an arbitrary JSON object the prompt has to ask.
         written.system.append({"type": "text", "text": sanitizing.JSON_ALONE})
     translated: Json = {"messages": written.messages}
     if written.system:
         translated["system"] = shortest(written.system)
-    if request.tools:
-        tools = fields.accepted_tools(request)
-        translated["tools"] = [_tool(tool, path, fields) for path, tool in tools]
+    if tools or (plain is None and call.request.tools):
+        translated["tools"] = tools
     return translated
+
+
+def _plain_tool(tool: PlainTool) -> Json:
+    written: Json = {"name": tool.name}
+    if tool.description:
+        written["description"] = tool.description
+    written["input_schema"] = object_schema(tool.parameters)
+    if tool.strict:
+        written["strict"] = True
+    return written
 
 
 def _refuse_what_has_no_place(request: GenerateRequest, fields: AnthropicFields) -> None:
@@ -202,7 +234,7 @@ def _max_tokens(call: Call, reasoning: Reasoning) -> int:
     if call.request.HasField("max_tokens"):
         return call.request.max_tokens
     # Without a bound of the caller, the budget must not reduce the answer.
-    return call.target.max_output_tokens or DEFAULT_MAX_TOKENS + reasoning.budget
+    return call.target.max_output_tokens or _DEFAULT_MAX_TOKENS + reasoning.budget
 
 
 def _add_sampling(

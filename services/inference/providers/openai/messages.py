@@ -1,27 +1,23 @@
-"""Canonical messages as messages of chat completions."""
+"""Conversations as messages of chat completions. Pure."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
-    Media,
     Message,
     Thinking,
     ToolResult,
     ToolUse,
 )
-from services.common.errors import GatewayError, invalid
-from services.inference.providers.conversation_writer import (
-    ConversationWriter,
-    base64_of,
-    image_type_of,
-    referenced_tool,
-)
+from services.common.plain_message import PlainCall, PlainMessage
+from services.inference.providers.conversation_writer import ConversationWriter, referenced_tool
 from services.inference.providers.gemini import signatures
 from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.fields import OpenAIFields, Part
-from services.inference.providers.request_fields import Json
+from services.inference.providers.openai.media import is_text, media_part, text_part
+from services.inference.providers.request_fields import BILLING_LINE, Json
 from services.inference.refusals import (
     CALLS_WITHOUT_THOUGHTS,
     LONG_IDS,
@@ -34,7 +30,6 @@ from services.inference.refusals import (
     USER_AFTER_TOOL,
 )
 
-_PDF = "application/pdf"
 # Thinking of messages without any, for servers that require it; some take an empty text as missing.
 NO_THOUGHTS = "…"
 # Assistant message inserted for servers that reject a user message right after a tool result.
@@ -42,14 +37,6 @@ _BETWEEN = "OK."
 # Paths below which dropped fields are reported.
 _OF_MESSAGES = "messages[].extra"
 _OF_BLOCKS = "messages[].blocks[].extra"
-_AUDIO_FORMATS = {
-    "audio/wav": "wav",
-    "audio/x-wav": "wav",
-    "audio/wave": "wav",
-    "audio/vnd.wave": "wav",
-    "audio/mpeg": "mp3",
-    "audio/mp3": "mp3",
-}
 
 
 class Conversation(ConversationWriter):
@@ -64,8 +51,10 @@ class Conversation(ConversationWriter):
 
     _fields: OpenAIFields
 
-    def __init__(self, fields: OpenAIFields, messages: Sequence[Message]) -> None:
+    def __init__(self, fields: OpenAIFields, messages: Sequence[Message | PlainMessage]) -> None:
         """Translate all messages.
+
+        Plain messages are of another dialect.
 
         Raises:
             GatewayError: invalid, unsupported or not implemented, with the path of the part.
@@ -75,9 +64,79 @@ class Conversation(ConversationWriter):
         self._fields = fields
         self._waiting: list[Json] = []  # messages to place after the tool results
         self._unanswered: set[str] = set()  # ids of calls without a result so far
-        for self._message, message in enumerate(messages):
-            self._add(message)
+        self._add_all(messages)
         self._add_waiting()
+
+    def _add_all(self, messages: Sequence[Message | PlainMessage]) -> None:
+        refused = self._fields.refused_fields
+        waiting, unanswered = self._waiting, self._unanswered
+        content: Any
+        for self._message, message in enumerate(messages):
+            if not isinstance(message, PlainMessage):
+                self._add(message)
+                continue
+            # The fast path of nearly all messages; there may be 100,000 of them.
+            role, content = message.role, message.content
+            if message.is_marked or message.is_error or message.has_billing_line:
+                content = self._without_dropped(message)
+            elif not isinstance(content, str):
+                content = self._plain_content(message)
+            if role == "user":
+                into = waiting if waiting or unanswered or refused else self.messages
+                into.append({"role": role, "content": content})
+            elif role == "assistant":
+                self._add_plain_assistant(message, content)
+            elif role == "tool":
+                unanswered.discard(message.call_id)
+                call_id = self._call_id(message.call_id) if refused else message.call_id
+                self.messages.append({"role": role, "tool_call_id": call_id, "content": content})
+            elif content:
+                if not unanswered:
+                    self._add_waiting()
+                into = waiting if unanswered else self.messages
+                into.append({"role": role, "content": content})
+
+    def _add_plain_assistant(self, message: PlainMessage, text: str) -> None:
+        if self._waiting:
+            self._add_waiting()
+        self._unanswered.clear()
+        written: Json = {"role": "assistant", "content": text or None}
+        if message.calls:
+            written["tool_calls"] = [*map(self._plain_call, message.calls)]
+        if self._fields.refused_fields:
+            if message.calls:
+                self._sign(written["tool_calls"][0], signatures.NOT_SIGNED)
+            self._add_thoughts(written, ())
+        self.messages.append(written)
+
+    def _without_dropped(self, message: PlainMessage) -> str | list[Part]:
+        """Return the content of a plain message; report what has no counterpart."""
+        if message.is_error:
+            self._fields.drop("messages[].blocks[].tool_result.is_error")
+        if message.has_billing_line:
+            self._fields.drop(BILLING_LINE)
+        content = self._plain_content(message)
+        if message.is_marked and (content or message.role != "system"):
+            self._fields.drop("messages[].blocks[].cache_control")
+        return content
+
+    def _plain_content(self, message: PlainMessage) -> str | list[Part]:
+        texts = message.texts_without_billing()
+        # Texts of a model are concatenated, those of a user are joined with line breaks.
+        return "".join(texts) if message.role == "assistant" else self._joined(texts)
+
+    def _plain_call(self, call: PlainCall) -> Json:
+        self._unanswered.add(call.id)
+        name, arguments = self._fields.tool_name(call.function.name), call.function.arguments
+        function = {"name": name, "arguments": arguments}
+        call_id = self._call_id(call.id) if self._fields.refused_fields else call.id
+        return {"id": call_id, "type": "function", "function": function}
+
+    def _joined(self, texts: Sequence[str]) -> str | list[Part]:
+        """Return texts as content; see `_shortest`."""
+        if len(texts) > 1 and self._fields.server.newest:
+            return [text_part(text) for text in texts]
+        return "\n".join(texts)
 
     def _add(self, message: Message) -> None:
         role = message.role
@@ -170,12 +229,12 @@ class Conversation(ConversationWriter):
         parts: list[Part] = []
         media: list[Part] = []
         for self._inner, inner in enumerate(result.blocks):
-            is_media = inner.HasField("media") and not _is_text(inner.media)
+            is_media = inner.HasField("media") and not is_text(inner.media)
             (media if is_media else parts).extend(self._parts(inner, media=True))
         self._inner = None
         if media:
-            parts.append(_text(f"[{len(media)} attached in the next user message]"))
-            moved.append(_text(f"[Attached to the result of tool call {result.tool_use_id}]"))
+            parts.append(text_part(f"[{len(media)} attached in the next user message]"))
+            moved.append(text_part(f"[Attached to the result of tool call {result.tool_use_id}]"))
             moved += media
         return {
             **native,
@@ -275,14 +334,14 @@ class Conversation(ConversationWriter):
         kind = block.WhichOneof("kind")
         if kind == "text" or kind == "refusal":
             text = block.text or block.refusal
-            return [{**self._kept(block), **_text(text)}] if text else []
+            return [{**self._kept(block), **text_part(text)}] if text else []
         if kind == "media" and media:
-            return [{**self._kept(block), **self._media(block.media)}]
+            return [{**self._kept(block), **media_part(block.media, self._path(), self._fields)}]
         path = self._path()
         if kind == "opaque":
             if tool_name := referenced_tool(block.opaque):
                 tool_name = self._fields.tool_name(tool_name)
-                return [_text(f"[The tool {tool_name} can be called.]")]
+                return [text_part(f"[The tool {tool_name} can be called.]")]
             return [self._fields.own_value(block.opaque, path, "parts of this type")]
         raise self._fields.unsupported(path, f"{kind or 'empty blocks'} here")
 
@@ -306,83 +365,7 @@ class Conversation(ConversationWriter):
         Servers other than OpenAI's often accept text in no other form.
         """
         texts = _texts(parts)
-        if texts is None or (len(texts) > 1 and self._fields.server.newest):
-            return parts
-        return "\n".join(texts)
-
-    def _media(self, media: Media) -> Json:
-        if media.WhichOneof("source") is None or (media.HasField("data") and not media.data):
-            raise invalid(self._path(), f"{self._path()}: the media content is empty")
-        match media.kind:
-            case conversation_pb2.MEDIA_KIND_IMAGE:
-                return self._image(media)
-            case conversation_pb2.MEDIA_KIND_DOCUMENT:
-                return self._document(media)
-            case conversation_pb2.MEDIA_KIND_AUDIO:
-                return self._audio(media)
-        raise self._fields.unsupported(self._path(), "video")
-
-    def _image(self, media: Media) -> Json:
-        image: Json = {}
-        if media.HasField("file_id"):
-            self._fields.check_stored(self._path())
-            raise self._fields.unsupported(self._path(), "file ids of images")
-        if media.HasField("url"):
-            if not self._fields.fetches_urls:
-                raise self._fields.unsupported(
-                    self._path(),
-                    "URLs of images; send base64 data (with the setting fetches_urls, the provider "
-                    "fetches URLs)",
-                )
-            self._fields.check_address(media.url, self._path())
-            image["url"] = media.url
-        else:
-            image["url"] = _data_url(image_type_of(media), media.data)
-        if media.detail:
-            image["detail"] = media.detail
-        return {"type": "image_url", "image_url": image}
-
-    def _document(self, media: Media) -> Json:
-        if media.HasField("file_id"):
-            self._fields.check_stored(self._path())
-            return {"type": "file", "file": {"file_id": media.file_id}}
-        if media.HasField("url"):
-            raise self._by_value("documents")
-        if _is_text(media):
-            try:
-                text = media.data.decode("utf-8-sig")
-            except UnicodeDecodeError:
-                raise self._fields.unsupported(self._path(), "text that is not UTF-8") from None
-            return _text(f"[{media.name}]\n{text}" if media.name else text)
-        if _mime_type(media) != _PDF:
-            raise self._fields.unsupported(
-                self._path(), f"documents of type {media.mime_type!r}; use {_PDF} or text/*"
-            )
-        file = {
-            "filename": media.name or "document.pdf",
-            "file_data": _data_url(_PDF, media.data),
-        }
-        return {"type": "file", "file": file}
-
-    def _audio(self, media: Media) -> Json:
-        if not media.data:
-            raise self._by_value("audio")
-        form = _AUDIO_FORMATS.get(_mime_type(media))
-        if form is None:
-            raise self._fields.unsupported(
-                self._path(), f"audio of type {media.mime_type!r}; use WAV or MP3"
-            )
-        return {
-            "type": "input_audio",
-            "input_audio": {"data": base64_of(media.data), "format": form},
-        }
-
-    def _by_value(self, what: str) -> GatewayError:
-        return self._fields.unsupported(self._path(), f"references to {what}; send base64 data")
-
-
-def _text(text: str) -> Json:
-    return {"type": "text", "text": text}
+        return parts if texts is None else self._joined(texts)
 
 
 def _texts(parts: Sequence[Part]) -> list[str] | None:
@@ -393,15 +376,3 @@ def _texts(parts: Sequence[Part]) -> list[str] | None:
             return None
         texts.append(part["text"])
     return texts
-
-
-def _mime_type(media: Media) -> str:
-    return media.mime_type.partition(";")[0].strip().lower()
-
-
-def _is_text(media: Media) -> bool:
-    return bool(media.data) and _mime_type(media).startswith("text/")
-
-
-def _data_url(mime_type: str, data: bytes) -> str:
-    return f"data:{mime_type};base64,{base64_of(data)}"

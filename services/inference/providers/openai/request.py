@@ -10,14 +10,12 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateRequest,
     OutputFormat,
     ThinkingConfig,
-    Tool,
-    ToolChoice,
 )
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai import sanitizing
-from services.inference.providers.openai.fields import OpenAIFields, Server, fragment, parameters_of
+from services.inference.providers.openai.fields import OpenAIFields, Server, fragment
 from services.inference.providers.openai.messages import Conversation
-from services.inference.providers.openai.plain import plain_body, plain_conversation
+from services.inference.providers.openai.tools import add_tool_choice, plain_tools, tools_of
 from services.inference.providers.request_fields import Json, read_object, write_body
 from services.inference.refusals import STREAM_OPTIONS
 from services.inference.stream.prefill import CONTINUE, prefill_of
@@ -28,11 +26,6 @@ _MOST_EFFORT = "high"
 _ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 # Efforts of models about which nothing is known; Ollama and others reject `minimal`.
 _USUAL_EFFORTS = ("low", "medium", "high")
-_CHOICES = {
-    ToolChoice.MODE_AUTO: "auto",
-    ToolChoice.MODE_ANY: "required",
-    ToolChoice.MODE_NONE: "none",
-}
 # Fields with the same name and meaning on both sides.
 _SAME = (
     "temperature",
@@ -43,6 +36,8 @@ _SAME = (
     "logprobs",
     "top_logprobs",
 )
+# Settings of another dialect that are sent as they are.
+_PLAIN = frozenset(("max_tokens", "temperature", "top_p", "top_k", "tool_choice"))
 # Extensions of the gateway's API, and fields that only this adapter sets. A facade never leaves
 # them among the unknown fields, but a gRPC caller may.
 _NEVER_FROM_EXTRA = frozenset(
@@ -73,9 +68,11 @@ def build_request(call: Call, server: Server) -> bytes:
     if lazy is not None and has_whole_body and call.is_native(OpenAIFields.dialect):
         return _as_it_is(call, lazy.fields)
     fields = OpenAIFields(call, server)
-    if has_whole_body:
-        body = plain_body(call, fields)
-        if body is not None:
+    if lazy is not None and has_whole_body:
+        plain = call.plain
+        if plain is not None and plain.settings is not None and plain.settings.keys() <= _PLAIN:
+            body = {"model": call.target.upstream, **_conversation(call, fields, {})}
+            _add_plain_settings(body, plain.settings, call, fields)
             return _finished(body, call, fields, {})
         call.complete()
     request = call.request
@@ -90,7 +87,7 @@ def build_request(call: Call, server: Server) -> bytes:
     _add_sampling(body, given, fields)
     if "tools" in body:
         # Without tools a choice has no meaning, and OpenAI rejects it.
-        _add_tool_choice(body, request.tool_choice, fields)
+        add_tool_choice(body, request.tool_choice, fields)
     if "thinking" in given:
         body |= _thinking(request.thinking, fields, call.target)
     # A format with unknown fields is among the caller's own fields, as a whole.
@@ -123,15 +120,33 @@ def _conversation(call: Call, fields: OpenAIFields, native: Json) -> Json:
     lazy = call.lazy
     if lazy is not None and fields.is_native:
         return {name: orjson.Fragment(json) for name, json in lazy.verbatim.items()}
-    if lazy is not None and lazy.plain is not None:
-        return plain_conversation(lazy.plain, fields, lazy.json_of("tools"))
-    call.complete()
-    request = call.request
-    messages = Conversation(fields, request.messages).messages
-    if prefill_of(request) and not _continues_by_itself(request, native):
-        messages.append({"role": "user", "content": CONTINUE})
-    tools = [_tool(tool, path, fields) for path, tool in fields.accepted_tools(request)]
+    plain = call.plain
+    if lazy is not None and plain is not None:
+        messages = Conversation(fields, plain.messages).messages
+        tools: Sequence[Any] = ()
+        if plain.tools:
+            tools = plain_tools(plain.tools, lazy.json_of("tools"), fields)
+    else:
+        call.complete()
+        request = call.request
+        messages = Conversation(fields, request.messages).messages
+        if prefill_of(request) and not _continues_by_itself(request, native):
+            messages.append({"role": "user", "content": CONTINUE})
+        tools = tools_of(request, fields)
     return {"messages": messages, "tools": tools} if tools else {"messages": messages}
+
+
+def _add_plain_settings(
+    body: Json, settings: Mapping[str, Any], call: Call, fields: OpenAIFields
+) -> None:
+    """Add the settings of a request of another dialect, and of its stream."""
+    body |= settings
+    if call.request.names_max_completion_tokens and "max_tokens" in body:
+        body["max_completion_tokens"] = body.pop("max_tokens")
+    if call.stream:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    if call.request.betas:
+        fields.drop("betas")
 
 
 def _native_fields(request: GenerateRequest, fields: OpenAIFields) -> Json:
@@ -183,44 +198,6 @@ def _add_sampling(body: Json, given: Mapping[str, Any], fields: OpenAIFields) ->
         fields.drop("betas")
     if "cache_control" in given and not fields.is_native:
         fields.drop("cache_control")
-
-
-def _add_tool_choice(body: Json, choice: ToolChoice, fields: OpenAIFields) -> None:
-    if choice.mode in _CHOICES:
-        body["tool_choice"] = _CHOICES[choice.mode]
-    elif choice.mode == ToolChoice.MODE_TOOL:
-        body["tool_choice"] = _named_choice(choice, fields)
-    elif choice.HasField("extra"):
-        body["tool_choice"] = fields.own_value(choice.extra, "tool_choice", "this tool choice")
-    if choice.HasField("disable_parallel_tool_use"):
-        body["parallel_tool_calls"] = not choice.disable_parallel_tool_use
-
-
-def _named_choice(choice: ToolChoice, fields: OpenAIFields) -> Json:
-    native = fields.native_fields(choice.extra, "tool_choice.extra")
-    inner = native.get("function")
-    function: Json = {**inner} if isinstance(inner, dict) else {}
-    function["name"] = fields.tool_name(choice.name)
-    return {**native, "type": "function", "function": function}
-
-
-def _tool(tool: Tool, path: str, fields: OpenAIFields) -> Json | orjson.Fragment:
-    if tool.opaque:
-        return fields.own_value(tool.extra, path, "tools of this type")
-    if tool.cache_control and not fields.is_native:
-        fields.drop("tools[].cache_control")
-    native = fields.native_fields(tool.extra, f"{path}.extra", "tools[].extra")
-    native = fields.accepted_fields(native, "tools[].", "tools[].extra")
-    inner = native.get("function")
-    function: Json = {**inner} if isinstance(inner, dict) else {}
-    function["name"] = fields.tool_name(tool.name)
-    if tool.description:
-        function["description"] = tool.description
-    # Omitted parameters mean no arguments to OpenAI, and an error to some other servers.
-    function["parameters"] = parameters_of(tool.input_schema, f"{path}.input_schema", fields)
-    if tool.HasField("strict"):
-        function["strict"] = tool.strict
-    return {**native, "type": "function", "function": function}
 
 
 def _known(effort: str, efforts: Sequence[str]) -> str:

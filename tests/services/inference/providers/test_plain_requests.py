@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from services.common.errors import GatewayError
+from services.common.plain_message import PlainMessage
 from services.inference.providers.anthropic import AnthropicProvider
 from services.inference.providers.anthropic.request import build_request as build_anthropic
 from services.inference.providers.base import Call, Target
@@ -59,7 +60,8 @@ def check(parse: Any, body: Json, build: Build, provider: Any, refused: set[str]
     target = Target("m", "p", "up", refuses=frozenset(refused))
     if provider.takes_lazy(lazy, target.refuses):
         call = partial(Call, target=target, stream=bool(body.get("stream")))
-        assert sent(build, call(lazy.request, lazy=lazy)) == sent(build, call(whole))
+        given = call(lazy.request, lazy=lazy, plain=lazy.plain)
+        assert sent(build, given) == sent(build, call(whole))
 
 
 def parts(kind: str, *marks: Any) -> st.SearchStrategy[Any]:
@@ -334,7 +336,7 @@ def test_what_agents_send_is_plain(parse: Any, body: Json) -> None:
         {"type": "text", "text": "after the call"},
     ],
 )
-def test_thinking_and_words_after_a_call_are_not_plain(block: Json) -> None:
+def test_one_message_that_is_not_plain_is_canonical(block: Json) -> None:
     call = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
     body = {
         "messages": [
@@ -344,4 +346,7 @@ def test_thinking_and_words_after_a_call_are_not_plain(block: Json) -> None:
         ]
     }
     lazy = messages(dumped({"model": "m", "max_tokens": 5, **body}), True).lazy
-    assert lazy is not None and lazy.plain is None
+    whole = messages(dumped({"model": "m", "max_tokens": 5, **body}), False).request
+    first, other, last = lazy.plain.messages
+    assert (first, last) == (PlainMessage("user", "Hi"), PlainMessage("user", "Go on"))
+    assert other == whole.messages[1]
