@@ -19,7 +19,7 @@ from services.inference.media import MediaRef
 from services.inference.memory.conversation import Conversation
 from services.inference.offload import mark, mark_large, offload
 from services.inference.plans.plan import Plan, Step
-from services.inference.providers.base import Call, Provider
+from services.inference.providers.base import AnswerForm, Call, Provider
 from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
 from services.inference.request_changes import can_prefill, continued, copied
 from services.inference.step_request import StepRequest, prepare_for, with_converted
@@ -271,8 +271,9 @@ class RequestAttempts:
             stream = True
             request = _without_stops(request)
         filters += last
-        takes_whole = not (stream or filters) and self._rounds is None
-        as_it_is = not filters and self._takes_passthrough(request, provider, stream=stream)
+        accepts = AnswerForm.EVENTS
+        if not filters:
+            accepts = self._accepted_form(request, provider, stream=stream)
         stored = self._stored
         if stored is not None:
             request = stored.with_tokens(request)
@@ -281,10 +282,9 @@ class RequestAttempts:
             step.target,
             stream,
             list(prepared.dropped),
-            as_it_is,
+            accepts,
             options.refused_fields,
             lazy,
-            takes_whole=takes_whole,
             stored=stored,
         )
         # Answers that are passed through contain no thinking.
@@ -323,34 +323,38 @@ class RequestAttempts:
                 signer=self._signer,
             )
             plain = plain._replace(messages=messages)
-        as_it_is = self._takes_passthrough(request, provider, stream=stream)
+        accepts = self._accepted_form(request, provider, stream=stream)
+        if plain is not None and not stream:
+            accepts = AnswerForm.PLAIN
         call = Call(
             request,
             target,
             stream,
             [],
-            as_it_is,
+            accepts,
             refused_fields,
             lazy,
-            takes_whole=not stream,
             plain=plain,
         )
         signer = None if provider.checks_signatures else self._signer
         return Attempt(call, provider, signer=signer)
 
-    def _takes_passthrough(
+    def _accepted_form(
         self, request: GenerateRequest, provider: Provider, *, stream: bool
-    ) -> bool:
-        """Return whether the answer may be passed through in the provider's own JSON.
+    ) -> AnswerForm:
+        """Return the form in which an answer that is not filtered may be returned.
 
         A stream with native events cannot be continued by another model. Streams are therefore
         passed through only for a plan with a single step, and only in the dialect of responses.
         """
-        if not request.takes_passthrough or request.dialect != provider.dialect:
-            return False
-        return not stream or (
-            provider.dialect == conversation_pb2.DIALECT_RESPONSES and self._alone
-        )
+        is_own = request.dialect == provider.dialect
+        if stream:
+            passes = is_own and request.dialect == conversation_pb2.DIALECT_RESPONSES
+            is_taken = request.takes_passthrough and self._alone
+            return AnswerForm.PASSTHROUGH if passes and is_taken else AnswerForm.EVENTS
+        if is_own and request.takes_passthrough:
+            return AnswerForm.PASSTHROUGH
+        return AnswerForm.WHOLE if self._rounds is None else AnswerForm.EVENTS
 
     def _takes_verbatim(
         self, lazy: LazyRequest, step: Step, provider: Provider, options: AttemptOptions

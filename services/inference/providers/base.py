@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, Dialect, MediaKind
@@ -101,6 +102,23 @@ class Transcript:
     seconds: float = 0.0
 
 
+class AnswerForm(Enum):
+    """A form of answers; in place of each of them, a provider may return events.
+
+    Attributes:
+        EVENTS: several events.
+        WHOLE: one `whole` event, for a whole answer without thinking.
+        PLAIN: a `PlainAnswer`, for a whole answer of texts to a caller of another dialect. Its
+            facade is in the same process, and does not read the provider's unknown fields.
+        PASSTHROUGH: the provider's own JSON, for a caller of its dialect.
+    """
+
+    EVENTS = auto()
+    WHOLE = auto()
+    PLAIN = auto()
+    PASSTHROUGH = auto()
+
+
 @dataclass(slots=True)
 class Call:
     """One call of a provider.
@@ -110,9 +128,7 @@ class Call:
         target: the model to call.
         stream: whether to stream the answer.
         dropped: paths of dropped request fields; added by the provider before it sends the request.
-        takes_passthrough: whether a whole answer may be returned in the provider's own JSON; only
-            if the provider and the request have the same dialect.
-        takes_whole: whether a whole answer without thinking may be returned as one `whole` event.
+        accepts: the form in which the answer may be returned in place of its events.
         refused_fields: fields that the model rejects, by the provider's names.
         lazy: the request as the caller wrote it, sent in place of what `request` lacks; None if
             `request` is complete.
@@ -130,12 +146,11 @@ class Call:
     target: Target
     stream: bool
     dropped: list[str] = field(default_factory=list)
-    takes_passthrough: bool = False
+    accepts: AnswerForm = AnswerForm.EVENTS
     refused_fields: frozenset[str] = frozenset()
     lazy: LazyRequest | None = None
     tool_names: dict[str, str] = field(default_factory=dict)
     answer_headers: Mapping[str, str] | None = None
-    takes_whole: bool = False
     stored: StoredFiles | None = None
     plain: PlainRequest | None = None
 
@@ -152,22 +167,6 @@ class Call:
     def is_native(self, dialect: Dialect.ValueType) -> bool:
         """Return whether the request was written in a provider's dialect."""
         return self.request.dialect == dialect != DIALECT_UNSPECIFIED
-
-    def takes_plain(self, dialect: Dialect.ValueType) -> bool:
-        """Return whether a whole answer of texts may be returned as a `PlainAnswer`.
-
-        Lazy requests come from a facade in the same process. It does not read unknown fields in
-        answers of a dialect other than the caller's.
-        """
-        return self.takes_whole and self.lazy is not None and self.request.dialect != dialect
-
-    def takes_one_event(self, dialect: Dialect.ValueType) -> bool:
-        """Return whether a whole answer of texts may be returned as one event.
-
-        False if it may be passed through or be a `PlainAnswer`: that has been tried before, by the
-        same rules.
-        """
-        return self.takes_whole and not self.takes_passthrough and not self.takes_plain(dialect)
 
     def complete(self) -> None:
         """Complete the canonical request from the lazy one."""

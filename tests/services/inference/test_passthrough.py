@@ -13,7 +13,7 @@ from gateway.inference.v1.inference_pb2 import (
     RouteInfo,
 )
 from services.common.errors import UpstreamError
-from services.inference.providers.base import MissingEndpointError
+from services.inference.providers.base import AnswerForm, MissingEndpointError
 from tests.services.inference.fallback.scripted_engine import (
     DISABLED,
     STRICT,
@@ -52,7 +52,7 @@ def but(original: GenerateRequest = PLAIN, **fields: object) -> GenerateRequest:
 
 def allowed(scripted: ScriptedEngine) -> list[bool]:
     """Return for each call whether its answer may be given passthrough."""
-    return [call.takes_passthrough for _, call in scripted.p.calls]
+    return [call.accepts is AnswerForm.PASSTHROUGH for _, call in scripted.p.calls]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from services.inference.providers.anthropic.request import (
     build_request,
 )
 from services.inference.providers.base import (
+    AnswerForm,
     Call,
     EmbeddingCall,
     Target,
@@ -113,20 +114,21 @@ class AnthropicProvider:
         )
         self._upstream.check_values(answer)
         read: PassthroughAnswer | None = None
-        if call.takes_passthrough:
+        if call.accepts is AnswerForm.PASSTHROUGH:
             read = passthrough_answer(answer)
-        elif call.takes_plain(self.dialect):
+        elif call.accepts is AnswerForm.PLAIN:
             read = plain_answer(answer)
         if read is not None:
             return read
         if is_event_stream(answer):
             return self._upstream.events_of(answer, StreamReader(self._upstream))
         parsed = self._upstream.json_object(answer)
-        if call.takes_one_event(self.dialect):
+        if call.accepts is AnswerForm.WHOLE:
             event = whole_of_text(answer, parsed)
             if event is not None:
                 return [event]
-        return events_from_whole(parsed, self._upstream, as_one=call.takes_whole)
+        as_one = call.accepts is not AnswerForm.EVENTS
+        return events_from_whole(parsed, self._upstream, as_one=as_one)
 
     def stream(self, call: Call) -> Batches:
         """Stream an answer; see `Provider.stream`."""

@@ -9,7 +9,13 @@ from services.common.lazy_request import LazyRequest
 from services.common.passthrough_answer import PassthroughAnswer
 from services.inference.conversion.parts import Source
 from services.inference.offload import mark_large, offload
-from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
+from services.inference.providers.base import (
+    AnswerForm,
+    Call,
+    EmbeddingCall,
+    Target,
+    Transcript,
+)
 from services.inference.providers.openai.embeddings import build_embeddings, read_embeddings
 from services.inference.providers.openai.events import (
     StreamReader,
@@ -93,9 +99,9 @@ class OpenAIProvider:
         self._upstream.check_values(answer)
         n = call.request.n or 1
         read: PassthroughAnswer | None = None
-        if call.takes_passthrough:
+        if call.accepts is AnswerForm.PASSTHROUGH:
             read = passthrough_answer(answer, n)
-        elif call.takes_plain(self.dialect):
+        elif call.accepts is AnswerForm.PLAIN:
             read = plain_answer(answer, n)
         if read is not None:
             return read
@@ -103,7 +109,7 @@ class OpenAIProvider:
             reader = StreamReader(call, self._upstream, self._new_id)
             return self._upstream.events_of(answer, reader)
         parsed = self._upstream.json_object(answer)
-        if call.takes_one_event(self.dialect):
+        if call.accepts is AnswerForm.WHOLE:
             event = whole_of_texts(answer, parsed, n)
             if event is not None:
                 return [event]

@@ -8,7 +8,7 @@ from services.common.ids import IdGenerator, new_id
 from services.common.lazy_request import LazyRequest
 from services.common.passthrough_answer import PassthroughAnswer
 from services.inference.offload import offload
-from services.inference.providers.base import Call
+from services.inference.providers.base import AnswerForm, Call
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.openai_responses.endpoint import EndpointSupport
 from services.inference.providers.openai_responses.events import StreamReader
@@ -97,7 +97,7 @@ class ResponsesProvider(OpenAIProvider):
             on_headers=call.set_answer_headers,
             stored=call.stored,
         )
-        if call.takes_passthrough:
+        if call.accepts is AnswerForm.PASSTHROUGH:
             self._upstream.check_values(answer)
             passed = passthrough(answer)
             if passed is not None:
@@ -107,7 +107,7 @@ class ResponsesProvider(OpenAIProvider):
 
     def stream(self, call: Call) -> Batches:
         """Stream an answer; see `Provider.stream`."""
-        reader = NativeReader if call.takes_passthrough else StreamReader
+        reader = NativeReader if call.accepts is AnswerForm.PASSTHROUGH else StreamReader
         return self._upstream.stream(
             _PATH,
             partial(build_request, call, self._server),

@@ -17,7 +17,7 @@ from services.common.passthrough_answer import PassthroughAnswer
 from services.common.settings import Limits
 from services.inference.http import Client
 from services.inference.providers.anthropic import AnthropicProvider, headers
-from services.inference.providers.base import Call, Provider
+from services.inference.providers.base import AnswerForm, Call, Provider
 from services.inference.providers.upstream import Upstream
 from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.anthropic_answers import (
@@ -131,7 +131,7 @@ async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(
     server: Server, provider: AnthropicProvider, taken: bool
 ) -> None:
     call = call_of(dialect=ANTHROPIC)
-    call.takes_passthrough = taken
+    call.accepts = AnswerForm.PASSTHROUGH if taken else AnswerForm.EVENTS
     plain = {**WHOLE, "content": [{"type": "text", "text": "see"}], "stop_reason": "end_turn"}
     server.answer = whole(plain)
     response = await answer_of(provider, call)
@@ -142,7 +142,7 @@ async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(
 
 
 async def answer_of(provider: AnthropicProvider, call: Call) -> GenerateResponse:
-    if call.takes_passthrough:
+    if call.accepts is AnswerForm.PASSTHROUGH:
         passed = await provider.whole(call)
         assert isinstance(passed, PassthroughAnswer)
         return passed.response()

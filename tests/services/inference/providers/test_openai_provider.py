@@ -10,7 +10,7 @@ from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
 from services.common.passthrough_answer import PassthroughAnswer
-from services.inference.providers.base import Call
+from services.inference.providers.base import AnswerForm, Call
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.openai_calls import USER, call_of, medium, says
@@ -78,7 +78,7 @@ async def batches_of(provider: OpenAIProvider, call: Call) -> list[list[Event]]:
 
 
 async def answer(provider: OpenAIProvider, call: Call) -> GenerateResponse:
-    if call.takes_passthrough:
+    if call.accepts is AnswerForm.PASSTHROUGH:
         passed = await provider.whole(call)
         assert isinstance(passed, PassthroughAnswer)
         return passed.response()
@@ -114,7 +114,7 @@ async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(
     here: ScriptedUpstream, taken: bool
 ) -> None:
     call = call_of(n=2)
-    call.takes_passthrough = taken
+    call.accepts = AnswerForm.PASSTHROUGH if taken else AnswerForm.EVENTS
     choices = [
         {
             "index": index,

@@ -10,7 +10,7 @@ from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
 from services.common.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.anthropic import AnthropicProvider
 from services.inference.providers.anthropic import passthrough as anthropic_passthrough
-from services.inference.providers.base import Call, Provider
+from services.inference.providers.base import AnswerForm, Call, Provider
 from services.inference.providers.finish_reasons import ANTHROPIC_REASONS, OPENAI_REASONS
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.openai import passthrough as openai_passthrough
@@ -73,12 +73,14 @@ def anthropic(here: ScriptedUpstream) -> Provider:
     )
 
 
-async def answered(make: Any, parse: Any, body: Any, answer: Any, **options: Any) -> Any:
+async def answered(
+    make: Any, parse: Any, body: Any, answer: Any, accepts: AnswerForm = AnswerForm.PLAIN
+) -> Any:
     """Return what a provider that is asked with a lazy request makes of an answer."""
     lazy = parse(orjson.dumps(body), True).lazy
     async with scripted_upstream() as here:
         here.server.plays(lambda connection: connection.answer(orjson.dumps(answer)))
-        call = Call(lazy.request, TARGET, False, lazy=lazy, **{"takes_whole": True, **options})
+        call = Call(lazy.request, TARGET, False, [], accepts, lazy=lazy)
         return await make(here).whole(call)
 
 
@@ -104,9 +106,9 @@ async def test_a_message_is_plain_for_other_dialects(parse: Any, body: Any) -> N
     ("make", "parse", "answer"), [(openai, chat, COMPLETION), (anthropic, messages, MESSAGE)]
 )
 async def test_fields_of_its_own_dialect_reach_a_caller(make: Any, parse: Any, answer: Any) -> None:
-    passed = await answered(make, parse, HELLO, answer, takes_passthrough=True)
+    passed = await answered(make, parse, HELLO, answer, AnswerForm.PASSTHROUGH)
     assert isinstance(passed, PassthroughAnswer) and orjson.loads(passed.passthrough) == answer
-    [event] = await answered(make, parse, HELLO, answer)
+    [event] = await answered(make, parse, HELLO, answer, AnswerForm.WHOLE)
     assert event.whole.HasField("extra") or event.whole.usage.HasField("extra")
 
 
@@ -119,7 +121,7 @@ async def test_a_complete_request_is_answered_by_messages(
     request = parse(orjson.dumps(HELLO), False).request
     async with scripted_upstream() as here:
         here.server.plays(lambda connection: connection.answer(orjson.dumps(answer)))
-        [event] = await make(here).whole(Call(request, TARGET, False, takes_whole=True))
+        [event] = await make(here).whole(Call(request, TARGET, False, [], AnswerForm.WHOLE))
     assert isinstance(event, Event)
     assert event.whole.HasField("extra") or event.whole.usage.HasField("extra")
 
@@ -130,7 +132,7 @@ async def test_a_complete_request_is_answered_by_messages(
 async def test_an_answer_that_is_filtered_comes_as_events(
     make: Any, parse: Any, answer: Any
 ) -> None:
-    events = await answered(make, parse, HELLO, answer, takes_whole=False)
+    events = await answered(make, parse, HELLO, answer, AnswerForm.EVENTS)
     assert events[0].WhichOneof("kind") == "start"
 
 

@@ -11,6 +11,7 @@ from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.inference.providers import failures
+from services.inference.providers.base import AnswerForm
 from services.inference.providers.openai_responses.events import StreamReader, events_from_whole
 from services.inference.providers.openai_responses.native_events import NativeReader
 from services.inference.stream.accumulator import Accumulator
@@ -218,7 +219,7 @@ def reader_of(limits: Limits | None = None, **fields: Any) -> StreamReader:
 
 
 def native_reader_of(limits: Limits | None = None) -> NativeReader:
-    call = call_of(takes_passthrough=True)
+    call = call_of(accepts=AnswerForm.PASSTHROUGH)
     return NativeReader(call, Provider(limits), lambda kind: f"{kind}new")
 
 

@@ -18,7 +18,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
-from services.inference.providers.base import Call, Target
+from services.inference.providers.base import AnswerForm, Call, Target
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai_responses.request import build_request
 from tests.upstream.checks import Checks, load_checks
@@ -58,7 +58,7 @@ def call_of(
     stream: bool = False,
     refused_fields: frozenset[str] = frozenset(),
     thinks: bool | None = False,
-    takes_passthrough: bool = False,
+    accepts: AnswerForm = AnswerForm.EVENTS,
     dialect: Dialect.ValueType = RESPONSES,
     **fields: Any,
 ) -> Call:
@@ -70,7 +70,7 @@ def call_of(
         **fields,
     )
     target = Target("m", "acme", "gpt-1", thinks=thinks)
-    return Call(request, target, stream, [], takes_passthrough, refused_fields)
+    return Call(request, target, stream, [], accepts, refused_fields)
 
 
 def body_of(

@@ -15,7 +15,7 @@ from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, GenerateR
 from services.common.errors import UpstreamError
 from services.common.lazy_request import LazyRequest
 from services.common.passthrough_answer import PassthroughAnswer
-from services.inference.providers.base import Call, MissingEndpointError
+from services.inference.providers.base import AnswerForm, Call, MissingEndpointError
 from services.inference.providers.openai_responses import ResponsesProvider
 from services.inference.providers.openai_responses.endpoint import EndpointSupport, is_about_path
 from services.inference.refusals import ENCRYPTED_REASONING, new_refusal
@@ -114,7 +114,7 @@ async def test_a_request_goes_to_the_endpoint(here: ScriptedUpstream, stream: bo
 
 async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(here: ScriptedUpstream) -> None:
     plays_answer(here, False)
-    found = await provider(here).whole(call_of(takes_passthrough=True))
+    found = await provider(here).whole(call_of(accepts=AnswerForm.PASSTHROUGH))
     assert isinstance(found, PassthroughAnswer)
     assert {"id": ANSWER["id"], **orjson.loads(found.passthrough)} == ANSWER
     assert found.usage.output_tokens == 7
@@ -122,7 +122,7 @@ async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(here: ScriptedUp
 
 async def test_events_go_as_they_are_where_that_is_taken(here: ScriptedUpstream) -> None:
     plays_answer(here, True)
-    events = await events_from(provider(here), call_of(stream=True, takes_passthrough=True))
+    events = await events_from(provider(here), call_of(stream=True, accepts=AnswerForm.PASSTHROUGH))
     sent = [orjson.loads(event) for event in natives(events)]
     assert sent == [*map(handed_on, events_of(ANSWER))]
     assert not any(e.native for e in await events_from(provider(here), call_of(stream=True)))
