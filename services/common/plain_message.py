@@ -49,7 +49,7 @@ class PlainMessage(Struct, frozen=True, gc=False):
             request.
     """
 
-    role: Literal["system", "user", "assistant", "tool"]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[PlainText] | None = None
     calls: list[PlainCall] | None = field(name="tool_calls", default=None)
     call_id: str = field(name="tool_call_id", default="")

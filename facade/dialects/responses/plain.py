@@ -22,7 +22,7 @@ _MESSAGE = _OF_ANSWERS | {"type", "role", "content"}
 _TEXT = frozenset({"type", "text"})
 _CALL = _OF_ANSWERS | {"type", "call_id", "name", "arguments"}
 _OUTPUT = _OF_ANSWERS | {"type", "call_id", "output"}
-_ROLES = frozenset({"user", "assistant", "system"})
+_PROMPTS = frozenset({"system", "developer"})
 
 
 def plain_request(
@@ -46,7 +46,7 @@ def plain_request(
         messages.append(PlainMessage("user", given))
     elif not all(_add(item, messages) for item in given):
         return None
-    if messages[-1].role == "assistant" or all(one.role == "system" for one in messages):
+    if messages[-1].role == "assistant" or all(one.role in _PROMPTS for one in messages):
         return None
     tools = conversation.get("tools") or ()
     if not all(map(_is_plain, tools)):
@@ -86,7 +86,7 @@ def _add(item: Mapping[str, Any], messages: list[PlainMessage]) -> bool:
     if kind == "message":
         role = item["role"]
         content = _content(item["content"])
-        if role not in _ROLES or content is None or not named <= _MESSAGE:
+        if content is None or not named <= _MESSAGE:
             return False
         if role == "assistant" and last is not None and last.calls:
             return False

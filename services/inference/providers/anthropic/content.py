@@ -91,7 +91,7 @@ class Conversation(ConversationWriter):
                 blocks = [_text(content)]
             else:
                 blocks = [_text(text) for text in message.texts if not text.isspace()]
-            if role == "system":
+            if role == "system" or role == "developer":
                 self.system += blocks
                 continue
             side = "assistant" if role == "assistant" else "user"

@@ -94,7 +94,7 @@ class Conversation(ConversationWriter):
                 if not unanswered:
                     self._add_waiting()
                 into = waiting if unanswered else self.messages
-                into.append({"role": role, "content": content})
+                into.append({"role": self._prompt_role(role == "developer"), "content": content})
 
     def _add_plain_assistant(self, message: PlainMessage, text: str) -> None:
         if self._waiting:
@@ -150,9 +150,13 @@ class Conversation(ConversationWriter):
             if not self._unanswered:
                 self._add_waiting()
             message = self._fields.system_prompt(message)
-            newest = role == conversation_pb2.ROLE_DEVELOPER and self._fields.server.newest
             into = self._waiting if self._unanswered else self.messages
-            self._put(into, "developer" if newest else "system", message)
+            is_developer = role == conversation_pb2.ROLE_DEVELOPER
+            self._put(into, self._prompt_role(is_developer), message)
+
+    def _prompt_role(self, is_developer: bool) -> str:
+        """Return the role of instructions; only OpenAI's own server has one for developers."""
+        return "developer" if is_developer and self._fields.server.newest else "system"
 
     def _add_waiting(self) -> None:
         if self._waiting and USER_AFTER_TOOL in self._fields.refused_fields:

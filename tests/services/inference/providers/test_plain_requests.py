@@ -302,7 +302,6 @@ def test_plain_responses_become_messages(body: Json, refused: set[str]) -> None:
     "item",
     [
         {"type": "custom_tool_call", "call_id": "1", "name": "f", "input": "a"},
-        {"role": "developer", "content": "Be brief."},
         {"type": "reasoning", "summary": [], "encrypted_content": "gAAAAB"},
         {"type": "function_call_output", "call_id": "2", "output": "of no call"},
     ],
