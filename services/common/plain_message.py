@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct, field
 
 from gateway.conversation.v1.conversation_pb2 import Message
+from gateway.inference.v1.inference_pb2 import Tool
 
 
 class PlainText(Struct, frozen=True, gc=False):
@@ -99,14 +100,14 @@ class PlainRequest(NamedTuple):
         messages: the conversation; results of calls follow the message with the calls. The last
             message is not an assistant message. Canonical messages have nothing that a provider
             may refuse.
-        tools: functions with unique names.
+        tools: functions with unique names; canonical ones as the messages.
         settings: the other fields, by the names of `GenerateRequest`; `tool_choice` is "auto". None
             if they are in the canonical request.
         has_thinking: whether a message has thinking.
     """
 
     messages: Sequence[PlainMessage | Message]
-    tools: Sequence[PlainTool]
+    tools: Sequence[PlainTool | Tool]
     settings: Mapping[str, Any] | None
     has_thinking: bool = False
 

@@ -7,6 +7,7 @@ import orjson
 from msgspec.structs import replace
 
 from facade.dialects.anthropic.messages import assistant_message, starts_with_billing
+from facade.dialects.anthropic.settings import custom_tool
 from gateway.conversation.v1.conversation_pb2 import Message
 from services.common.plain_message import (
     PlainCall,
@@ -24,18 +25,16 @@ _TOOL = frozenset({"name", "description", "input_schema", "strict", _MARK})
 
 def plain_request(
     conversation: Mapping[str, Any], settings: Mapping[str, Any] | None
-) -> PlainRequest | None:
-    """Return the plain form of a conversation; None for tools with fields of this dialect.
+) -> PlainRequest:
+    """Return the plain form of a conversation.
 
-    A message with thinking, or with text after a call, is canonical.
+    A message with thinking, or with text after a call, is canonical, and so is a tool with fields
+    of this dialect.
 
     Args:
         conversation: the conversation of a body for which `verbatim.verbatim_of` returns one.
         settings: the result of `dialects.verbatim.plain_settings`.
     """
-    tools: Any = conversation.get("tools") or ()
-    if not all(tool.keys() <= _TOOL for tool in tools):
-        return None
     messages: list[PlainMessage | Message] = []
     has_thinking = False
     _add_system(conversation, messages)
@@ -46,7 +45,11 @@ def plain_request(
             has_thinking = has_thinking or any(block["type"] == "thinking" for block in blocks)
     if settings is not None and "tool_choice" in settings:
         settings = {**settings, "tool_choice": "auto"}
-    return PlainRequest(messages, [_tool(tool) for tool in tools], settings, has_thinking)
+    tools = [
+        _tool(tool) if tool.keys() <= _TOOL else custom_tool(tool, f"tools[{index}]")
+        for index, tool in enumerate(conversation.get("tools") or ())
+    ]
+    return PlainRequest(messages, tools, settings, has_thinking)
 
 
 def beginning(conversation: Mapping[str, Any]) -> Sequence[PlainMessage]:

@@ -108,18 +108,24 @@ def add_tools(target: pb.GenerateRequest, tools: Sequence[types.Tool], path: str
                 f"{where}.name",
                 f"{where}.name: must be unique; {path}[{seen[name]}] already has the name {name!r}",
             )
-        added = target.tools.add(name=name)
         # The same distinction as in the wire type.
         if tool.get("type") in (None, "custom"):
-            _set_custom_tool(added, cast(types.CustomTool, tool), where)
+            target.tools.append(custom_tool(cast(types.CustomTool, tool), where))
         else:
+            added = target.tools.add(name=name)
             added.opaque = True
             added.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, tool, where))
             if web := web_tool(cast(Mapping[str, Any], tool), where):
                 added.web.CopyFrom(web)
 
 
-def _set_custom_tool(target: pb.Tool, tool: types.CustomTool, path: str) -> None:
+def custom_tool(tool: types.CustomTool, path: str) -> pb.Tool:
+    """Return the tool at `path`, which its caller runs.
+
+    Raises:
+        GatewayError: invalid, for JSON that is nested too deeply.
+    """
+    target = pb.Tool(name=tool["name"])
     target.description = tool.get("description") or ""
     target.input_schema = to_json(tool["input_schema"], f"{path}.input_schema")
     if (strict := tool.get("strict")) is not None:
@@ -128,6 +134,7 @@ def _set_custom_tool(target: pb.Tool, tool: types.CustomTool, path: str) -> None
         target.cache_control = to_json(cache_control, f"{path}.cache_control")
     if rest := {name: value for name, value in tool.items() if name not in _TOOL_FIELDS}:
         target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, rest, path))
+    return target
 
 
 def _check_tool_choice(

@@ -182,7 +182,12 @@ def _conversation(call: Call, fields: AnthropicFields) -> Json:
     plain = call.plain
     if plain is not None:
         written = Conversation(fields, plain.messages)
-        tools = [_plain_tool(tool) for tool in plain.tools]
+        tools = [
+            _plain_tool(tool)
+            if isinstance(tool, PlainTool)
+            else _tool(tool, f"tools[{index}]", fields)
+            for index, tool in enumerate(plain.tools)
+        ]
     else:
         call.complete()
         request = call.request

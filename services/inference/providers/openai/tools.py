@@ -26,7 +26,9 @@ def tools_of(request: GenerateRequest, fields: OpenAIFields) -> Sequence[Json | 
     return [_tool(tool, path, fields) for path, tool in fields.accepted_tools(request)]
 
 
-def plain_tools(tools: Sequence[PlainTool], json: bytes, fields: OpenAIFields) -> Sequence[Json]:
+def plain_tools(
+    tools: Sequence[PlainTool | Tool], json: bytes, fields: OpenAIFields
+) -> Sequence[Json | orjson.Fragment]:
     """Return functions of another dialect.
 
     Args:
@@ -35,10 +37,14 @@ def plain_tools(tools: Sequence[PlainTool], json: bytes, fields: OpenAIFields) -
         fields: decides what the server is sent.
     """
     may_lack_items = lacks_items(json)
-    return [_plain_tool(tool, fields, may_lack_items) for tool in tools]
+    return [_foreign_tool(tool, at, fields, may_lack_items) for at, tool in enumerate(tools)]
 
 
-def _plain_tool(tool: PlainTool, fields: OpenAIFields, may_lack_items: bool) -> Json:
+def _foreign_tool(
+    tool: PlainTool | Tool, index: int, fields: OpenAIFields, may_lack_items: bool
+) -> Json | orjson.Fragment:
+    if isinstance(tool, Tool):
+        return _tool(tool, f"tools[{index}]", fields)
     if tool.is_marked:
         fields.drop("tools[].cache_control")
     function: Json = {"name": fields.tool_name(tool.name)}

@@ -187,6 +187,11 @@ PLAIN_MESSAGES = st.fixed_dictionaries(
                 AGENTS_MESSAGES["tools"],
                 [{"name": "f.g", "input_schema": {"type": "object"}, "cache_control": MARKS[1]}],
                 [{"name": "f", "input_schema": {}, "strict": False}],
+                [
+                    {"name": "f", "input_schema": {"type": "object"}},
+                    {"name": "g", "input_schema": {"type": "object"}, "defer_loading": True},
+                    {"name": "h", "input_schema": {"type": "object"}, "input_examples": [{}]},
+                ],
             ]
         ),
         "tool_choice": st.just({"type": "auto"}),
