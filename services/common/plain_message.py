@@ -103,13 +103,11 @@ class PlainRequest(NamedTuple):
         tools: functions with unique names; canonical ones as the messages.
         settings: the other fields, by the names of `GenerateRequest`; `tool_choice` is "auto". None
             if they are in the canonical request.
-        has_thinking: whether a message has thinking.
     """
 
     messages: Sequence[PlainMessage | Message]
     tools: Sequence[PlainTool | Tool]
     settings: Mapping[str, Any] | None
-    has_thinking: bool = False
 
 
 def plain_content(texts: Sequence[str]) -> str | list[PlainText]:

@@ -314,15 +314,6 @@ class RequestAttempts:
             )
         ):
             return None
-        if plain is not None and plain.has_thinking:
-            messages = thinking.treated_messages(
-                request,
-                plain.messages,
-                target_checks=provider.checks_signatures,
-                target_dialect=provider.dialect,
-                signer=self._signer,
-            )
-            plain = plain._replace(messages=messages)
         accepts = self._accepted_form(request, provider, stream=stream)
         if plain is not None and not stream:
             accepts = AnswerForm.PLAIN

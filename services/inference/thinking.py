@@ -11,15 +11,11 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Message, Thinking
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.plain_message import PlainMessage
-
-_AnyMessage = TypeVar("_AnyMessage", Message, Message | PlainMessage)
 
 # Kinds of blocks with thinking.
 KINDS = frozenset({"thinking", "redacted_thinking"})
@@ -144,39 +140,9 @@ def apply_strategy(
         target_dialect: the target's dialect; DIALECT_UNSPECIFIED for none.
         signer: verifies the gateway's own signatures.
     """
-    if _first_thinking(request.messages) is None:
+    first = _first_thinking(request.messages)
+    if first is None:
         return request
-    messages = treated_messages(
-        request,
-        request.messages,
-        target_checks=target_checks,
-        target_dialect=target_dialect,
-        signer=signer,
-    )
-    changed = GenerateRequest()
-    changed.CopyFrom(request)
-    del changed.messages[:]
-    changed.messages.extend(messages)
-    return changed
-
-
-def treated_messages(
-    request: GenerateRequest,
-    messages: Sequence[_AnyMessage],
-    *,
-    target_checks: bool,
-    target_dialect: Dialect.ValueType,
-    signer: Signer,
-) -> Sequence[_AnyMessage]:
-    """Apply the `thinking_block_strategy` of a request to messages; see `apply_strategy`.
-
-    Args:
-        request: the request.
-        messages: the messages; not modified. Plain ones have no thinking.
-        target_checks: see `apply_strategy`.
-        target_dialect: see `apply_strategy`.
-        signer: see `apply_strategy`.
-    """
     strategy = request.thinking_block_strategy
     provider_signed = target_dialect == conversation_pb2.DIALECT_ANTHROPIC or (
         target_checks and target_dialect in _DIALECTS_WITH_SIGNATURES
@@ -212,15 +178,15 @@ def treated_messages(
             )
         return block if request.has_unsigned_thinking or carried is not None else None
 
-    treated_ones: list[_AnyMessage] = []
-    for message in messages:
-        if isinstance(message, PlainMessage) or not any(map(_is_thinking, message.blocks)):
-            treated_ones.append(message)
-            continue
-        changed = _with_blocks(message, map(treated, message.blocks))
-        if changed.blocks or changed.HasField("extra"):
-            treated_ones.append(changed)
-    return treated_ones
+    messages = list(request.messages)
+    for index in range(first, len(messages)):
+        if any(_is_thinking(block) for block in messages[index].blocks):
+            messages[index] = _with_blocks(messages[index], map(treated, messages[index].blocks))
+    changed = GenerateRequest()
+    changed.CopyFrom(request)
+    del changed.messages[:]
+    changed.messages.extend(one for one in messages if one.blocks or one.HasField("extra"))
+    return changed
 
 
 def _is_taken(

@@ -126,9 +126,10 @@ def add_messages(
 
 
 def assistant_message(blocks: list[Any]) -> pb.Message:
-    """Return the message of an assistant's blocks, which are valid."""
+    """Return the message of an assistant's blocks, which are valid, without thinking."""
     message = pb.Message(role=pb.ROLE_ASSISTANT)
-    _add_content(message.blocks, blocks, _Place("messages", 0, 0, "assistant", SourceMap()))
+    spoken = [block for block in blocks if block["type"] != "thinking"]
+    _add_content(message.blocks, spoken, _Place("messages", 0, 0, "assistant", SourceMap()))
     return message
 
 

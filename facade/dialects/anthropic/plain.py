@@ -28,28 +28,26 @@ def plain_request(
 ) -> PlainRequest:
     """Return the plain form of a conversation.
 
-    A message with thinking, or with text after a call, is canonical, and so is a tool with fields
-    of this dialect.
+    Thinking is left out: it has signatures of the caller's provider, and providers of other
+    dialects get only thinking that the gateway has signed. A message with text after a call is
+    canonical, and so is a tool with fields of this dialect.
 
     Args:
         conversation: the conversation of a body for which `verbatim.verbatim_of` returns one.
         settings: the result of `dialects.verbatim.plain_settings`.
     """
     messages: list[PlainMessage | Message] = []
-    has_thinking = False
     _add_system(conversation, messages)
     for message in conversation["messages"]:
         if not _add(message["role"], message["content"], messages):
-            blocks = message["content"]
-            messages.append(assistant_message(blocks))
-            has_thinking = has_thinking or any(block["type"] == "thinking" for block in blocks)
+            messages.append(assistant_message(message["content"]))
     if settings is not None and "tool_choice" in settings:
         settings = {**settings, "tool_choice": "auto"}
     tools = [
         _tool(tool) if tool.keys() <= _TOOL else custom_tool(tool, f"tools[{index}]")
         for index, tool in enumerate(conversation.get("tools") or ())
     ]
-    return PlainRequest(messages, tools, settings, has_thinking)
+    return PlainRequest(messages, tools, settings)
 
 
 def beginning(conversation: Mapping[str, Any]) -> Sequence[PlainMessage]:
@@ -83,7 +81,9 @@ def _add(role: Any, content: str | Sequence[Mapping[str, Any]], messages: list[A
         if kind == "tool_use":
             arguments = orjson.dumps(block["input"]).decode()
             calls.append(PlainCall(block["id"], PlainFunction(block["name"], arguments)))
-        elif kind == "text" and not calls:
+        elif kind == "thinking":
+            continue
+        elif not calls:
             texts.append(block["text"])
         else:
             return False
