@@ -33,9 +33,9 @@ async def run(arguments: argparse.Namespace, gateway_arguments: list[str]) -> in
     options = [
         f"--{name}={value}" for name, value in vars(arguments).items() if name != "grpc_port"
     ]
-    envoy = await start(environ, "envoy", "run", *(one.replace("_", "-") for one in options))
+    envoy = await start(environ, "envoy", "run", *(option.replace("_", "-") for option in options))
     gateway = await start(environ, "up", *gateway_arguments)
-    ends = [asyncio.create_task(one.wait()) for one in (gateway, envoy)]
+    ends = [asyncio.create_task(process.wait()) for process in (gateway, envoy)]
     stopped = asyncio.create_task(stopping.wait())
     await asyncio.wait([stopped, *ends], return_when=asyncio.FIRST_COMPLETED)
     # Envoy last: running streams pass through it.
@@ -71,8 +71,8 @@ def main() -> None:
     parser.add_argument("--admin-port", type=int, default=9901, help="on loopback; 0: any")
     parser.add_argument("--grpc-port", type=int, default=0, help="of gRPC callers; 0: any")
     parser.add_argument("--concurrency", type=int, default=os.cpu_count() or 1, help="threads")
-    own, rest = parser.parse_known_args()
-    raise SystemExit(asyncio.run(run(own, rest[1:] if rest[:1] == ["--"] else rest)))
+    own, others = parser.parse_known_args()
+    raise SystemExit(asyncio.run(run(own, others[1:] if others[:1] == ["--"] else others)))
 
 
 if __name__ == "__main__":

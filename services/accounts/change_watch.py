@@ -83,16 +83,16 @@ class ChangeWatch:
             .limit(_MOST)
         )
         async with reading_once(self._engine) as connection:
-            found = (await connection.execute(query)).all()
+            rows = (await connection.execute(query)).all()
         new = [
-            Subject(row.subject_kind, row.subject_id) for row in found if row.id not in self._seen
+            Subject(row.subject_kind, row.subject_id) for row in rows if row.id not in self._seen
         ]
         if any(subject.kind == "admin_key" for subject in new):
             self._admins.forget()
-        if len(found) == _MOST:
+        if len(rows) == _MOST:
             self._callers.forget_all()
         else:
             for subject in new:
                 self._callers.forget(*subject)
-        self._seen = frozenset(row.id for row in found)
+        self._seen = frozenset(row.id for row in rows)
         self._read_at_ms = now_ms

@@ -62,16 +62,16 @@ async def ensure_user(
             another team or plan.
     """
     check_name("user", user)
-    known = await find_user(connection, user)
-    if known is None:
+    existing = await find_user(connection, user)
+    if existing is None:
         return await add_user(connection, clock, new_id, user, team, plan)
     _check_names(team, plan)
-    if team is not None and team != known.team:
-        where = f"in team {known.team!r}" if known.team else "not in a team"
+    if team is not None and team != existing.team:
+        where = f"in team {existing.team!r}" if existing.team else "not in a team"
         raise _other("team", f"user {user!r} is {where}")
-    if plan is not None and plan != known.plan:
-        raise _other("plan", f"user {user!r} has the plan {known.plan}")
-    return known.id
+    if plan is not None and plan != existing.plan:
+        raise _other("plan", f"user {user!r} has the plan {existing.plan}")
+    return existing.id
 
 
 async def add_user(
@@ -112,11 +112,11 @@ async def ensure_team(
     """
     _check_names(team, plan)
     query = select(teams.c.id, teams.c.plan).where(teams.c.name == team)
-    known = (await connection.execute(query)).one_or_none()
-    if known is not None:
-        if plan not in (None, known.plan):
-            raise _other("plan", f"team {team!r} has the plan {known.plan}")
-        return str(known.id)
+    existing = (await connection.execute(query)).one_or_none()
+    if existing is not None:
+        if plan not in (None, existing.plan):
+            raise _other("plan", f"team {team!r} has the plan {existing.plan}")
+        return str(existing.id)
     team_id = new_id("team_")
     await connection.execute(
         insert(teams).values(

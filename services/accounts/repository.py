@@ -49,11 +49,11 @@ class AccountRepository:
         Raises:
             GatewayError: invalid_api_key, when the key is unknown or no longer valid.
         """
-        found = await self.find_caller(hash_key(key))
-        if found is None:
+        owner = await self.find_caller(hash_key(key))
+        if owner is None:
             raise invalid_api_key()
-        limits = await self._limits.of_caller(found.key_id, found.user_id, found.team_id)
-        return replace(found, limits=limits)
+        limits = await self._limits.of_caller(owner.key_id, owner.user_id, owner.team_id)
+        return replace(owner, limits=limits)
 
     async def find_caller(self, key_hash: bytes) -> Caller | None:
         """Return the owner of the valid key with that SHA-256, or None.
@@ -91,10 +91,10 @@ class AccountRepository:
             GatewayError: invalid_request, when there is no such user.
         """
         async with reading(self._engine) as connection:
-            known = await find_user(connection, user)
-        if known is None:
+            owner = await find_user(connection, user)
+        if owner is None:
             raise unknown_user(user)
-        return Caller(user_id=known.id, team_id=known.team_id or "", plan=PLANS[known.plan])
+        return Caller(user_id=owner.id, team_id=owner.team_id or "", plan=PLANS[owner.plan])
 
     async def create_key(self, user: str, team: str | None = None, plan: str | None = None) -> str:
         """Create a key, and its user and team if they are new; return the key itself.

@@ -87,5 +87,5 @@ def free_port(port: int, host: str) -> int:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.bind((host, 0))
-        found: int = probe.getsockname()[1]
-        return found
+        unused_port: int = probe.getsockname()[1]
+        return unused_port

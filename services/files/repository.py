@@ -170,10 +170,10 @@ class FileRepository:
             order = (files.c.created_at_s, files.c.id)
             query = query.order_by(*(order if ascending else [key.desc() for key in order]))
             rows = (await connection.execute(query.limit(limit + 1))).all()
-        found = [_to_file(row) for row in rows[:limit]]
+        page = [_to_file(row) for row in rows[:limit]]
         if request.before_id:
-            found.reverse()
-        return found, len(rows) > limit
+            page.reverse()
+        return page, len(rows) > limit
 
     async def remove(self, owner_id: str, file_id: str) -> None:
         """Delete the row of a file, and subtract the file from its owner's usage.
@@ -210,8 +210,8 @@ class FileRepository:
         """Return the ids that no row has, expired or not."""
         asked = set(file_ids)
         async with self._reading() as connection:
-            known = await connection.scalars(select(files.c.id).where(files.c.id.in_(asked)))
-            return asked.difference(known)
+            stored_ids = await connection.scalars(select(files.c.id).where(files.c.id.in_(asked)))
+            return asked.difference(stored_ids)
 
     async def usage(self, owner_id: str) -> FileTotals:
         """Return an owner's usage, including expired files that are not swept yet."""

@@ -56,10 +56,10 @@ class FileStore:
         """
         check_range(request)
         file = await self._repository.get(owner_id, request.id)
-        wanted = resolve_range(request, file.size_bytes)
+        byte_range = resolve_range(request, file.size_bytes)
         try:
-            async with self._blobs.reading(file.id, *wanted) as pieces:
-                yield Opened(file, wanted, pieces)
+            async with self._blobs.reading(file.id, *byte_range) as pieces:
+                yield Opened(file, byte_range, pieces)
         except BlobMissingError as error:
             # Raises not_found if the file was deleted meanwhile; else a row has no bytes.
             await self._repository.get(owner_id, request.id)

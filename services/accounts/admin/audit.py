@@ -125,17 +125,19 @@ class AuditLog:
         self._engine = engine
         self._clock = clock or Clock()
 
-    async def page(self, wanted: AuditFilter, page_size: int, page_token: str = "") -> AuditPage:
+    async def page(
+        self, entry_filter: AuditFilter, page_size: int, page_token: str = ""
+    ) -> AuditPage:
         """Return the newest entries, or the page with a given token.
 
         Raises:
             GatewayError: invalid_request, when the kind of subject or the token is invalid.
         """
-        if wanted.subject_kind not in ("", *SUBJECT_KINDS):
+        if entry_filter.subject_kind not in ("", *SUBJECT_KINDS):
             raise invalid(
                 "subject_kind", f"subject_kind: must be one of {', '.join(SUBJECT_KINDS)}"
             )
-        if wanted.subject_id and not is_id(wanted.subject_id):
+        if entry_filter.subject_id and not is_id(entry_filter.subject_id):
             return AuditPage([], "")
         # One more than the page has, to detect whether another page follows.
         query = (
@@ -143,20 +145,20 @@ class AuditLog:
             .order_by(audit_log.c.at_ms.desc(), audit_log.c.id.desc())
             .limit(page_size + 1)
         )
-        if wanted.since_ms is not None:
-            query = query.where(audit_log.c.at_ms >= wanted.since_ms)
-        if wanted.until_ms is not None:
-            query = query.where(audit_log.c.at_ms < wanted.until_ms)
-        if wanted.subject_kind:
-            query = query.where(audit_log.c.subject_kind == wanted.subject_kind)
-        if wanted.subject_id:
-            query = query.where(audit_log.c.subject_id == wanted.subject_id)
+        if entry_filter.since_ms is not None:
+            query = query.where(audit_log.c.at_ms >= entry_filter.since_ms)
+        if entry_filter.until_ms is not None:
+            query = query.where(audit_log.c.at_ms < entry_filter.until_ms)
+        if entry_filter.subject_kind:
+            query = query.where(audit_log.c.subject_kind == entry_filter.subject_kind)
+        if entry_filter.subject_id:
+            query = query.where(audit_log.c.subject_id == entry_filter.subject_id)
         if page_token:
             query = query.where(tuple_(audit_log.c.at_ms, audit_log.c.id) < _position(page_token))
         async with reading_once(self._engine) as connection:
-            found = [_to_entry(row._asdict()) for row in await connection.execute(query)]
-        page = found[:page_size]
-        return AuditPage(page, _token(page[-1]) if len(found) > page_size else "")
+            entries = [_to_entry(row._asdict()) for row in await connection.execute(query)]
+        page = entries[:page_size]
+        return AuditPage(page, _token(page[-1]) if len(entries) > page_size else "")
 
     async def remove_older(self, than_s: float, at_most: int) -> int:
         """Remove up to `at_most` entries older than `than_s` seconds; return the number removed."""

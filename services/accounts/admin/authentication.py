@@ -86,8 +86,8 @@ class AdminAuthenticator:
 
 def _match(keys: Mapping[str, bytes], hashed: bytes) -> str:
     """Return the id of the key with a hash, or ""; all keys are compared, for constant time."""
-    found = ""
-    for key_id, known in keys.items():
-        if hmac.compare_digest(known, hashed):
-            found = key_id
-    return found
+    matching_id = ""
+    for key_id, stored in keys.items():
+        if hmac.compare_digest(stored, hashed):
+            matching_id = key_id
+    return matching_id

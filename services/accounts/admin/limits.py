@@ -57,8 +57,8 @@ class LimitAdministration:
         async with reading(self._engine) as connection:
             await _check_subject(connection, kind, subject_id)
             limits = await read_limits(connection, kind, subject_id) or UsageLimits()
-            known = [limits.to_proto(kind, subject_id)]
-            return limits, await usage_of_limits(connection, known, self._clock.now_ms())
+            subject_limits = [limits.to_proto(kind, subject_id)]
+            return limits, await usage_of_limits(connection, subject_limits, self._clock.now_ms())
 
     async def set(
         self, kind: SubjectKind, subject_id: str, limits: UsageLimits, actor: Actor = COMMAND_LINE
@@ -82,10 +82,10 @@ class LimitAdministration:
 
 async def _check_subject(connection: AsyncConnection, kind: SubjectKind, subject_id: str) -> None:
     table = _TABLES[kind]
-    known = is_id(subject_id) and await connection.scalar(
+    exists = is_id(subject_id) and await connection.scalar(
         select(table.c.id).where(table.c.id == subject_id)
     )
-    if not known:
+    if not exists:
         raise GatewayError(errors_pb2.REASON_NOT_FOUND, f"id: no such {kind.value}", param="id")
 
 

@@ -74,11 +74,11 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         """List keys."""
         page = _page(request)
         _check_filters(user=request.user, team=request.team)
-        found = await self._keys.page(
+        keys = await self._keys.page(
             page.size + 1, page.after_id, user=request.user, team=request.team
         )
         return admin_pb2.ListKeysResponse(
-            api_keys=found[: page.size], next_page_token=page.next_token(found)
+            api_keys=keys[: page.size], next_page_token=page.next_token(keys)
         )
 
     async def UpdateKey(
@@ -140,11 +140,11 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         """List users."""
         page = _page(request)
         _check_filters(name=request.name, team=request.team)
-        found = await self._users.page(
+        users = await self._users.page(
             page.size + 1, page.after_id, name=request.name, team=request.team
         )
         return admin_pb2.ListUsersResponse(
-            users=found[: page.size], next_page_token=page.next_token(found)
+            users=users[: page.size], next_page_token=page.next_token(users)
         )
 
     async def UpdateUser(
@@ -185,9 +185,9 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         """List teams."""
         page = _page(request)
         _check_filters(name=request.name)
-        found = await self._teams.page(page.size + 1, page.after_id, name=request.name)
+        teams = await self._teams.page(page.size + 1, page.after_id, name=request.name)
         return admin_pb2.ListTeamsResponse(
-            teams=found[: page.size], next_page_token=page.next_token(found)
+            teams=teams[: page.size], next_page_token=page.next_token(teams)
         )
 
     async def UpdateTeam(
@@ -237,15 +237,15 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     ) -> admin_pb2.ListAuditEntriesResponse:
         """List entries of the audit log."""
         page = _page(request)
-        wanted = AuditFilter(
+        entry_filter = AuditFilter(
             since_ms=request.since_ms if request.HasField("since_ms") else None,
             until_ms=request.until_ms if request.HasField("until_ms") else None,
             subject_kind=request.subject_kind,
             subject_id=request.subject_id,
         )
-        found = await self._audit.page(wanted, page.size, page.after_id)
+        audit_page = await self._audit.page(entry_filter, page.size, page.after_id)
         return admin_pb2.ListAuditEntriesResponse(
-            entries=found.entries, next_page_token=found.next_token
+            entries=audit_page.entries, next_page_token=audit_page.next_token
         )
 
 
@@ -262,9 +262,9 @@ class _Page(NamedTuple):
     size: int
     after_id: str
 
-    def next_token(self, found: Sequence[_Listed]) -> str:
+    def next_token(self, items: Sequence[_Listed]) -> str:
         """Return the token of the next page, "" on the last page."""
-        return found[self.size - 1].id if len(found) > self.size else ""
+        return items[self.size - 1].id if len(items) > self.size else ""
 
 
 def _page(request: Any) -> _Page:

@@ -155,11 +155,11 @@ class UserAdministration(SubjectAdministration[User]):
         check_name("user", user)
         _check_changes(team, plan)
         async with writing_alone(self._engine) as connection:
-            known = await find_user(connection, user)
-            if known is None:
+            existing = await find_user(connection, user)
+            if existing is None:
                 raise unknown_user(user)
-            before = await self._find(connection, known.id)
-            await self._place(connection, known, team, plan)
+            before = await self._find(connection, existing.id)
+            await self._place(connection, existing, team, plan)
             return await self._changed(connection, before, actor)
 
     async def delete(self, user_id: str, actor: Actor = COMMAND_LINE) -> DeletedUser:

@@ -68,11 +68,11 @@ class LimitRepository:
         )
         async with reading_once(self._engine) as connection:
             rows = (await connection.execute(query)).all()
-        found = {row.subject_kind: row for row in rows}
+        row_of_kind = {row.subject_kind: row for row in rows}
         return tuple(
-            _limits(found[kind]).to_proto(kind, subject_id)
+            _limits(row_of_kind[kind]).to_proto(kind, subject_id)
             for kind, subject_id in subjects
-            if kind in found
+            if kind in row_of_kind
         )
 
 

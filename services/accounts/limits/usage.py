@@ -26,30 +26,32 @@ async def usage_of_limits(
     connection: AsyncConnection, limits: Sequence[SubjectLimits], now_ms: int
 ) -> list[LimitUsage]:
     """Return the state of each limit on a number, in the order of subjects and measures."""
-    wanted: dict[tuple[str, str, str, int], LimitUsage] = {}
-    for one in limits:
-        kind = SubjectKind.of_proto(one.kind).value
-        for field, limit in one.ListFields():
+    states: dict[tuple[str, str, str, int], LimitUsage] = {}
+    for subject_limits in limits:
+        kind = SubjectKind.of_proto(subject_limits.kind).value
+        for field, limit in subject_limits.ListFields():
             if (measure := MEASURES.get(field.name)) is None:
                 continue
             window = window_of(measure, now_ms)
-            state = LimitUsage(kind=one.kind, id=one.id, measure=measure, limit=limit)
+            state = LimitUsage(
+                kind=subject_limits.kind, id=subject_limits.id, measure=measure, limit=limit
+            )
             if measure != limits_pb2.MEASURE_CONCURRENT_REQUESTS:
                 state.resets_at_ms = window.end_ms
-            wanted[kind, one.id, field.name, window.start_ms] = state
-    if not wanted:
+            states[kind, subject_limits.id, field.name, window.start_ms] = state
+    if not states:
         return []
     reserved = case((table.c.reserved_until_ms > now_ms, table.c.reserved), else_=0)
     query = (
         select(*_KEY, func.sum(table.c.amount), func.sum(reserved))
-        .where(tuple_(*_KEY).in_(list(wanted)), table.c.ends_at_ms > now_ms)
+        .where(tuple_(*_KEY).in_(list(states)), table.c.ends_at_ms > now_ms)
         .group_by(*_KEY)
     )
     for *key, held, unspent in await connection.execute(query):
-        state = wanted[tuple(key)]
+        state = states[tuple(key)]
         if state.measure == limits_pb2.MEASURE_CONCURRENT_REQUESTS:
             unspent = held
         state.used, state.reserved = int(held) - int(unspent), int(unspent)
-    for state in wanted.values():
+    for state in states.values():
         state.remaining = max(0, state.limit - state.used - state.reserved)
-    return list(wanted.values())
+    return list(states.values())

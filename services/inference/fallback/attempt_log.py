@@ -167,15 +167,15 @@ class AttemptRecord:
             self._log.spans.end(self._span, self.step, outcome, self.as_message(), seconds)
         level = _LEVELS.get(outcome)
         if level is not None and log.isEnabledFor(level):
-            told: dict[str, object] = {
+            fields: dict[str, object] = {
                 "step": self.step.step_id,
                 "model": str(self.step.key),
                 "outcome": outcome,
                 "ms": self.duration_ms,
             }
             if self._reason:
-                told["reason"] = reason_name(self._reason)
-            log.log(level, "attempt", extra=told)
+                fields["reason"] = reason_name(self._reason)
+            log.log(level, "attempt", extra=fields)
 
 
 class DeploymentRecord(AttemptRecord):
@@ -266,15 +266,15 @@ class AttemptLog:
 
     def count(self, provider: str, outcome: Outcome, seconds: float) -> None:
         """Count an attempt at a provider, and its duration."""
-        found = self._counters.get((provider, outcome))
-        if found is None:
+        counters = self._counters.get((provider, outcome))
+        if counters is None:
             metrics = self.metrics
-            found = (
+            counters = (
                 metrics.attempts.labels(provider, outcome),
                 metrics.attempt_seconds.labels(provider, outcome),
             )
-            self._counters[provider, outcome] = found
-        attempts, times = found
+            self._counters[provider, outcome] = counters
+        attempts, times = counters
         attempts.inc()
         times.observe(seconds)
 
