@@ -1,4 +1,4 @@
-"""Database reads with expensive computations between their statements.
+"""Work that runs in the thread of a SQLite connection, without a switch of threads per statement.
 
 ::
 
@@ -11,7 +11,9 @@
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
@@ -35,13 +37,71 @@ async def run_in_thread(
     Args:
         connection: the connection.
         work: called with the connection, and with a function by which it calls the expensive
-            functions. On SQLite, statements with several parameter sets fail.
+            functions.
     """
     if connection.dialect.name == "postgresql":
         return await connection.run_sync(work, _compute_apart)
     adapted: Any = (await connection.get_raw_connection()).dbapi_connection
     result: _T = await adapted.visit(work, connection.sync_connection, _compute)
     return result
+
+
+async def transact_in_thread(
+    connection: AsyncConnection, work: Callable[[AsyncConnection], Coroutine[Any, Any, _T]]
+) -> _T:
+    """Run a coroutine in a transaction, in the thread of a SQLite connection; return its result.
+
+    The coroutine executes statements by the connection that it gets, and awaits nothing else. It is
+    not cancelled: whoever is cancelled here waits for its end, since it uses the connection.
+    """
+    sync = connection.sync_connection
+    assert sync is not None
+    in_thread = _ConnectionInThread(connection.engine, sync)
+
+    def transact() -> _T:
+        with sync.begin():
+            return _complete(work(in_thread))
+
+    adapted: Any = (await connection.get_raw_connection()).dbapi_connection
+    running = asyncio.ensure_future(adapted.visit(copy_context().run, transact))
+    try:
+        return await asyncio.shield(running)
+    finally:
+        while not running.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+
+
+class _ConnectionInThread(AsyncConnection):
+    """A connection whose statements are executed at once, by the current thread."""
+
+    __slots__ = ()
+
+    async def execute(self, *args: Any, **options: Any) -> Any:
+        return self._sync().execute(*args, **options)
+
+    async def scalar(self, *args: Any, **options: Any) -> Any:
+        return self._sync().scalar(*args, **options)
+
+    async def scalars(self, *args: Any, **options: Any) -> Any:
+        return self._sync().scalars(*args, **options)
+
+    async def exec_driver_sql(self, *args: Any, **options: Any) -> Any:
+        return self._sync().exec_driver_sql(*args, **options)
+
+    def _sync(self) -> Connection:
+        assert self.sync_connection is not None
+        return self.sync_connection
+
+
+def _complete(work: Coroutine[Any, Any, _T]) -> _T:
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        result: _T = ended.value
+        return result
+    work.close()
+    raise RuntimeError("the coroutine awaits something else than statements of its connection")
 
 
 def _compute(function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:

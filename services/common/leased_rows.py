@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from contextvars import Context
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, Row, Table, delete, or_, select, update
@@ -169,7 +170,8 @@ class LeaseRenewer(Generic[Key]):
 
     def _start(self) -> None:
         self._timer = None
-        self._task = asyncio.create_task(self._renew_all())
+        # It is no work of the caller whose lease was the first.
+        self._task = asyncio.create_task(self._renew_all(), context=Context())
 
     async def _renew_all(self) -> None:
         keys = list(self._held)

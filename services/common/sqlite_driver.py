@@ -66,12 +66,21 @@ class _Cursor(AsyncAdapt_aiosqlite_cursor):
 
     def execute(self, operation: Any, parameters: Any = None) -> None:
         """Execute a statement, in the thread of the connection."""
-        driver: Any = self._connection
-        if threading.current_thread() is driver._thread:
+        adapted: Any = self._adapt_connection
+        if adapted.is_in_thread():
             given = () if parameters is None else parameters
             self._keep(_execute(*self._work(sqlite3.Connection.execute, operation, given)))
         else:
             super().execute(operation, parameters)
+
+    def executemany(self, operation: Any, seq_of_parameters: Any) -> None:
+        """Execute a statement for each of many parameters, in the thread of the connection."""
+        adapted: Any = self._adapt_connection
+        if adapted.is_in_thread():
+            work = self._work(sqlite3.Connection.executemany, operation, seq_of_parameters)
+            self._keep(_execute(*work))
+        else:
+            super().executemany(operation, seq_of_parameters)
 
     async def _execute_async(self, operation: Any, parameters: Any) -> None:
         given = () if parameters is None else parameters
@@ -112,6 +121,25 @@ class SqliteConnection(AsyncAdapt_aiosqlite_connection):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.begins_with_next = False
+
+    def is_in_thread(self) -> bool:
+        """Return whether the current thread is that of the connection."""
+        driver: Any = self._connection
+        return threading.current_thread() is driver._thread
+
+    def commit(self) -> None:
+        """Commit, in the thread of the connection."""
+        if self.is_in_thread():
+            self._connection._conn.commit()
+        else:
+            super().commit()
+
+    def rollback(self) -> None:
+        """Roll back, in the thread of the connection."""
+        if self.is_in_thread():
+            self._connection._conn.rollback()
+        else:
+            super().rollback()
 
     async def visit(self, work: Callable[..., _T], *args: Any) -> _T:
         """Call a function in the connection's thread, where it executes statements itself."""

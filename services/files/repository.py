@@ -33,7 +33,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import File, ListFilesRequest, Purpose
 from services.common.clock import Clock
-from services.common.database import insert_into, metadata, reading, reading_once, writing
+from services.common.database import insert_into, metadata, reading, reading_once, write, writing
 from services.common.errors import GatewayError, invalid
 from services.files.blob_errors import storage_unavailable
 
@@ -121,7 +121,8 @@ class FileRepository:
         Raises:
             GatewayError: storage_quota_exceeded; storage_unavailable, when it is too late.
         """
-        async with self._writing() as connection:
+
+        async def insert_within_quota(connection: AsyncConnection) -> None:
             await _open_account(connection, owner_id)
             taken = await connection.execute(
                 update(usage)
@@ -133,6 +134,9 @@ class FileRepository:
             if not in_time():
                 raise storage_unavailable()
             await connection.execute(insert(files).values(owner_id=owner_id, **_to_row(file)))
+
+        with _translate_errors():
+            await write(self._engine, insert_within_quota)
 
     async def get(self, owner_id: str, file_id: str) -> File:
         """Return a file.

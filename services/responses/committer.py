@@ -6,13 +6,14 @@ The statements and the fsync of a transaction cost as much for many responses as
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextvars import Context
 from dataclasses import dataclass
 
 from sqlalchemy.exc import DBAPIError, IntegrityError
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
-from services.common.database import writing
+from services.common.database import write
 from services.common.errors import GatewayError
 from services.responses.records import ResponseLimits, storage_exceeded, taken
 from services.responses.response_chain import extend_expiry
@@ -61,7 +62,8 @@ class ResponseCommitter:
         call = _Call(new, max_bytes, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
         if self._working is None:
-            self._working = asyncio.create_task(self._work())
+            # Of no user: a transaction has the responses of several.
+            self._working = asyncio.create_task(self._work(), context=Context())
         return await asyncio.shield(call.stored)
 
     async def _work(self) -> None:
@@ -101,7 +103,7 @@ class ResponseCommitter:
                 call.stored.set_result(total)
 
     async def _insert(self, batch: Sequence[_Call]) -> Sequence[int]:
-        async with writing(self._engine) as connection:
+        async def insert(connection: AsyncConnection) -> Sequence[int]:
             for call in batch:
                 row = call.new.row
                 if row["previous_id"]:
@@ -114,7 +116,9 @@ class ResponseCommitter:
             totals = [charged[call.new.row["owner_id"]] for call in batch]
             if any(total > call.max_bytes for call, total in zip(batch, totals, strict=True)):
                 raise _StorageError
-        return totals
+            return totals
+
+        return await write(self._engine, insert)
 
 
 def _is_of_all(error: Exception) -> bool:

@@ -88,7 +88,7 @@ def _restrict(bounds: WorkerLimits) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # where files are not confined
     sys.dont_write_bytecode = True
-    os.nice(5)  # lower priority than the gateway's event loop
+    os.nice(10)  # lower priority than the gateway's event loop
     confine()
 
 

@@ -24,7 +24,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.clock import Clock
-from services.common.database import insert_into, reading, writing
+from services.common.database import insert_into, reading, write
 from services.common.leased_rows import LeasedRows, delete_in_order, is_held_by_process
 from services.memory.storage.memory_records import lock_lost_error
 from services.memory.storage.tables import claims, memories, queues
@@ -68,17 +68,20 @@ class LockQueue:
         Raises:
             GatewayError: conflict, when the owner has no such memory.
         """
+
+        async def enter(connection: AsyncConnection) -> tuple[int, int]:
+            ticket = await connection.scalar(_next_ticket(connection, queue, owner_id))
+            if ticket is None:
+                raise lock_lost_error()
+            claim = {"id": claim_id, "entity_id": queue.entity_id, "mode": queue.mode}
+            ends_at_ms = self._rows.ends_at_ms()
+            await connection.execute(
+                insert(claims).values(**claim, ticket=ticket, ends_at_ms=ends_at_ms)
+            )
+            return ticket, (await _position(connection, queue, ticket)).ahead
+
         try:
-            async with writing(self._engine, is_lasting=False) as connection:
-                ticket = await connection.scalar(_next_ticket(connection, queue, owner_id))
-                if ticket is None:
-                    raise lock_lost_error()
-                claim = {"id": claim_id, "entity_id": queue.entity_id, "mode": queue.mode}
-                ends_at_ms = self._rows.ends_at_ms()
-                await connection.execute(
-                    insert(claims).values(**claim, ticket=ticket, ends_at_ms=ends_at_ms)
-                )
-                return ticket, (await _position(connection, queue, ticket)).ahead
+            return await write(self._engine, enter, is_lasting=False)
         except IntegrityError as error:
             # The memory was deleted between two statements.
             raise lock_lost_error() from error
@@ -96,18 +99,23 @@ class LockQueue:
         if position.ahead < queue.holders or not any(map(self._rows.is_expired, ends)):
             return position.ahead
         expired = and_(_is_ahead(queue, ticket), self._rows.has_expired())
-        async with writing(self._engine, is_lasting=False) as connection:
-            return position.ahead - await delete_in_order(connection, claims, expired)
+        return position.ahead - await self._delete(expired)
 
     async def leave(self, claim_id: str) -> None:
         """Remove a claim, if it exists."""
-        async with writing(self._engine, is_lasting=False) as connection:
-            await connection.execute(delete(claims).where(claims.c.id == claim_id))
+        await write(
+            self._engine,
+            lambda connection: connection.execute(delete(claims).where(claims.c.id == claim_id)),
+            is_lasting=False,
+        )
 
     async def renew(self, claim_ids: Collection[str]) -> set[str]:
         """Renew claims for the whole length of a lease; return the ids of those that exist."""
-        async with writing(self._engine, is_lasting=False) as connection:
-            renewed = await self._rows.hold(connection, claims.c.id.in_(claim_ids))
+        renewed = await write(
+            self._engine,
+            lambda connection: self._rows.hold(connection, claims.c.id.in_(claim_ids)),
+            is_lasting=False,
+        )
         return {row.id for row in renewed}
 
     async def being_written(self, entity_ids: Collection[str]) -> set[str]:
@@ -122,14 +130,11 @@ class LockQueue:
 
     async def remove_expired(self) -> int:
         """Remove every claim that has expired; return their number."""
-        async with writing(self._engine, is_lasting=False) as connection:
-            return await delete_in_order(connection, claims, self._rows.has_expired())
+        return await self._delete(self._rows.has_expired())
 
     async def remove_of_process(self, process: str) -> None:
         """Remove every claim of a process that has died."""
-        theirs = is_held_by_process(claims.c.id, CLAIM, process)
-        async with writing(self._engine, is_lasting=False) as connection:
-            await delete_in_order(connection, claims, theirs)
+        await self._delete(is_held_by_process(claims.c.id, CLAIM, process))
 
     async def remove_orphans(
         self, queue: QueueKey, ticket: int, process: str, open_claims: Collection[str]
@@ -147,8 +152,15 @@ class LockQueue:
             is_held_by_process(claims.c.id, CLAIM, process),
             claims.c.id.not_in(open_claims),
         )
-        async with writing(self._engine, is_lasting=False) as connection:
-            await delete_in_order(connection, claims, orphans)
+        await self._delete(orphans)
+
+    async def _delete(self, which: Any) -> int:
+        """Delete claims; return their number."""
+        return await write(
+            self._engine,
+            lambda connection: delete_in_order(connection, claims, which),
+            is_lasting=False,
+        )
 
 
 async def assert_claimed(
