@@ -53,7 +53,7 @@ class WriteTurns:
     def _next_round(self, owner: str) -> int:
         """Return the round in which the next transaction of an owner is served."""
         if not owner:
-            return self._round
+            return 0
         following = max(self._round, self._last_rounds.get(owner, 0)) + 1
         self._last_rounds[owner] = following
         return following
@@ -61,7 +61,8 @@ class WriteTurns:
     def _pass_on(self) -> None:
         """End the turn, and begin that of who comes first."""
         while self._waiting:
-            self._round, _, first = heapq.heappop(self._waiting)
+            served, _, first = heapq.heappop(self._waiting)
+            self._round = max(self._round, served)
             if not first.done():
                 first.set_result(None)
                 return

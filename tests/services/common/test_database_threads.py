@@ -1,4 +1,4 @@
-"""Reads that compute, on a real database of either kind."""
+"""Work in the thread of a connection, on a real database of either kind."""
 
 import asyncio
 import threading
@@ -6,11 +6,11 @@ from typing import Any
 
 import aiosqlite
 import pytest
-from sqlalchemy import Connection, select, text
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import Connection, delete, insert, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
-from services.common.database import reading, writing
+from services.common.database import execute_many, reading, write, writing
 from services.common.database_threads import Compute, run_in_thread
 from services.common.errors import GatewayError
 from services.common.owners import ensure_owner, owners
@@ -123,3 +123,64 @@ async def test_sqlite_reads_and_computes_in_one_visit(
         monkeypatch.setattr(aiosqlite.Connection, "_execute", counted)
         assert await run_in_thread(connection, work) == [1, 2]
         assert visits == [work]
+
+
+async def test_a_transaction_in_one_piece_is_committed(engine: AsyncEngine) -> None:
+    async def work(connection: AsyncConnection) -> list[str]:
+        rows = [{"owner_id": owner, "memories": 0, "size_bytes": 0} for owner in IDS]
+        await execute_many(connection, insert(owners), rows)
+        await ensure_owner(connection, IDS[0])
+        return list(await connection.scalars(select(owners.c.owner_id)))
+
+    for is_lasting in (True, False):
+        assert sorted(await write(engine, work, is_lasting=is_lasting)) == IDS
+        async with reading(engine) as connection:
+            assert await connection.run_sync(read) == IDS
+        await write(engine, lambda connection: connection.execute(delete(owners)))
+
+
+async def test_a_transaction_in_one_piece_that_fails_leaves_nothing(engine: AsyncEngine) -> None:
+    async def work(connection: AsyncConnection) -> None:
+        await ensure_owner(connection, IDS[0])
+        raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        await write(engine, work)
+    await add(engine, IDS[1])
+    async with reading(engine) as connection:
+        assert await connection.run_sync(read) == [IDS[1]]
+
+
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+async def test_a_cancelled_caller_leaves_a_whole_transaction(engine: AsyncEngine) -> None:
+    entered, left = threading.Event(), threading.Event()
+
+    async def work(connection: AsyncConnection) -> None:
+        await ensure_owner(connection, IDS[0])
+        entered.set()
+        assert left.wait(PATIENCE_S)
+        await ensure_owner(connection, IDS[1])
+
+    task = asyncio.create_task(write(engine, work))
+    await asyncio.to_thread(entered.wait, PATIENCE_S)
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0)
+    left.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with reading(engine) as connection:
+        assert await connection.run_sync(read) == IDS
+    await write(engine, lambda connection: connection.execute(delete(owners)))
+
+
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+async def test_a_transaction_in_one_piece_awaits_nothing_else(engine: AsyncEngine) -> None:
+    async def work(connection: AsyncConnection) -> None:
+        await ensure_owner(connection, IDS[0])
+        await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="awaits something else"):
+        await write(engine, work)
+    async with reading(engine) as connection:
+        assert await connection.run_sync(read) == []

@@ -16,28 +16,40 @@ from services.common.write_turns import WriteTurns
 PATIENCE_S = 30
 
 
-async def served(turns: WriteTurns, arrivals: str, leaving: str = "") -> str:
-    """Return the order in which the owners of `arrivals` are served, who came while it was held.
+async def served(
+    turns: WriteTurns, arrivals: str, leaving: str = "", late: str = "", after: int = 0
+) -> str:
+    """Return the order in which owners are served; a space is no owner.
 
-    Those of `leaving` are cancelled before it is free. A space is no owner.
+    Args:
+        turns: the lock.
+        arrivals: the owners who come while the lock is held, in order.
+        leaving: those of them who are cancelled before it is free.
+        late: the owners who come when `after` have been served.
     """
     order: list[str] = []
+    tasks: list[asyncio.Task[None]] = []
 
     async def take(owner: str) -> None:
         async with turns.turn(owner.strip()):
             order.append(owner)
+            if len(order) == after:
+                await come(late)
 
-    async with turns.turn("first"):
-        tasks = []
-        for owner in arrivals:
+    async def come(owners: str) -> None:
+        for owner in owners:
             tasks.append(asyncio.create_task(take(owner)))
             await asyncio.sleep(0)
+
+    async with turns.turn("first"):
+        await come(arrivals)
         for owner, task in zip(arrivals, tasks, strict=True):
             if owner in leaving:
                 task.cancel()
         await asyncio.sleep(0)
         assert not order, "a turn began while another one was held"
-    await asyncio.gather(*tasks, return_exceptions=True)
+    while not all(task.done() for task in tasks):
+        await asyncio.wait(tasks)
     return "".join(order)
 
 
@@ -60,23 +72,11 @@ async def test_those_who_leave_hold_nothing_up() -> None:
 
 
 async def test_who_comes_later_waits_one_round() -> None:
-    turns = WriteTurns()
-    order: list[str] = []
-    late: list[asyncio.Task[None]] = []
+    assert await served(WriteTurns(), "aaaaaa", late="b", after=2) == "aaabaaa"
 
-    async def take(owner: str) -> None:
-        async with turns.turn(owner):
-            order.append(owner)
-            if len(order) == 3:
-                late.append(asyncio.create_task(take("b")))
-                await asyncio.sleep(0)
 
-    async with turns.turn("first"):
-        tasks = [asyncio.create_task(take("a")) for _ in range(8)]
-        await asyncio.sleep(0)
-    await asyncio.gather(*tasks)
-    await asyncio.gather(*late)
-    assert "".join(order) in ("aaabaaaaa", "aaaabaaaa")
+async def test_what_has_no_owner_leaves_the_rounds_as_they_are() -> None:
+    assert await served(WriteTurns(), "aaaaaa", late=" b", after=2) == "aa abaaa"
 
 
 async def test_cancelled_as_its_turn_begins_passes_it_on() -> None:
