@@ -1,7 +1,9 @@
 """The synchronous client of docs/grpc.md, with a channel and a clock of grpcio-testing."""
 
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from threading import Thread
+from typing import Any
 
 import grpc
 import grpc_testing
@@ -29,10 +31,28 @@ REQUEST = GenerateRequest(model="m")
 ANSWER = GenerateResponse(choices=[Choice(blocks=[Block(text="Hi")])])
 
 
+# Only a failing test waits so long.
+SOON_S = 60.0
+
+
+def in_thread(call: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    """Run a blocking call in a thread; a thread that never ends does not keep the process."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call(*arguments))
+        except Exception as error:
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future
+
+
 class Calls:
     """A client whose calls run in threads, and the gateway's side of them."""
 
-    def __init__(self, threads: ThreadPoolExecutor) -> None:
+    def __init__(self) -> None:
         self.time = grpc_testing.strict_fake_time(0)
         self.channel = grpc_testing.channel([SERVICE], self.time)
         self.client = Client(
@@ -42,22 +62,27 @@ class Calls:
             monotonic=self.time.time,
             sleep=self.time.sleep_for,
         )
-        self._threads = threads
 
     def generate(self) -> Future[GenerateResponse]:
-        return self._threads.submit(self.client.generate, REQUEST)
+        return in_thread(self.client.generate, REQUEST)
 
     def first(self, pieces: Iterator[str]) -> Future[str]:
-        return self._threads.submit(next, pieces)
+        return in_thread(next, pieces)
+
+    def _take(self) -> Any:
+        return in_thread(self.channel.take_unary_unary, GENERATE).result(SOON_S)
+
+    def take_stream(self) -> Any:
+        return in_thread(self.channel.take_unary_stream, STREAM).result(SOON_S)
 
     def answer(self, answer: GenerateResponse = ANSWER) -> None:
-        metadata, request, rpc = self.channel.take_unary_unary(GENERATE)
+        metadata, request, rpc = self._take()
         assert ("authorization", "Bearer gw-key") in metadata
         assert request == REQUEST
         rpc.terminate(answer, (), grpc.StatusCode.OK, "")
 
     def fail(self, status: grpc.StatusCode, detail: ErrorDetail | None = None) -> None:
-        _, _, rpc = self.channel.take_unary_unary(GENERATE)
+        _, _, rpc = self._take()
         rpc.terminate(None, trailers(detail), status, "of gRPC")
 
 
@@ -76,9 +101,8 @@ def limited(retry_after_s: int) -> ErrorDetail:
 
 
 @pytest.fixture
-def calls() -> Iterator[Calls]:
-    with ThreadPoolExecutor() as threads:
-        yield Calls(threads)
+def calls() -> Calls:
+    return Calls()
 
 
 def test_the_page_shows_the_module():
@@ -89,7 +113,7 @@ def test_the_page_shows_the_module():
 def test_an_answer_is_returned(calls: Calls):
     answer = calls.generate()
     calls.answer()
-    assert answer.result() == ANSWER
+    assert answer.result(SOON_S) == ANSWER
 
 
 def test_a_call_is_repeated_when_the_gateway_says(calls: Calls):
@@ -97,7 +121,7 @@ def test_a_call_is_repeated_when_the_gateway_says(calls: Calls):
     calls.fail(grpc.StatusCode.RESOURCE_EXHAUSTED, limited(7))
     calls.fail(grpc.StatusCode.RESOURCE_EXHAUSTED, limited(5))
     calls.answer()
-    assert answer.result() == ANSWER
+    assert answer.result(SOON_S) == ANSWER
     assert calls.time.time() == 12
 
 
@@ -105,7 +129,7 @@ def test_an_unreachable_gateway_is_asked_again(calls: Calls):
     answer = calls.generate()
     calls.fail(grpc.StatusCode.UNAVAILABLE)
     calls.answer()
-    assert answer.result() == ANSWER
+    assert answer.result(SOON_S) == ANSWER
     assert calls.time.time() == 1
 
 
@@ -114,7 +138,7 @@ def test_a_call_is_not_repeated_beyond_its_time(calls: Calls):
     calls.fail(grpc.StatusCode.RESOURCE_EXHAUSTED, limited(60))
     calls.fail(grpc.StatusCode.RESOURCE_EXHAUSTED, limited(40))
     with pytest.raises(CallError, match="slower"):
-        answer.result()
+        answer.result(SOON_S)
     assert calls.time.time() == 60
 
 
@@ -142,7 +166,7 @@ def test_other_errors_are_raised_at_once(
     answer = calls.generate()
     calls.fail(status, detail)
     with pytest.raises(CallError, match=message) as failure:
-        answer.result()
+        answer.result(SOON_S)
     assert failure.value.status is status
     assert failure.value.detail == (detail or ErrorDetail())
 
@@ -154,10 +178,10 @@ def batch(*events: Event) -> StreamGenerateResponse:
 def test_a_stream_is_read_as_it_arrives(calls: Calls):
     pieces = calls.client.stream(REQUEST)
     first = calls.first(pieces)
-    _, request, rpc = calls.channel.take_unary_stream(STREAM)
+    _, request, rpc = calls.take_stream()
     assert request == REQUEST
     rpc.send_response(batch(Event(start={}), Event(block_start=Block(text="H")), Event(text="i")))
-    assert first.result() == "H"
+    assert first.result(SOON_S) == "H"
     assert next(pieces) == "i"
     rpc.send_response(batch(Event(text="!")))
     assert next(pieces) == "!"
@@ -167,20 +191,20 @@ def test_a_stream_is_read_as_it_arrives(calls: Calls):
 
 def test_a_stream_that_has_not_begun_is_repeated(calls: Calls):
     first = calls.first(calls.client.stream(REQUEST))
-    _, _, rpc = calls.channel.take_unary_stream(STREAM)
+    _, _, rpc = calls.take_stream()
     rpc.terminate(trailers(limited(3)), grpc.StatusCode.RESOURCE_EXHAUSTED, "")
-    _, _, rpc = calls.channel.take_unary_stream(STREAM)
+    _, _, rpc = calls.take_stream()
     rpc.send_response(batch(Event(text="a")))
-    assert first.result() == "a"
+    assert first.result(SOON_S) == "a"
     assert calls.time.time() == 3
 
 
 def test_a_stream_that_breaks_off_is_an_error(calls: Calls):
     pieces = calls.client.stream(REQUEST)
     first = calls.first(pieces)
-    _, _, rpc = calls.channel.take_unary_stream(STREAM)
+    _, _, rpc = calls.take_stream()
     rpc.send_response(batch(Event(text="a")))
-    assert first.result() == "a"
+    assert first.result(SOON_S) == "a"
     # The channel of grpcio-testing drops what was not read before.
     rpc.terminate(trailers(limited(3)), grpc.StatusCode.UNAVAILABLE, "")
     with pytest.raises(CallError, match="slower"):
@@ -191,8 +215,8 @@ def test_a_stream_that_breaks_off_is_an_error(calls: Calls):
 def test_a_stream_that_is_left_is_cancelled(calls: Calls):
     pieces = calls.client.stream(REQUEST)
     first = calls.first(pieces)
-    _, _, rpc = calls.channel.take_unary_stream(STREAM)
+    _, _, rpc = calls.take_stream()
     rpc.send_response(batch(Event(text="a")))
-    assert first.result() == "a"
+    assert first.result(SOON_S) == "a"
     pieces.close()
-    rpc.cancelled()
+    in_thread(rpc.cancelled).result(SOON_S)

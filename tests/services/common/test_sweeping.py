@@ -36,7 +36,8 @@ async def test_a_failed_sweep_is_tried_again(caplog: pytest.LogCaptureFixture):
     lease = FakeLease()
     sweeper = Sweeper(lease, 0, remove)
     sweeper.start()
-    await is_done.wait()
+    async with asyncio.timeout(60):  # only a failing test waits so long
+        await is_done.wait()
     await sweeper.stop()
     assert [record.getMessage() for record in caplog.records] == [
         "a sweep was interrupted",
