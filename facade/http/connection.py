@@ -20,13 +20,13 @@ from typing import Any, Final, cast
 from aiohttp.http import HttpRequestParser
 
 from facade.context import Context
-from facade.http import refusals
+from facade.http import head_errors
 from facade.http.connections import Connections
 from facade.http.exchange import BrokenBodyError, Exchange
+from facade.http.head_errors import BadHeadError
 from facade.http.heads import exchange_of
 from facade.http.parser import BoundedParser, Message, UnfinishedHeads
 from facade.http.plain import PlainEndpoint, PlainReader
-from facade.http.refusals import BadHeadError
 from facade.http.refused import RefusedConnection
 from facade.http.responses import Response, WholeResponse
 from facade.http.writable import WritableConnection
@@ -206,7 +206,7 @@ class Connection(WritableConnection):
             if is_idle and now - self._idle_since > limits.idle_connection_s:
                 self.force_close()
         elif now - began > limits.head_timeout_s and self.is_idle:
-            if self._refuse(refusals.head_timed_out(limits.head_timeout_s)):
+            if self._refuse(head_errors.head_timed_out(limits.head_timeout_s)):
                 self._end_writing()
                 self._loop.call_later(_LINGER_S, self.force_close)
             else:
@@ -259,7 +259,7 @@ class Connection(WritableConnection):
                 if exchange.has_begun:
                     raise ConnectionResetError("the response has begun") from None
                 exchange.keep_alive = False
-                self.write(refusals.refuse(self._context, errors.internal(), exchange.path))
+                self.write(head_errors.refuse(self._context, errors.internal(), exchange.path))
             self.release_charge()
             if self._finish(is_received=exchange.is_received):
                 await self._linger()
@@ -273,7 +273,7 @@ class Connection(WritableConnection):
     async def _reject(self, error: BadHeadError) -> None:
         """Respond to a rejected head, and close the connection."""
         try:
-            self.write(refusals.refuse(self._context, error.failure, error.path))
+            self.write(head_errors.refuse(self._context, error.failure, error.path))
             self._finish(is_received=True)
             await self._linger()
         except ConnectionError:
@@ -352,7 +352,7 @@ class Connection(WritableConnection):
     def _begin_refusal(self, transport: asyncio.Transport, *, is_new: bool) -> None:
         """Serve no request any more; answer one that has begun, or that arrives in a moment."""
         self._is_closed = True
-        refusal = partial(refusals.refuse, self._context, refusals.too_many_connections())
+        refusal = partial(head_errors.refuse, self._context, head_errors.too_many_connections())
         self._refused = refused = RefusedConnection(transport, refusal, is_new=is_new)
         if self._input.has_begun:
             refused.answer(self._input.path)
@@ -369,7 +369,7 @@ class Connection(WritableConnection):
     def _refuse(self, failure: GatewayError) -> bool:
         """Respond to an unfinished head; return False if no byte of one has been received."""
         if self._input.has_begun and self.transport is not None:
-            self.transport.write(refusals.refuse(self._context, failure, self._input.path))
+            self.transport.write(head_errors.refuse(self._context, failure, self._input.path))
             return True
         if failure.limit:
             self._context.metrics.limits_reached.labels(failure.limit).inc()

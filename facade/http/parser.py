@@ -15,10 +15,10 @@ from aiohttp import HttpVersion10, HttpVersion11
 from aiohttp.http import RawRequestMessage
 from aiohttp.streams import StreamReader
 
-from facade.http import refusals
+from facade.http import head_errors
 from facade.http.exchange import BrokenBodyError
+from facade.http.head_errors import BadHeadError
 from facade.http.plain import PlainReader, PlainRequest
-from facade.http.refusals import BadHeadError
 from services.common.errors import GatewayError
 from services.common.settings import Limits
 
@@ -97,7 +97,7 @@ class BoundedParser:
     @property
     def path(self) -> str:
         """The path of the awaited head, or "" if it has not arrived yet."""
-        return refusals.path_of(self._begun)
+        return head_errors.path_of(self._begun)
 
     @property
     def has_begun(self) -> bool:
@@ -162,7 +162,7 @@ class BoundedParser:
                 messages = self._feed(b"")[0]
         except Exception as error:
             if body is None or body.is_eof():
-                raise self._refused(refusals.classify(error, self._limits)) from None
+                raise self._refused(head_errors.classify(error, self._limits)) from None
             # The request is being served already, and fails when it reads the body.
             self.discard()
             body.set_exception(BrokenBodyError("the framing of the body is broken"))
@@ -207,7 +207,7 @@ class BoundedParser:
             messages = self._feed(data)[0]
         except Exception as error:
             self._keep(data)
-            raise self._refused(refusals.classify(error, self._limits)) from None
+            raise self._refused(head_errors.classify(error, self._limits)) from None
         if messages:
             if size > self._limits.max_head_bytes:
                 self._keep(data)
@@ -217,9 +217,9 @@ class BoundedParser:
         self._heads.size += len(data)
         self._head_size = size
         if size > self._limits.max_head_bytes:
-            raise self._refused(refusals.head_too_large(self._limits.max_head_bytes))
+            raise self._refused(head_errors.head_too_large(self._limits.max_head_bytes))
         if self._heads.size > _ALL_HEADS:
-            raise self._refused(refusals.too_many_heads())
+            raise self._refused(head_errors.too_many_heads())
         return _NONE
 
     def _accept(self, messages: Messages) -> Messages:
@@ -241,15 +241,15 @@ class BoundedParser:
 
     def _check_version(self, message: RawRequestMessage) -> None:
         if message.version not in (HttpVersion10, HttpVersion11):
-            raise self._refused(refusals.unsupported_version(), message.path)
+            raise self._refused(head_errors.unsupported_version(), message.path)
         if message.chunked and message.version == HttpVersion10:
-            raise self._refused(refusals.chunked_http_1_0(), message.path)
+            raise self._refused(head_errors.chunked_http_1_0(), message.path)
 
     def _check_sizes(self, messages: Messages) -> None:
         for message, _ in messages:
             fields = sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
             if len(message.path) + fields > self._limits.max_head_bytes:
-                failure = refusals.head_too_large(self._limits.max_head_bytes)
+                failure = head_errors.head_too_large(self._limits.max_head_bytes)
                 raise self._refused(failure, message.path)
 
     def _refused(self, failure: GatewayError, path: str = "") -> BadHeadError:

@@ -7,8 +7,8 @@ may arrive only after the refusal.
 import asyncio
 from collections.abc import Callable
 
+from facade.http.head_errors import path_of
 from facade.http.parser import LINGER_BYTES
-from facade.http.refusals import path_of
 
 
 class RefusedConnection:
