@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import delete
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.errors.v1 import errors_pb2
@@ -18,7 +19,8 @@ from services.articles.operation_log import LogEntry, MissingRevisionError, Oper
 from services.articles.sessions import SessionRef
 from services.articles.tables import operations
 from services.articles.tree.document import Document
-from services.articles.tree.operations import Change, Operation
+from services.articles.tree.operations import Change, InsertBlocks, Operation
+from services.articles.tree.parsing import parse_element
 from services.articles.usage import OwnerUsage
 from services.common.clock import Clock
 from services.common.database import writing
@@ -119,6 +121,39 @@ async def test_the_loser_of_a_race_with_a_revision_is_refused(
         await editors.client("ada", 0).insert(ada, "ada", if_revision=0)
     assert raised.value.article_code == 40901
     assert await editors.client("ada", 0).texts(ada) == ["bob"]
+
+
+async def test_a_batch_that_lost_a_race_keeps_the_order_of_its_edits(
+    editors: EditorServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = editors.client()
+    session_id = await ada.begin()
+    committer = editors.processes[0].committer
+    named = SessionRef(session_id, "user_ada")
+    await committer.read(named)
+    append, raced = OperationLog.append, False
+
+    async def late(
+        self: OperationLog, connection: AsyncConnection, entries: Sequence[LogEntry]
+    ) -> None:
+        nonlocal raced
+        if not raced:
+            raced = True
+            raise IntegrityError("another process was first", None, Exception())
+        await append(self, connection, entries)
+
+    monkeypatch.setattr(OperationLog, "append", late)
+    inserts = [
+        InsertBlocks(
+            (number,),
+            (parse_element(paragraph(str(number)), "", 1, lambda number=number: f"e{number}", {}),),
+        )
+        for number in range(4)
+    ]
+    done = await asyncio.gather(*(committer.edit(named, insert, None) for insert in inserts))
+    assert raced
+    assert [one.state.revision for one in done] == [1, 2, 3, 4]
+    assert await ada.texts(session_id) == ["0", "1", "2", "3"]
 
 
 async def test_a_process_catches_up_from_the_log_alone(editors: EditorServices) -> None:

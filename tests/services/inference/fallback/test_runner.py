@@ -389,3 +389,21 @@ async def test_a_streamed_whole_answer_is_accumulated_on_arrival():
     [started] = answers
     assert started.head == []
     assert [block.text for block in started.answer.choices[0].blocks] == ["x" + "y" * 500]
+
+
+@both
+@in_no_time
+async def test_the_only_model_is_retried_while_its_breaker_is_open(stream):
+    scripted = ScriptedEngine(fallbacks=(), breaker_failures=1)
+    scripted.p.plays("a", [failing(503)], answer("Hello"))
+    text, route, _ = await scripted.ask(stream, request())
+    assert (text, route.model, route.attempts) == ("Hello", "a", 2)
+
+
+@both
+@in_no_time
+async def test_a_model_whose_breaker_opens_is_left_for_the_next(stream):
+    scripted = ScriptedEngine(fallbacks=("b",), breaker_failures=1)
+    scripted.p.plays("a", [failing(503)], answer("Hello"))
+    text, route, _ = await scripted.ask(stream, request())
+    assert (text, route.model, route.attempts) == ("I am b", "b", 2)

@@ -4,6 +4,7 @@ import pytest
 
 from services.common.errors import UpstreamError
 from services.inference.plans.policy import (
+    LONGEST_DELAY_S,
     DivergedError,
     FallbackRule,
     Retries,
@@ -97,3 +98,11 @@ def test_delays_grow_with_jitter_up_to_half_a_minute():
     assert retries.delay(0, lambda low, high: high) == 0.75
     assert Retries(10, 1).delay(9, max) == 0.5
     assert Retries(10, 1e300).delay(9, max) == 30
+
+
+def test_jitter_is_added_up_to_the_longest_delay():
+    retries = Retries(factor=2, jitter_s=20)
+    assert retries.delay(1, lambda least, most: least) == 1
+    assert retries.delay(1, lambda least, most: most) == 21
+    assert retries.delay(5, lambda least, most: most) == LONGEST_DELAY_S
+    assert retries.delay(9, lambda least, most: most) == LONGEST_DELAY_S

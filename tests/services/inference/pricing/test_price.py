@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.common.money import MAX_PUSD, PER_DOLLAR, decimal_dollars
-from services.inference.pricing.price import Price, Rate, Unit, cost
+from services.inference.pricing.price import Price, Rate, Unit, cost, token_rates
 
 TOKENS = [unit for unit in Unit if unit not in (Unit.WEB_SEARCH, Unit.REQUEST, Unit.AUDIO_HOUR)]
 PRICES = st.fixed_dictionaries(
@@ -34,6 +34,34 @@ def test_a_cost_is_the_sum_of_its_units(price: Price, counts: dict[Unit, int]) -
     each = [cost(price, {unit: count}) for unit, count in counts.items()]
     assert cost(price, counts) == sum(part for part in each if part is not None)
     assert None not in each
+
+
+RATES = st.builds(
+    Rate, st.integers(0, 10**9), st.sampled_from([(), ((1_000, 10**9),), ((10, 1), (1_000, 2))])
+)
+TOKEN_UNITS = (Unit.INPUT, Unit.OUTPUT, Unit.CACHED_INPUT, Unit.CACHE_WRITE, Unit.REASONING)
+
+
+@given(
+    st.fixed_dictionaries(
+        {}, optional=dict.fromkeys((*TOKEN_UNITS, Unit.REQUEST, Unit.INPUT_AUDIO), RATES)
+    ),
+    st.lists(st.integers(0, 10**6), min_size=5, max_size=5),
+)
+def test_constant_prices_cost_what_others_do(price: Price, tokens: list[int]) -> None:
+    rates = token_rates(price)
+    if rates is not None:
+        total = sum(rate * count for rate, count in zip(rates, tokens, strict=True))
+        assert total == cost(price, dict(zip(TOKEN_UNITS, tokens, strict=True)))
+
+
+def test_only_plain_prices_are_constant() -> None:
+    price = {Unit.INPUT: Rate(3), Unit.OUTPUT: Rate(5), Unit.CACHED_INPUT: Rate(1)}
+    assert token_rates(price) == (3, 5, 1, 3, 5)
+    assert token_rates({**price, Unit.INPUT_AUDIO: Rate(9)}) == (3, 5, 1, 3, 5)
+    assert token_rates({**price, Unit.REQUEST: Rate(7)}) is None
+    assert token_rates({**price, Unit.OUTPUT: Rate(5, ((9, 6),))}) is None
+    assert token_rates({Unit.INPUT: Rate(3)}) is None
 
 
 @given(st.integers(0, MAX_PUSD))

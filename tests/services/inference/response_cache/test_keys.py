@@ -48,6 +48,16 @@ def test_whatever_changes_the_answer_changes_the_key():
     assert len({key(), *others}) == len(others) + 1
 
 
+def test_every_deployment_of_a_model_is_in_the_key():
+    def of(*upstreams: str) -> str:
+        steps = plan("u", *upstreams).steps
+        balanced = replace(steps[0], deployments=steps if upstreams else ())
+        request = GenerateRequest(model="m")
+        return key_of("o", request, None, Plan((balanced,)), whole=True)
+
+    assert len({of(), of("v"), of("w"), of("v", "w"), of("w", "v")}) == 5
+
+
 def test_the_owner_is_in_the_place_and_in_the_hash():
     one, other = key("a" * 32).split("/"), key("b" * 32).split("/")
     assert (one[0], other[0]) == ("a" * 32, "b" * 32)

@@ -109,6 +109,16 @@ async def test_a_served_request_is_one_line(lines: Lines, stream: bool) -> None:
 
 
 @WHOLE_AND_STREAMED
+async def test_the_last_of_several_usages_counts(lines: Lines, stream: bool) -> None:
+    there = metered(lines)
+    usages = [Event(usage=Usage(input_tokens=10, output_tokens=count)) for count in (1, 2, 3)]
+    there.p.plays("a", [[start(), *opening("Hello"), *ending()[:2], *usages]])
+    await there.ask(stream, request())
+    [used] = lines.only.used
+    assert (used.input_tokens, used.output_tokens) == (10, 3)
+
+
+@WHOLE_AND_STREAMED
 async def test_a_failed_request_is_a_line_without_usage(lines: Lines, stream: bool) -> None:
     there = metered(lines, fallbacks=())
     there.p.plays("a", [failing(401)])

@@ -4,10 +4,12 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from gateway.errors.v1 import errors_pb2
+from services.memory.locks.lock_queue import WRITE, QueueKey
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims
+from tests.manual_clock import ManualClock
 from tests.services.memory.builders import MemoryProcess, count_all, turn, until_waiting
-from tests.services.memory.locks.lock_helpers import HASTY, Room, Start, noted, refusal
+from tests.services.memory.locks.lock_helpers import HASTY, LEASE_S, Room, Start, noted, refusal
 
 
 async def test_writers_are_served_in_order(
@@ -36,6 +38,25 @@ async def test_five_readers_at_once_and_others_in_order(
             await until_waiting(ours.engine, 6 + number)
         for number, stack in enumerate(first):
             assert room.entered == ["r0", "r1", "r2"][:number]
+            await stack.aclose()
+            while len(room.entered) < min(number + 1, 3):
+                await count_all(ours.engine, claims)
+        room.leave.set()
+    assert room.entered == ["r0", "r1", "r2"]
+
+
+async def test_readers_of_one_process_follow_whoever_leaves(
+    ours: MemoryProcess, record: MemoryRecord
+) -> None:
+    room, first = Room(record), [AsyncExitStack() for _ in range(5)]
+    async with asyncio.TaskGroup() as tasks:
+        for stack in first:
+            await stack.enter_async_context(ours.locks.read_lock(record))
+        for number in range(3):
+            tasks.create_task(room.read(ours, f"r{number}"))
+            await until_waiting(ours.engine, 6 + number)
+        # The last of those who hold a lock leaves first.
+        for number, stack in enumerate(reversed(first)):
             await stack.aclose()
             while len(room.entered) < min(number + 1, 3):
                 await count_all(ours.engine, claims)
@@ -80,6 +101,20 @@ async def test_locks_on_two_memories_are_independent(start: Start, record: Memor
     async with ours.locks.write_lock(record), ours.locks.write_lock(other):
         assert await ours.locks.queue.being_written([record.id, other.id]) == {record.id, other.id}
     assert await ours.locks.queue.being_written([record.id, other.id]) == set()
+
+
+async def test_readers_and_expired_claims_are_not_writers(
+    ours: MemoryProcess, record: MemoryRecord, clock: ManualClock
+) -> None:
+    queue = ours.locks.queue
+    async with ours.locks.read_lock(record):
+        assert await queue.being_written([record.id]) == set()
+    # Of a process that died: nobody renews it.
+    await queue.enter(QueueKey(record.id, WRITE, 1), record.owner_id, "claim")
+    assert await queue.being_written([record.id]) == {record.id}
+    clock.now_s += LEASE_S + 1
+    assert await queue.being_written([record.id]) == set()
+    await queue.leave("claim")
 
 
 async def test_waiting_too_long_raises_memory_busy(start: Start, record: MemoryRecord) -> None:
