@@ -44,8 +44,8 @@ CONSOLE_PAGES = ("/console", "/console/assets/{model}", "/console/{page}")
 SCHEMA = schemathesis.openapi.from_dict(orjson.loads(openapi.document()))
 # `make soak` takes them all: of some operations there are thousands, most of which repeat what
 # one schema allows inside another, and to make them takes longer than to send them.
-MOST_MADE = 200
-MOST_SENT = 15
+MOST_MADE = 40
+MOST_SENT = 5
 PATIENCE_S = 60  # schemathesis itself would wait for 10 s
 OPERATIONS = {each.label: each for each in (one.ok() for one in SCHEMA.get_all_operations())}
 
@@ -146,7 +146,7 @@ def edge_cases(
 def test_generated_requests_get_documented_answers(
     label: str, elsewhere: Gateway, http: requests.Session
 ):
-    check_generated(label, 3, elsewhere, http)
+    check_generated(label, 1, elsewhere, http)
 
 
 @pytest.mark.parametrize("label", OPERATIONS)

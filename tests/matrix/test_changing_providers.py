@@ -52,7 +52,7 @@ async def experienced(target: MatrixGateway) -> MatrixGateway:
     return target
 
 
-@pytest.mark.thorough(one_in=3)
+@pytest.mark.thorough(one_in=5)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("order", ORDERS)

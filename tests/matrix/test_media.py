@@ -142,7 +142,7 @@ async def part(media: MediaGateway, path: str, medium: Medium, way: str) -> dict
     return by_value(path, medium.content, medium.mime_type)
 
 
-@pytest.mark.thorough(one_in=3)
+@pytest.mark.thorough(one_in=7)
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 @pytest.mark.parametrize("step", ["first", "later"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

@@ -225,7 +225,7 @@ def mutants(value: Any, first: int) -> Iterator[tuple[int, Kind, bytes]]:
     usual = {
         name: [event_of(kind, one) for one in events] for name, (kind, events) in STREAMS.items()
     }
-    for at, (stream, number, path) in sampled(enumerate(places), 10, first):
+    for at, (stream, number, path) in sampled(enumerate(places), 37, first):
         kind, events = STREAMS[stream]
         other = event_of(kind, value if path is None else put(events[number], path, value))
         sent = usual[stream]
@@ -245,7 +245,7 @@ async def test_the_samples_are_answers() -> None:
 async def test_any_value_at_any_place_of_a_whole_answer(first: int, value: Any) -> None:
     for kind, sample in WHOLES.values():
         hostile = HostileEngine(kind)
-        for number, path in sampled(enumerate(spread(sample)), 7, first):
+        for number, path in sampled(enumerate(spread(sample)), 29, first):
             ways = (EVERY_WAY[0], EVERY_WAY[1 + number % (len(EVERY_WAY) - 1)])
             await ask_whole(hostile, dumped(put(sample, path, value)), ways)
         if value is not GONE:
@@ -268,7 +268,7 @@ class _Any:
     hostile = st.sampled_from([value for value in HOSTILE.values() if value is not DEEPER]) | values
 
 
-@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.data())
 async def test_several_values_at_several_places(data: st.DataObject) -> None:
     way = data.draw(_Any.ways)
@@ -311,6 +311,7 @@ RAW = {
 }
 
 
+@pytest.mark.thorough(one_in=2)
 @pytest.mark.parametrize("raw", RAW.values(), ids=RAW)
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "gemini"])
 async def test_what_is_no_answer(kind: Kind, raw: bytes) -> None:
@@ -321,7 +322,7 @@ async def test_what_is_no_answer(kind: Kind, raw: bytes) -> None:
             assert isinstance(told, GatewayError) or b"x" in told
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 4000), st.sampled_from(sorted(STREAMS)))
 async def test_any_bytes_in_the_middle_of_a_stream(junk: bytes, at: int, stream: str) -> None:
     kind, events = STREAMS[stream]
@@ -329,6 +330,7 @@ async def test_any_bytes_in_the_middle_of_a_stream(junk: bytes, at: int, stream:
     await ask_stream(HostileEngine(kind), text[:at] + junk + text[at:], EVERY_WAY[:2])
 
 
+@pytest.mark.thorough(one_in=4)
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "gemini"])
 @pytest.mark.parametrize("status", [100, 199, 200, 204, 300, 304, 400, 401, 404, 413, 418, 429])
 async def test_any_value_as_the_body_of_a_failure(kind: Kind, status: int) -> None:
