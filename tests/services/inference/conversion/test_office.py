@@ -108,19 +108,6 @@ async def test_text_of_a_docx_is_no_typst_code(converter):
     assert "panic" in facts.text and "passwd" in facts.text
 
 
-async def test_symbols_without_a_font_are_named(converter):
-    content = office.docx(paragraph("Thanks \N{PARTY POPPER}\N{VARIATION SELECTOR-16}"))
-    (picture,) = await converter.pages_as_pictures(Source(content, ""), max_pages=1)
-    facts = await converter.image_facts(Source(picture.content, ""))
-    assert "[party popper]" in facts.text
-
-
-async def test_letters_without_a_font_are_reported(converter):
-    content = office.docx(paragraph("\N{CUNEIFORM SIGN A}"))
-    with pytest.raises(GatewayError, match="no font"):
-        await converter.pages_as_pictures(Source(content, ""), max_pages=1)
-
-
 async def test_a_linked_picture_is_not_read(converter, tmp_path):
     outside = tmp_path / "outside.png"
     outside.write_bytes(papers.rendered(papers.pdf("#set page(height: 2cm)\nSecret")))
