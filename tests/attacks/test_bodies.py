@@ -64,7 +64,7 @@ def message_of(path: str, answer: str) -> str:
 
 
 # Bodies are made by their tests: to collect these would take seconds in each test process.
-@pytest.mark.thorough(one_in=2)
+@pytest.mark.thorough(one_in=4)
 @pytest.mark.parametrize(
     ("path", "content", "status", "says"),
     [
@@ -196,7 +196,7 @@ async def test_a_body_that_is_refused(
 TEXT = "What is said in a message, of a length that most have. " * 3
 
 
-@pytest.mark.thorough(one_in=2)
+@pytest.mark.thorough(one_in=4)
 @pytest.mark.parametrize(
     "content",
     [

@@ -124,6 +124,7 @@ async def test_an_answer_is_read_after_the_whole_request(target: Gateway, name: 
     assert verdict(answer) == early.expected
 
 
+@pytest.mark.thorough(one_in=3)
 @pytest.mark.parametrize("name", EARLY)
 async def test_it_is_read_over_tls(
     encrypted: Gateway, certificates: Certificates, name: str

@@ -61,7 +61,7 @@ async def flood(port: int, method: str, key: str = "", connections: int = CONNEC
     return set(await asyncio.gather(*(send() for _ in range(connections))))
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(one_in=5)
 @pytest.mark.parametrize("key", ["", NOBODYS_KEY])
 @pytest.mark.parametrize("method", [GENERATE, STREAM_GENERATE, CREATE_FILE])
 async def test_large_messages_without_a_key_are_not_read(

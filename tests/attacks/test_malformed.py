@@ -50,7 +50,7 @@ async def test_what_the_malformed_bodies_are_made_of_is_valid(
 async def test_malformed_bodies_are_answered(
     gateway: Gateway, names: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert not await faults_of(gateway, corpus(valid.requests(names), 24))
+    assert not await faults_of(gateway, corpus(valid.requests(names), 97))
     assert "unforeseen failure" not in caplog.text
 
 
@@ -59,14 +59,14 @@ async def test_malformed_bodies_are_answered_before_a_provider(
     gateway: Gateway, names: Names, caplog: pytest.LogCaptureFixture, model: str
 ) -> None:
     requests = valid.conversations(model, names.memory_id)
-    assert not await faults_of(gateway, corpus(requests, 90))
+    assert not await faults_of(gateway, corpus(requests, 331))
     assert "unforeseen failure" not in caplog.text
 
 
 # pydantic reads 201 levels, orjson writes 254 and reads 1,024; Python recurses 1,000 times.
 @pytest.mark.parametrize("levels", [198, 201, 252, 990, 1_023])
 @pytest.mark.parametrize("model", ["sandbox/echo", "openai/echo", "anthropic/echo"])
-@pytest.mark.thorough(one_in=4)
+@pytest.mark.thorough(one_in=7)
 async def test_deeply_nested_values_are_answered(
     gateway: Gateway, names: Names, caplog: pytest.LogCaptureFixture, model: str, levels: int
 ) -> None:

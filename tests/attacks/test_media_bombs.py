@@ -51,7 +51,7 @@ def _asked(part: dict[str, Any]) -> dict[str, Any]:
     return {"model": "blind", "messages": messages, "multimodal": multimodal}
 
 
-@pytest.mark.thorough(one_in=5)
+@pytest.mark.thorough(one_in=7)
 @pytest.mark.parametrize("bomb", BOMBS)
 async def test_a_medium_that_unfolds_is_harmless(
     target: Gateway, attacker_key: str, observer: Observer, bomb: str
