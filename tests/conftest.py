@@ -29,24 +29,21 @@ grpc.aio.init_grpc_aio()
 # run by one worker, so that its processes are started once. The groups take longest, and begin
 # first: what is left to the end are short modules, so that no worker is the last by much.
 SHARED_PROCESSES = {
-    "gateways": ("tests/e2e/",),
     "PostgreSQL": tuple(f"tests/services/{name}/" for name in ("accounts", "common", "files")),
     "PostgreSQL of documents and memories": tuple(
         f"tests/services/{name}/" for name in ("articles", "memory", "responses")
     ),
     "attacked gateway": ("tests/attacks/",),
     "hosts": ("tests/hosts/",),
+    "browser of documents": ("tests/console/test_documents",),
     "browser": ("tests/console/",),
     "converter": ("tests/services/inference/conversion/",),
 }
+# Of these the tests behind Envoy are a group. Any worker starts the gateway of the others quickly.
+BEHIND_ENVOY = "tests/e2e/"
 # Modules that take ten seconds and more begin after the groups.
-LONG = (
-    "tests/services/inference/providers/test_hostile_answers.py",
-    "tests/facade/plain/test_differences.py",
-    "tests/facade/test_openapi.py",
-    "tests/matrix/",
-)
-IN_ORDER = (*SHARED_PROCESSES.values(), LONG)
+LONG = ("tests/test_patterns.py", "tests/facade/test_openapi.py", "tests/matrix/")
+IN_ORDER = (*SHARED_PROCESSES.values(), (BEHIND_ENVOY,), LONG)
 
 
 # As in a process of the gateway: collections take a twentieth of the time of the tests otherwise.
@@ -88,6 +85,8 @@ class SharedProcessScheduling(LoadScopeScheduling):
         for group, folders in SHARED_PROCESSES.items():
             if nodeid.startswith(folders):
                 return group
+        if nodeid.startswith(BEHIND_ENVOY) and "envoy" in nodeid:
+            return "Envoy"
         return super()._split_scope(nodeid)
 
 
