@@ -25,9 +25,9 @@ async def names(gateway: Gateway) -> Names:
 
 
 def corpus(requests: Iterable[valid.Request], step: int) -> Iterator[Attempt]:
-    """Return each so many'th malformed request."""
-    for request in requests:
-        yield from islice(structure.corpus(request), 0, None, step)
+    """Return each so many'th malformed body of a request, of another beginning for each request."""
+    for number, request in enumerate(requests):
+        yield from islice(structure.corpus(request), number % step, None, step)
 
 
 async def faults_of(gateway: Gateway, attempts: Iterable[Attempt]) -> str:
