@@ -340,7 +340,7 @@ class RequestAttempts:
         """
         is_own = request.dialect == provider.dialect
         if stream:
-            passes = is_own and request.dialect == conversation_pb2.DIALECT_RESPONSES
+            passes = is_own and provider.dialect == conversation_pb2.DIALECT_RESPONSES
             is_taken = request.takes_passthrough and self._alone
             return AnswerForm.PASSTHROUGH if passes and is_taken else AnswerForm.EVENTS
         if is_own and request.takes_passthrough:
