@@ -80,7 +80,7 @@ async def answered(
     lazy = parse(orjson.dumps(body), True).lazy
     async with scripted_upstream() as here:
         here.server.plays(lambda connection: connection.answer(orjson.dumps(answer)))
-        call = Call(lazy.request, TARGET, False, [], accepts, lazy=lazy)
+        call = Call(lazy.request, TARGET, False, [], accepts, lazy=lazy, plain=lazy.plain)
         return await make(here).whole(call)
 
 

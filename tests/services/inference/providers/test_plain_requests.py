@@ -258,6 +258,7 @@ ITEMS = st.one_of(
     item({"type": "custom_tool_call", "call_id": "call_1", "name": "f", "input": "a"}),
 )
 PROMPTS = {"system", "developer"}
+PROMPT = {"role": "developer", "content": "Be brief."}
 PLAIN_RESPONSES = st.fixed_dictionaries(
     {
         "input": st.one_of(
@@ -295,6 +296,7 @@ PLAIN_RESPONSES = st.fixed_dictionaries(
 @given(PLAIN_RESPONSES, st.booleans(), REFUSED)
 @example(AGENTS_RESPONSE, False, set())
 @example({**AGENTS_RESPONSE, "temperature": 1.5}, True, {"max_tokens"})
+@example({"input": [PROMPT, {"role": "user", "content": "Hi"}]}, True, set())
 @settings(max_examples=examples(120), deadline=None)
 def test_plain_responses_become_a_chat(body: Json, newest: bool, refused: set[str]) -> None:
     provider = OpenAIProvider("p", None, pass_stateful=False, newest=newest, fetches_urls=False)
