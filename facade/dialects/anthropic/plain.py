@@ -81,11 +81,9 @@ def _add(role: Any, content: str | Sequence[Mapping[str, Any]], messages: list[A
         if kind == "tool_use":
             arguments = orjson.dumps(block["input"]).decode()
             calls.append(PlainCall(block["id"], PlainFunction(block["name"], arguments)))
-        elif kind == "thinking":
-            continue
-        elif not calls:
+        elif kind == "text" and not calls:
             texts.append(block["text"])
-        else:
+        elif kind != "thinking":
             return False
         is_marked = is_marked or _MARK in block
     if texts or calls:

@@ -134,6 +134,10 @@ class Conversation(ConversationWriter):
         if role == "system" and not self._fields.official:
             message = self._fields.system_prompt(message)
         for self._block, block in enumerate(message.blocks):
+            text = block.text
+            if text and not (text.isspace() or block.cache_control or block.HasField("extra")):
+                into.append(_text(text))
+                continue
             translated = self._translate(block, in_system=role == "system")
             if translated is not None:
                 into.append(translated)

@@ -5,6 +5,7 @@ else dropped and reported.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import orjson
@@ -182,12 +183,8 @@ def _conversation(call: Call, fields: AnthropicFields) -> Json:
     plain = call.plain
     if plain is not None:
         written = Conversation(fields, plain.messages)
-        tools = [
-            _plain_tool(tool)
-            if isinstance(tool, PlainTool)
-            else _tool(tool, f"tools[{index}]", fields)
-            for index, tool in enumerate(plain.tools)
-        ]
+        given, other = plain.tools, partial(_tool, path="tools[]", fields=fields)
+        tools = [_plain_tool(one) if isinstance(one, PlainTool) else other(one) for one in given]
     else:
         call.complete()
         request = call.request

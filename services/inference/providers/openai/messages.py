@@ -104,6 +104,8 @@ class Conversation(ConversationWriter):
         if message.calls:
             written["tool_calls"] = [*map(self._plain_call, message.calls)]
         if self._fields.refused_fields:
+            for call in written.get("tool_calls", ()):
+                call["id"] = self._call_id(call["id"])
             if message.calls:
                 self._sign(written["tool_calls"][0], signatures.NOT_SIGNED)
             self._add_thoughts(written, ())
@@ -127,10 +129,8 @@ class Conversation(ConversationWriter):
 
     def _plain_call(self, call: PlainCall) -> Json:
         self._unanswered.add(call.id)
-        name, arguments = self._fields.tool_name(call.function.name), call.function.arguments
-        function = {"name": name, "arguments": arguments}
-        call_id = self._call_id(call.id) if self._fields.refused_fields else call.id
-        return {"id": call_id, "type": "function", "function": function}
+        name, text = self._fields.tool_name(call.function.name), call.function.arguments
+        return {"id": call.id, "type": "function", "function": {"name": name, "arguments": text}}
 
     def _joined(self, texts: Sequence[str]) -> str | list[Part]:
         """Return texts as content; see `_shortest`."""

@@ -1,6 +1,7 @@
 """Tools and the choice of tools for chat completions. Pure."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import orjson
 
@@ -36,15 +37,12 @@ def plain_tools(
         json: the functions as the caller wrote them.
         fields: decides what the server is sent.
     """
-    may_lack_items = lacks_items(json)
-    return [_foreign_tool(tool, at, fields, may_lack_items) for at, tool in enumerate(tools)]
+    plain = partial(_plain_tool, fields=fields, may_lack_items=lacks_items(json))
+    canonical = partial(_tool, path="tools[]", fields=fields)
+    return [plain(tool) if isinstance(tool, PlainTool) else canonical(tool) for tool in tools]
 
 
-def _foreign_tool(
-    tool: PlainTool | Tool, index: int, fields: OpenAIFields, may_lack_items: bool
-) -> Json | orjson.Fragment:
-    if isinstance(tool, Tool):
-        return _tool(tool, f"tools[{index}]", fields)
+def _plain_tool(tool: PlainTool, fields: OpenAIFields, may_lack_items: bool) -> Json:
     if tool.is_marked:
         fields.drop("tools[].cache_control")
     function: Json = {"name": fields.tool_name(tool.name)}
