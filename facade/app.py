@@ -9,8 +9,6 @@ from facade.aliases import names_of, with_aliases
 from facade.dispatch import Dispatcher, OperationsDispatcher
 from facade.http.plain import PlainEndpoint
 from facade.http.router import Endpoint, Route, Router
-from facade.lazy_endpoint import LazyEndpoint
-from facade.lazy_routes import LazyRoutes
 from facade.public_paths import BASE_PATHS
 from facade.request_context import request_context
 from facade.routes import (
@@ -31,22 +29,18 @@ from facade.routes import (
     usage,
 )
 
-_MESSAGES = "facade.dialects.anthropic"
-_RESPONSES = "facade.dialects.responses"
 # Paths whose plain POST requests are served without aiohttp.
 _PLAIN: Mapping[str, Endpoint] = {
     "/beta/v1/chat/completions": chat.create,
-    "/beta/v1/messages": LazyEndpoint(_MESSAGES, messages.create),
-    "/beta/v1/responses": LazyEndpoint(_RESPONSES, responses.create),
-    "/coding/v1/messages": LazyEndpoint(_MESSAGES, partial(messages.create, coding=True)),
+    "/beta/v1/messages": messages.create,
+    "/beta/v1/responses": responses.create,
+    "/coding/v1/messages": partial(messages.create, coding=True),
     "/beta/v1/embeddings": embeddings.create,
 }
 _GENERATION: Mapping[str, Endpoint] = {
     **_PLAIN,
-    "/beta/v1/messages/count_tokens": LazyEndpoint(_MESSAGES, messages.count_tokens),
-    "/coding/v1/messages/count_tokens": LazyEndpoint(
-        _MESSAGES, partial(messages.count_tokens, coding=True)
-    ),
+    "/beta/v1/messages/count_tokens": messages.count_tokens,
+    "/coding/v1/messages/count_tokens": partial(messages.count_tokens, coding=True),
 }
 
 
@@ -63,17 +57,11 @@ def plain_endpoints() -> dict[bytes, PlainEndpoint]:
 
 def create_dispatcher() -> Dispatcher:
     """Return the dispatcher of the public listener."""
-    return Dispatcher(
-        Router(with_aliases(_routes())),
-        # Created on first use: their endpoint tables import the wire types, and few gateways use
-        # them.
-        LazyRoutes("/article/v1", lambda: articles.routes()),
-        LazyRoutes("/admin/v1", lambda: admin.routes()),
-    )
+    return Dispatcher(Router(with_aliases(_routes())))
 
 
 def _routes() -> list[Route]:
-    """Return the routes without aliases, except those of document editing and administration."""
+    """Return the routes without aliases."""
     return [
         *(Route.post(path, endpoint) for path, endpoint in _GENERATION.items()),
         Route.get("/beta/v1/models", models.list_models),
@@ -90,6 +78,8 @@ def _routes() -> list[Route]:
         *stored_responses.routes(),
         *conversations.routes(),
         *memory.routes(),
+        *articles.routes(),
+        *admin.routes(),
         *console_sign_in.routes(),
         *console.routes(),
         *(Route(hdrs.METH_HEAD, path, operations.base) for path in BASE_PATHS),

@@ -6,8 +6,6 @@ continue a response: if its process dies, the service marks it as failed, and it
 again. Cancelling a response ends the call, which ends the generation.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from contextlib import ExitStack, suppress

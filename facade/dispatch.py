@@ -12,30 +12,19 @@ from facade.http.heads import check_head
 from facade.http.responses import Response, WholeResponse
 from facade.http.router import Match, Router
 from facade.http_errors import encoded_path, method_not_allowed, unknown_path
-from facade.lazy_routes import LazyRoutes
 from facade.public_paths import is_public
 from facade.request_context import authenticate, request_context
 
 
 class Dispatcher:
-    """Serves the requests of the public listener.
+    """Serves the requests of the public listener."""
 
-    Args:
-        router: the routes, except those that are created on first use.
-        lazy: routes that are created on first use, by the beginning of their paths.
-    """
-
-    def __init__(self, router: Router, *lazy: LazyRoutes) -> None:
+    def __init__(self, router: Router) -> None:
         self._router = router
-        self._lazy = lazy
 
     async def respond(self, exchange: Exchange) -> Response:
         """Return the response to a request; raises as `request_context`."""
-        router = self._router
-        for routes in self._lazy:
-            if routes.contains(exchange.path):
-                router = await routes.router()
-        match = _find(router, exchange)
+        match = _find(self._router, exchange)
         return await request_context(exchange, partial(self._handle, match))
 
     async def _handle(self, match: Match, exchange: Exchange) -> Response:

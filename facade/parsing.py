@@ -1,7 +1,5 @@
 """Parser for bodies of chat completions, messages, responses and embeddings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Storage of a response before its end is sent, and appending to its conversation."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

@@ -15,12 +15,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import (
     accounts_pb2_grpc,
+    admin_pb2_grpc,
     limits_pb2_grpc,
     usage_pb2_grpc,
 )
+from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
-from gateway.memory.v1 import conversations_pb2_grpc, responses_pb2_grpc
+from gateway.memory.v1 import conversations_pb2_grpc, memory_pb2_grpc, responses_pb2_grpc
 from services.accounts import servicer as accounts
 from services.accounts.admin import assembly as admin
 from services.accounts.admin.assembly import Administration, admin_authenticator
@@ -189,7 +191,11 @@ class Services:
             services._administration = Administration.start(
                 settings, database, clock, identify_admin
             )
-            server.add_lazy(services._administration.register, admin.SERVICE_NAME)
+            server.add(
+                admin_pb2_grpc.add_AdminServiceServicer_to_server,
+                services._administration.servicer,
+                admin.SERVICE_NAME,
+            )
         if "files" in names:
             services._files = Files.start(settings, database, clock, CollectorRegistry(), for_blobs)
             server.add(
@@ -201,7 +207,11 @@ class Services:
             services._articles = Articles.start(
                 settings, database, clock, CollectorRegistry(), channel, for_rows
             )
-            server.add_lazy(services._articles.register, articles.SERVICE_NAME)
+            server.add(
+                articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server,
+                services._articles.servicer,
+                articles.SERVICE_NAME,
+            )
         if "memory" in names:
             # With SQLite all processes are on this machine, so a dead one can be detected.
             if is_sqlite(settings.storage):
@@ -217,7 +227,11 @@ class Services:
                 services._processes,
                 budget,
             )
-            server.add_lazy(services._memory.register, memory.SERVICE_NAME)
+            server.add(
+                memory_pb2_grpc.add_MemoryServiceServicer_to_server,
+                services._memory.servicer,
+                memory.SERVICE_NAME,
+            )
             services._responses = Responses.start(
                 settings, database, clock, for_rows, services._processes, budget
             )

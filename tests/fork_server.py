@@ -31,7 +31,7 @@ from typing import Any, NoReturn
 
 # Modules whose processes are forked when a forked process starts them.
 MODULES = ("services.supervisor", "services.worker", "services", "facade")
-# What a worker, the commands and the processes of tests import, and what a worker imports later.
+# What a worker, the commands and the processes of tests import, and libraries that some use.
 WARM = (
     *("services.worker.worker", "services.cli", "services.supervisor.gateway"),
     *("services.__main__", "facade.__main__", "typer.rich_utils", "logging.config"),

@@ -1,7 +1,5 @@
 """POST /beta/v1/responses."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable
 from functools import partial
 

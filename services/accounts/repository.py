@@ -10,9 +10,9 @@ from dataclasses import replace
 from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.accounts.admin import keys as key_administration
 from services.accounts.admin.audit import FIRST_START
 from services.accounts.admin.key_rows import NewKey
+from services.accounts.admin.keys import KeyAdministration
 from services.accounts.keys import RANDOM_BYTES, hash_key, make_key
 from services.accounts.limits.repository import LimitRepository
 from services.accounts.membership import find_user
@@ -119,7 +119,5 @@ class AccountRepository:
             await keep(key)
         return key
 
-    def _keys(self) -> key_administration.KeyAdministration:
-        return key_administration.KeyAdministration(
-            self._engine, self._clock, self._random_bytes, new_id=self._new_id
-        )
+    def _keys(self) -> KeyAdministration:
+        return KeyAdministration(self._engine, self._clock, self._random_bytes, new_id=self._new_id)

@@ -1,18 +1,20 @@
 """Builds the article service from settings."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.articles.v1 import articles_pb2_grpc
-from services.articles import servicer_factory
+from services.articles.cache import DocumentCache
+from services.articles.committer import DocumentCommitter
+from services.articles.files import FileStore
+from services.articles.groups import GroupRepository
 from services.articles.metrics import ArticleMetrics
+from services.articles.operation_log import OperationLog
+from services.articles.repository import ArticleRepository
 from services.articles.retention import Retention
+from services.articles.servicer import ArticleEditorServicer
 from services.articles.sessions import SessionRepository
 from services.articles.sweeper import article_sweeper
 from services.articles.usage import OwnerUsage
@@ -25,13 +27,20 @@ SERVICE_NAME = "gateway.articles.v1.ArticleEditorService"
 
 
 class Articles:
-    """The article service of one process, with its sweeper running."""
+    """The article service of one process, with its sweeper running.
+
+    Attributes:
+        servicer: the gRPC servicer.
+    """
 
     def __init__(
-        self, open_editing: Callable[[], servicer_factory.ArticleEditing], sweeper: Sweeper
+        self,
+        servicer: ArticleEditorServicer,
+        committer: DocumentCommitter,
+        sweeper: Sweeper,
     ) -> None:
-        self._open_editing = open_editing
-        self._editing: servicer_factory.ArticleEditing | None = None
+        self.servicer = servicer
+        self._committer = committer
         self._sweeper = sweeper
         sweeper.start()
 
@@ -46,32 +55,33 @@ class Articles:
         reserve: DiskReserve,
     ) -> Self:
         """Start the service on a migrated database; `channel` leads to the file store."""
-        chosen = settings.articles
+        limits = settings.articles
         metrics = ArticleMetrics(counters)
-        usage = OwnerUsage(chosen)
-        sessions = SessionRepository(database, clock, chosen)
+        usage = OwnerUsage(limits)
+        sessions = SessionRepository(database, clock, limits)
+        committer = DocumentCommitter(
+            database,
+            sessions,
+            OperationLog(database, clock),
+            DocumentCache(limits.cache_bytes),
+            metrics,
+            usage,
+        )
+        servicer = ArticleEditorServicer(
+            ArticleRepository(database, clock, owner_usage=usage),
+            sessions,
+            committer,
+            FileStore(channel),
+            GroupRepository(database, clock) if limits.require_grant else None,
+            reserve,
+        )
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "articles", every_s, clock)
-
-        def open_editing() -> servicer_factory.ArticleEditing:
-            return servicer_factory.ArticleEditing(
-                chosen, database, clock, sessions, usage, metrics, channel, reserve
-            )
-
-        return cls(
-            open_editing,
-            article_sweeper(
-                Retention(database, clock, usage), sessions, lease, chosen, every_s, metrics
-            ),
-        )
-
-    def register(self, server: Any) -> None:
-        """Build the gRPC servicer, and add it to a server."""
-        self._editing = self._open_editing()
-        articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server(self._editing.servicer, server)
+        retention = Retention(database, clock, usage)
+        sweeper = article_sweeper(retention, sessions, lease, limits, every_s, metrics)
+        return cls(servicer, committer, sweeper)
 
     async def stop(self) -> None:
         """Stop the sweeper, and wait for running transactions and snapshots."""
         await self._sweeper.stop()
-        if self._editing is not None:
-            await self._editing.stop()
+        await self._committer.stop()

@@ -6,8 +6,6 @@ creators of the document and of the group may delete it, if they may read it. A 
 only marked: it can be restored until the sweeper purges it.
 """
 
-from __future__ import annotations
-
 import secrets as randomness
 from collections import defaultdict
 from collections.abc import Callable

@@ -1,6 +1,5 @@
-"""Imports of packages without parts that a process does not need, or does not need yet."""
+"""Imports of packages without parts that a process does not need."""
 
-import gc
 import importlib
 import importlib.util
 import sys
@@ -28,48 +27,6 @@ def import_without_tls(name: str) -> None:
             del modules["ssl"]
         else:
             modules["ssl"] = hidden
-
-
-def import_lazily(name: str) -> None:
-    """Import a module lazily, when one of its attributes is first used.
-
-    The package is imported now. `from package import module` then returns a lazy module, while
-    `from package.module import name` imports the module at once. Annotations that use the module
-    must be strings, since evaluating them would import it. A module that is already imported stays
-    unchanged. After the import, all existing objects are excluded from garbage collection, as after
-    the start of a process.
-
-    Raises:
-        ImportError: there is no such package; if the module is missing, its first use raises it.
-    """
-    package, _, module = name.rpartition(".")
-    parent = importlib.import_module(package)
-    if name not in sys.modules:
-        setattr(parent, module, _LazyModule(name))
-
-
-def import_eagerly(name: str) -> ModuleType:
-    """Return a module, after importing it if necessary; thread-safe.
-
-    Raises:
-        ImportError: there is no such module.
-    """
-    is_new = name not in sys.modules
-    module = importlib.import_module(name)
-    if is_new:
-        # Modules are never freed: without this, each full collection would traverse their objects.
-        gc.freeze()
-    return module
-
-
-class _LazyModule(ModuleType):
-    """A module that is imported when one of its attributes is first used."""
-
-    def __getattr__(self, name: str) -> object:
-        value = getattr(import_eagerly(self.__name__), name)
-        # Later accesses do not call this function.
-        setattr(self, name, value)
-        return value
 
 
 def import_bare(package: str, names: Mapping[str, Sequence[str]], **attributes: object) -> None:

@@ -1,14 +1,13 @@
 """The gRPC server of a process: authentication, health, reflection and limits."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
 from prometheus_client import CollectorRegistry
 
-from services.common import read_limiter
 from services.common.authentication import (
     Identify,
     IdentifyAdmin,
@@ -20,11 +19,8 @@ from services.common.grpc_tls import server_credentials
 from services.common.inprocess.channel import InProcessChannel
 from services.common.inprocess.server import InProcessServer
 from services.common.interceptors import CallInterceptor
-from services.common.lazy_service import LazyService
 from services.common.metrics import Counter
-from services.common.on_demand_socket import OnDemandSocket
-from services.common.reflection import SERVICE_NAME as REFLECTION_NAME
-from services.common.reflection import LazyReflection
+from services.common.read_limiter import RequestReadLimiter
 from services.common.settings import Grpc
 
 
@@ -78,21 +74,14 @@ class Server:
         self._max_message = max_message_bytes
         self._bounds = bounds or Grpc()
         self._server: grpc.aio.Server | None = None
-        self._socket: OnDemandSocket | None = None
-        self._read_limiter: read_limiter.RequestReadLimiter | None = None
+        self._read_limiter: RequestReadLimiter | None = None
         self._servicers: list[tuple[Any, object]] = []
-        self._lazy: list[LazyService] = []
         self._names: list[str] = []
         self._health = health.aio.HealthServicer()
 
     def add(self, register: Any, servicer: object, name: str) -> None:
         """Register `servicer` under the full service name `name`."""
         self._servicers.append((register, servicer))
-        self._names.append(name)
-
-    def add_lazy(self, register: Callable[[Any], None], name: str) -> None:
-        """Register a service whose servicer is created by `register` when it is first called."""
-        self._lazy.append(LazyService(name, register))
         self._names.append(name)
 
     def channel(self) -> grpc.aio.Channel:
@@ -102,20 +91,21 @@ class Server:
     def listen(self, address: str, *, is_shared: bool = False) -> int:
         """Listen on `host:port` (port 0: any free port) or `unix:/path`; return the port, or 0.
 
-        A Unix socket is for programs of the same user: only the message size is limited. Few
-        gateways have such callers, and gRPC's threads and code take 3 MB. Therefore the first
-        connection starts that server. If a port `is_shared`, other processes may listen on it too.
+        A Unix socket is for programs of the same user: only the message size is limited. If a port
+        `is_shared`, other processes may listen on it too.
 
         Raises:
-            OSError: a certificate file cannot be read, or a socket cannot be created.
-            RuntimeError: the port is not available.
+            OSError: a certificate file cannot be read.
+            RuntimeError: the address is not available.
         """
         if is_private(address):
-            self._socket = OnDemandSocket(address.removeprefix("unix:"), self._serve_private)
-            self._socket.listen()
+            self._server = grpc.aio.server(
+                interceptors=[self._interceptor], options=size_options(self._max_message)
+            )
+            self._server.add_insecure_port(address)
             return 0
         credentials = server_credentials(self._bounds)
-        self._read_limiter = read_limiter.RequestReadLimiter(self._bounds)
+        self._read_limiter = RequestReadLimiter(self._bounds)
         self._server = grpc.aio.server(
             interceptors=[self._interceptor, self._read_limiter],
             options=[
@@ -132,14 +122,15 @@ class Server:
         self._servicers.append((health_pb2_grpc.add_HealthServicer_to_server, self._health))
         for register, servicer in self._servicers:
             register(servicer, self._inside)
-        self._inside.add_generic_rpc_handlers(self._lazy)
         for name in ("", *self._names):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         self._inside.start()
         if self._server is not None:
-            await self._serve(self._server)
-        if self._socket is not None:
-            await self._socket.serve()
+            for register, servicer in self._servicers:
+                register(servicer, self._server)
+            names = [*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME]
+            reflection.enable_server_reflection(names, self._server)
+            await self._server.start()
 
     async def stop_listening(self, grace_s: float) -> None:
         """Reject new calls of other processes, and cancel running ones after `grace_s` seconds.
@@ -149,30 +140,9 @@ class Server:
         await self._health.enter_graceful_shutdown()
         if self._read_limiter is not None:
             self._read_limiter.stop()
-        if self._socket is not None:
-            self._socket.close()
         if self._server is not None:
             await self._server.stop(grace_s)
-        if self._socket is not None:
-            await self._socket.wait_closed()
 
     async def stop(self, grace_s: float) -> None:
         """Reject new calls at once, and cancel running ones after `grace_s` seconds."""
         await asyncio.gather(self.stop_listening(grace_s), self._inside.stop(grace_s))
-
-    async def _serve_private(self, path: str) -> None:
-        """Serve programs of the same user on a Unix socket."""
-        server = grpc.aio.server(
-            interceptors=[self._interceptor], options=size_options(self._max_message)
-        )
-        server.add_insecure_port(f"unix:{path}")
-        await self._serve(server)
-        self._server = server
-
-    async def _serve(self, server: grpc.aio.Server) -> None:
-        for register, servicer in self._servicers:
-            register(servicer, server)
-        server.add_generic_rpc_handlers(self._lazy)
-        names = [*self._names, health.SERVICE_NAME, REFLECTION_NAME]
-        server.add_generic_rpc_handlers((LazyReflection(names, self._lazy),))
-        await server.start()

@@ -1,7 +1,5 @@
 """Build the inference service from settings, and rebuild it when they change."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging
@@ -39,7 +37,7 @@ from services.inference.memory.turn_client import TurnFactory
 from services.inference.metrics import InferenceMetrics
 from services.inference.pricing.costs import Costs
 from services.inference.providers import embedded, registry, sandbox
-from services.inference.response_cache import cached_answers
+from services.inference.response_cache.cached_answers import CachedAnswers
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.store_sweeper import ROUNDS, store_sweeper
@@ -169,7 +167,7 @@ class Inference:
         )
         sweeper.start()
         self._sweepers = [sweeper]
-        self.cache: cached_answers.CachedAnswers | None = None
+        self.cache: CachedAnswers | None = None
         if settings.response_cache.enabled:
             self._open_cache(settings, stores, clock)
 
@@ -303,9 +301,7 @@ class Inference:
         bounds = settings.response_cache
         store = open_store(settings.storage, stores.reserve, ANSWERS)
         every_s = ROUNDS * settings.limits.sweep_every_s
-        self.cache = cached_answers.CachedAnswers(
-            self.engine, store, bounds, every_s, self._metrics, clock
-        )
+        self.cache = CachedAnswers(self.engine, store, bounds, every_s, self._metrics, clock)
         kept = StoreLimits(bounds.ttl_s, bounds.max_bytes, bounds.max_bytes)
         sweeper = store_sweeper(ANSWERS, store, stores.answers_lease, every_s, kept, clock)
         sweeper.start()

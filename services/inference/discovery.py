@@ -15,6 +15,7 @@ from yarl import URL
 from services.common.errors import GatewayError
 from services.common.settings import SANDBOX, Provider, Server
 from services.inference import http
+from services.inference.providers import anthropic, gemini
 
 log = logging.getLogger(__name__)
 
@@ -136,13 +137,9 @@ async def ask_models(
     headers = dict(provider.headers)
     key = provider.key(environ)
     if provider.kind == "anthropic":
-        from services.inference.providers import anthropic
-
         url = url.joinpath("v1", "models").with_query(limit=_MAX_MODELS)
         headers = {**anthropic.headers(key), **headers}
     elif provider.kind == "gemini":
-        from services.inference.providers import gemini
-
         token = {"pageToken": page} if page else {}
         url = url.joinpath("models").with_query(pageSize=_MAX_MODELS, **token)
         headers = {**gemini.headers(key), **headers}

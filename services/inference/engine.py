@@ -57,7 +57,7 @@ from services.inference.stored_files import Files
 from services.inference.stream.accumulator import whole_of
 from services.inference.stream.batches import Batches
 from services.inference.token_count import count_tokens
-from services.inference.tools import loop as tool_loop
+from services.inference.tools.loop import ToolLoop
 from services.inference.tools.rounds import Rounds
 from services.inference.tools.running import WebTools
 from services.inference.usage.metering import Metering
@@ -283,7 +283,7 @@ class Engine:
             )
 
         usage: RequestUsage | None = current_usage.get(None)
-        loop = tool_loop.ToolLoop(
+        loop = ToolLoop(
             prepared.plan,
             rounds,
             start_runner,

@@ -1,7 +1,5 @@
 """The InferenceService's gRPC servicer."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, nullcontext
 from typing import Any
@@ -19,7 +17,8 @@ from services.inference.limits.limiter import Limiter
 from services.inference.limits.named_models import check_models
 from services.inference.limits.subjects import may_use
 from services.inference.offload import mark, offload, parse_large
-from services.inference.response_cache import cached_answers, directives
+from services.inference.response_cache import directives
+from services.inference.response_cache.cached_answers import CachedAnswers, DirectedAnswers
 from services.inference.response_cache.directives import CacheDirectives
 from services.inference.stream.batches import OnBatch, observed
 from services.inference.stream.event_batch import EventBatch
@@ -42,19 +41,17 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     """
 
     def __init__(
-        self, engine: Engine, limiter: Limiter, cache: cached_answers.CachedAnswers | None = None
+        self, engine: Engine, limiter: Limiter, cache: CachedAnswers | None = None
     ) -> None:
         self._engine = engine
         self._limiter = limiter
         self._cache = cache
 
-    def _answers(
-        self, context: grpc.aio.ServicerContext[Any, Any]
-    ) -> Engine | cached_answers.DirectedAnswers:
+    def _answers(self, context: grpc.aio.ServicerContext[Any, Any]) -> Engine | DirectedAnswers:
         """Return the engine, or the cache with the cache directives of the call."""
         if self._cache is None:
             return self._engine
-        return cached_answers.DirectedAnswers(self._cache, _directives(context))
+        return DirectedAnswers(self._cache, _directives(context))
 
     async def Generate(
         self,

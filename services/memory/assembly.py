@@ -1,17 +1,12 @@
 """Builds the memory service from settings."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Callable
-from functools import cache
-from typing import Any, Self
+from typing import Self
 
 import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.memory.v1 import memory_pb2_grpc
 from services.common.byte_budget import ByteBudget
 from services.common.clock import Clock
 from services.common.disk import DiskReserve
@@ -19,15 +14,19 @@ from services.common.process_registry import ProcessRegistry
 from services.common.secrets import Secrets
 from services.common.settings import Memory, Settings
 from services.common.sweeping import Sweeper, sweeper_lease
-from services.memory import servicer_factory
-from services.memory.jobs import job_handlers, stores
+from services.memory.jobs.job_handlers import JobHandlers
 from services.memory.jobs.job_queue import JobQueue
 from services.memory.jobs.job_runner import JobRunner
+from services.memory.jobs.stores import Stores
 from services.memory.jobs.sweeper import memory_sweeper
 from services.memory.jobs.task_client import TaskClient
 from services.memory.locks.locks import LockLimits, MemoryLocks
+from services.memory.management import MemoryManagement
 from services.memory.metrics import MemoryMetrics
+from services.memory.servicer import MemoryServicer
 from services.memory.storage.repository import MemoryRepository
+from services.memory.turns.context import ContextReader
+from services.memory.turns.turn_service import TurnService
 
 SERVICE_NAME = "gateway.memory.v1.MemoryService"
 
@@ -41,18 +40,18 @@ class MemoryService:
     """The memory service of one process, with its background work running.
 
     Attributes:
-        register: builds the gRPC servicer and adds it to a server.
+        servicer: the gRPC servicer.
     """
 
     def __init__(
         self,
-        register: Callable[[Any], None],
+        servicer: MemoryServicer,
         locks: MemoryLocks,
         jobs: JobRunner,
         tasks: TaskClient,
         sweeper: Sweeper,
     ) -> None:
-        self.register = register
+        self.servicer = servicer
         self._locks = locks
         self._jobs = jobs
         self._tasks = tasks
@@ -84,37 +83,16 @@ class MemoryService:
         tasks = TaskClient(channel, secrets.service_credential, settings.roles, _TASK_TIMEOUT_S)
         queue = open_queue(database, clock, processes)
         locks = open_locks(database, clock, limits, processes)
-
-        @cache
-        def opened_stores() -> stores.Stores:
-            return stores.Stores.open(database, clock, queue)
-
-        def open_handlers() -> job_handlers.JobHandlers:
-            return job_handlers.JobHandlers(database, opened_stores(), tasks)
-
-        jobs = JobRunner(
-            database, queue, open_handlers, metrics, limits.job_poll_s, processes=processes
-        )
-
-        def register(server: Any) -> None:
-            servicer = servicer_factory.open_servicer(
-                limits,
-                database,
-                clock,
-                opened_stores(),
-                locks,
-                jobs,
-                tasks,
-                metrics,
-                reserve,
-                budget,
-            )
-            memory_pb2_grpc.add_MemoryServiceServicer_to_server(servicer, server)
-
+        stores = Stores.open(database, clock, queue)
+        handlers = JobHandlers(database, stores, tasks)
+        jobs = JobRunner(database, queue, handlers, metrics, limits.job_poll_s, processes=processes)
+        contexts = ContextReader(stores, tasks, limits, metrics)
+        turns = TurnService(stores, locks, contexts, jobs, limits, clock, metrics, reserve, budget)
+        management = MemoryManagement(database, stores, locks, contexts.embed_question, budget)
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "memory", every_s, clock)
         sweeper = memory_sweeper(MemoryRepository(database, clock), locks, lease, every_s)
-        return cls(register, locks, jobs, tasks, sweeper)
+        return cls(MemoryServicer(turns, management), locks, jobs, tasks, sweeper)
 
     def reload(self, settings: Settings) -> None:
         """Use the models of new settings."""

@@ -6,39 +6,7 @@ from importlib.metadata import version
 
 from google.protobuf.internal import api_implementation
 
-from services.common.imports import import_bare, import_lazily
-
-# Modules of the gateway that are imported by the first request that needs them.
-_LAZY = (
-    "facade.dialects.admin",
-    "facade.dialects.anthropic",
-    "facade.dialects.articles",
-    "facade.dialects.conversations",
-    "facade.dialects.memory",
-    "facade.dialects.responses",
-    "facade.dialects.stored_responses",
-    "facade.routes.admin",
-    "facade.routes.articles",
-    "gateway.articles.v1.articles_pb2",
-    "gateway.articles.v1.articles_pb2_grpc",
-    "services.accounts.admin.keys",
-    "services.accounts.admin.servicer_factory",
-    "services.accounts.usage.activity",
-    "services.articles.servicer_factory",
-    "services.common.read_limiter",
-    "services.inference.response_cache.cached_answers",
-    "services.inference.tools.loop",
-    "services.memory.jobs.job_handlers",
-    "services.memory.jobs.stores",
-    "services.memory.servicer_factory",
-    "services.sandbox.model.answers",
-    "services.sandbox.model.behaviours",
-    "services.sandbox.model.openai_shapes",
-    "services.sandbox.model.play",
-    "services.sandbox.model.requests",
-    "services.sandbox.model.transcripts",
-    "services.sandbox.model.vectors",
-)
+from services.common.imports import import_bare
 
 
 def import_used_parts() -> None:
@@ -77,5 +45,3 @@ def import_used_parts() -> None:
         "sqlalchemy.ext.asyncio",
         {"engine": ("AsyncConnection", "AsyncEngine", "create_async_engine")},
     )
-    for name in _LAZY:
-        import_lazily(name)

@@ -110,6 +110,8 @@ async def _measure(rounds: int, seconds: float, requests: int) -> tuple[Samples,
         gateway = stack.enter_context(_gateway(upstream.port, workers=1, cpus=served))
         two = stack.enter_context(_gateway(upstream.port, workers=2, cpus=available[:2]))
         await _waits("warm-up", gateway, seconds / 4, defaultdict(list))
+        worker = processes.running_module(gateway.pids, "services.worker")
+        samples["idle worker"].append(processes.memory(worker).rss)
         samples["idle"].append(processes.memory(gateway.pids).rss)
         samples["idle pss"].append(processes.memory(gateway.pids).pss)
         direct = replace(upstream, pids=())

@@ -8,13 +8,11 @@ from yarl import URL
 
 from facade.aliases import with_aliases
 from facade.app import _routes
-from facade.routes import admin, articles
 from tests.gateway_in_process import Gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ROUTES = [(each.method, each.path) for each in (*with_aliases(_routes()), *articles.routes())]
-ROUTES += [(each.method, each.path) for each in admin.routes()]
+ROUTES = [(each.method, each.path) for each in with_aliases(_routes())]
 OPERATIONS = [("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics")]
 
 

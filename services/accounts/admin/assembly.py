@@ -1,14 +1,17 @@
 """Assembly of the administration of one process."""
 
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.accounts.admin import servicer_factory
 from services.accounts.admin.admin_keys import AdminKeyRepository, configured_hashes
 from services.accounts.admin.audit import AuditLog, audit_sweeper
 from services.accounts.admin.authentication import AdminAuthenticator
+from services.accounts.admin.keys import KeyAdministration
+from services.accounts.admin.limits import LimitAdministration
+from services.accounts.admin.servicer import AdminServicer
+from services.accounts.admin.teams import TeamAdministration
+from services.accounts.admin.users import UserAdministration
 from services.common.clock import Clock
 from services.common.settings import Settings
 from services.common.sweeping import Sweeper, sweeper_lease
@@ -37,16 +40,16 @@ class Administration:
     """The administration of one process, with the running sweeper of the audit log.
 
     Attributes:
-        register: creates the gRPC servicer, and adds it to a server.
+        servicer: the gRPC servicer.
     """
 
     def __init__(
         self,
-        register: Callable[[Any], None],
+        servicer: AdminServicer,
         sweeper: Sweeper,
         authenticator: AdminAuthenticator,
     ) -> None:
-        self.register = register
+        self.servicer = servicer
         self._authenticator = authenticator
         self._sweeper = sweeper
         sweeper.start()
@@ -63,7 +66,13 @@ class Administration:
         log = AuditLog(database, clock)
         every_s = settings.limits.sweep_every_s
         return cls(
-            lambda server: servicer_factory.register(server, database, clock, log),
+            AdminServicer(
+                KeyAdministration(database, clock),
+                UserAdministration(database, clock),
+                TeamAdministration(database, clock),
+                LimitAdministration(database, clock),
+                log,
+            ),
             audit_sweeper(
                 log,
                 sweeper_lease(database, "audit", every_s, clock),

@@ -15,7 +15,7 @@ from gateway.accounts.v1.usage_pb2 import (
     ReportUsageResponse,
 )
 from gateway.accounts.v1.usage_pb2_grpc import UsageServiceServicer
-from services.accounts.usage import activity
+from services.accounts.usage.activity import report_activity
 from services.accounts.usage.recording import add_records
 from services.accounts.usage.reporting import report
 from services.common.clock import Clock
@@ -53,7 +53,7 @@ class UsageServicer(UsageServiceServicer):
         self, request: ReportActivityRequest, context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> ReportActivityResponse:
         """Return a page of sums of usage records, with latencies."""
-        return await activity.report_activity(self._engine, request, self._clock)
+        return await report_activity(self._engine, request, self._clock)
 
 
 def _checked(request: RecordUsageRequest) -> UsageBatch:

@@ -2,7 +2,6 @@
 
 import ipaddress
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from yarl import URL
 
@@ -10,13 +9,12 @@ from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
 from services.inference.catalogue import server_facts
 from services.inference.http import Client
-from services.inference.providers import embedded, failures, sandbox
+from services.inference.providers import anthropic, embedded, failures, gemini, openai, sandbox
 from services.inference.providers.base import Provider
+from services.inference.providers.openai_responses import ResponsesProvider
+from services.inference.providers.openai_responses.endpoint import EndpointSupport
 from services.inference.providers.protocols import Classify, Gauge
 from services.inference.providers.upstream import Upstream
-
-if TYPE_CHECKING:
-    from services.inference.providers.openai_responses import ResponsesProvider
 
 _OWN_DOMAINS = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".svc")
 
@@ -57,7 +55,7 @@ def build_responses(
     limits: Limits,
     live: Gauge,
     unsupported_urls: set[str],
-) -> "dict[str, ResponsesProvider]":
+) -> dict[str, ResponsesProvider]:
     """Return the adapters for the API of responses, by the provider's name.
 
     Args:
@@ -91,13 +89,9 @@ def _build_responses(
     limits: Limits,
     live: Gauge,
     unsupported_urls: set[str],
-) -> "ResponsesProvider":
-    # Imported on demand, as the other adapters.
-    from services.inference.providers import openai_responses
-    from services.inference.providers.openai_responses.endpoint import EndpointSupport
-
+) -> ResponsesProvider:
     endpoint = EndpointSupport(settings.base_url, unsupported_urls)
-    return openai_responses.ResponsesProvider(
+    return ResponsesProvider(
         name,
         _upstream(name, settings, _bearer(settings), client, limits, live, endpoint.classify),
         endpoint,
@@ -154,11 +148,8 @@ def _build_one(
         return _upstream(name, settings, credentials, client, limits, live)
 
     key = settings.key()
-    # Imported on demand: each adapter takes 0.4 MB.
     match settings.kind:
         case "openai":
-            from services.inference.providers import openai
-
             return openai.OpenAIProvider(
                 name,
                 upstream(_bearer(settings)),
@@ -167,8 +158,6 @@ def _build_one(
                 fetches_urls=fetches_urls,
             )
         case "anthropic":
-            from services.inference.providers import anthropic
-
             return anthropic.AnthropicProvider(
                 name,
                 upstream(anthropic.headers(key)),
@@ -177,8 +166,6 @@ def _build_one(
                 official=server.checks_signatures,
             )
         case "gemini":
-            from services.inference.providers import gemini
-
             return gemini.GeminiProvider(
                 name,
                 upstream(gemini.headers(key)),

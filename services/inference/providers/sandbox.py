@@ -4,8 +4,6 @@
 steps, and errors have the messages of a provider behind HTTP.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Mapping, Sequence

@@ -5,12 +5,9 @@ the queue. A failed job is retried with growing delays. After `MODEL_ATTEMPTS` f
 fact is made without a model (see `job_handlers`), so that no memory waits for ever.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from functools import cached_property
 from typing import Protocol
 from zlib import crc32
 
@@ -22,7 +19,7 @@ from services.common.errors import GatewayError
 from services.common.leased_rows import LeaseRenewer, wait_briefly
 from services.common.process_registry import ProcessRegistry
 from services.common.texts import elide_middle
-from services.memory.jobs import job_handlers
+from services.memory.jobs.job_handlers import JobHandlers, MemoryChangedError
 from services.memory.jobs.job_queue import Backlog, Job, JobKind, JobLostError, JobQueue
 from services.memory.jobs.retries import retry_after_s
 from services.memory.jobs.windows import Windows
@@ -53,7 +50,7 @@ class JobRunner:
     Args:
         engine: the database.
         queue: the queue of that database.
-        open_handlers: returns the handlers of jobs; called for the first job.
+        handlers: handlers of the kinds of jobs.
         observer: the metrics of jobs.
         poll_s: seconds between two polls for jobs of other processes, on average.
         at_once: maximum number of jobs that run at a time.
@@ -65,7 +62,7 @@ class JobRunner:
         self,
         engine: AsyncEngine,
         queue: JobQueue,
-        open_handlers: Callable[[], job_handlers.JobHandlers],
+        handlers: JobHandlers,
         observer: JobObserver,
         poll_s: float,
         *,
@@ -76,7 +73,7 @@ class JobRunner:
         self._processes = processes
         self._engine = engine
         self._queue = queue
-        self._open_handlers = open_handlers
+        self._handlers = handlers
         self._observer = observer
         self._poll_s = poll_s
         self._at_once = at_once
@@ -85,10 +82,6 @@ class JobRunner:
         self._woken = asyncio.Event()
         self._ended = asyncio.Event()
         self._running: dict[Job, asyncio.Task[None]] = {}
-
-    @cached_property
-    def _handlers(self) -> job_handlers.JobHandlers:
-        return self._open_handlers()
 
     async def put_summary(
         self, connection: AsyncConnection, record: MemoryRecord, windows: Windows
@@ -218,7 +211,7 @@ class JobRunner:
                 task.cancel()
         try:
             await self._handlers.summarise(job, by_model=False)
-        except (JobLostError, job_handlers.MemoryChangedError):
+        except (JobLostError, MemoryChangedError):
             return  # the caller checks the queue again
         self._observer.ended(job.kind, "taken_over")
 
@@ -232,7 +225,7 @@ class JobRunner:
             await self._handlers.run(job)
         except JobLostError:
             return "lost"
-        except job_handlers.MemoryChangedError:
+        except MemoryChangedError:
             await self._settle(self._queue.release(job, _CHANGED_RETRY_S, failed=False))
             return "moved"
         except asyncio.CancelledError:

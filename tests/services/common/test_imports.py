@@ -1,14 +1,12 @@
-import gc
 import importlib
 import ssl
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from services.common.imports import import_bare, import_lazily, import_without_tls
+from services.common.imports import import_bare, import_without_tls
 
 
 def test_tls_is_hidden_from_one_import_only(tmp_path, monkeypatch) -> None:
@@ -75,57 +73,3 @@ def test_a_bare_package_that_fails_is_not_left_behind() -> None:
     with pytest.raises(ModuleNotFoundError):
         import_bare("large", {"nowhere": []})
     assert "large" not in sys.modules
-
-
-@pytest.fixture
-def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, content in {
-        "shop": "",
-        "shop/rare": "from shop.rare.parts import wanted\nmade = []",
-        "shop/broken": "import no_such_module",
-    }.items():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text(content)
-    (tmp_path / "shop" / "rare" / "parts.py").write_text("from shop import rare\nwanted = 1")
-    monkeypatch.syspath_prepend(tmp_path)
-    for name in ("shop", "shop.rare", "shop.rare.parts", "shop.broken"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-
-
-@pytest.mark.usefixtures("packages")
-def test_a_later_module_is_imported_when_it_is_used() -> None:
-    import_lazily("shop.rare")
-    taken: dict[str, Any] = {}
-    exec("from shop import rare", taken)
-    assert "shop.rare" not in sys.modules
-    frozen = gc.get_freeze_count()
-    assert taken["rare"].wanted == 1
-    assert gc.get_freeze_count() > frozen
-    assert taken["rare"].made is sys.modules["shop.rare"].made
-
-
-@pytest.mark.usefixtures("packages")
-def test_names_of_a_later_module_are_imported_at_once() -> None:
-    import_lazily("shop.rare")
-    taken: dict[str, Any] = {}
-    exec("from shop.rare import wanted\nfrom shop import rare", taken)
-    assert taken["wanted"] == 1
-    assert taken["rare"] is sys.modules["shop.rare"]
-
-
-@pytest.mark.usefixtures("packages")
-def test_a_module_imported_before_is_left_as_it_is() -> None:
-    module = importlib.import_module("shop.rare")
-    import_lazily("shop.rare")
-    assert importlib.import_module("shop").rare is module
-
-
-@pytest.mark.usefixtures("packages")
-def test_a_later_module_fails_where_it_is_used() -> None:
-    import_lazily("shop.broken")
-    shop = importlib.import_module("shop")
-    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
-        _ = shop.broken.anything
-    import_lazily("shop.rare")
-    with pytest.raises(AttributeError, match="no_such_name"):
-        _ = shop.rare.no_such_name

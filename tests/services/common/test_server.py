@@ -1,6 +1,7 @@
 """Behaviour common to the calls of all services, over a real server on port 0."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -58,6 +59,13 @@ async def served(act: Callable[[], Awaitable[None]], credential: bytes | None = 
     async with open_channel(f"127.0.0.1:{port}", max_message_bytes=1 << 20) as channel:
         yield channel
     await server.stop(0)
+
+
+async def services_listed(channel: grpc.aio.Channel) -> set[str]:
+    reflection = reflection_pb2_grpc.ServerReflectionStub(channel)
+    request = reflection_pb2.ServerReflectionRequest(list_services="")
+    response = await reflection.ServerReflectionInfo(iter([request])).read()
+    return {service.name for service in response.list_services_response.service}
 
 
 async def nothing() -> None:
@@ -275,7 +283,19 @@ async def test_health_and_reflection_need_no_key():
         for service in ("", NAME):
             answer = await health.Check(health_pb2.HealthCheckRequest(service=service))
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
-        reflection = reflection_pb2_grpc.ServerReflectionStub(channel)
-        asked = reflection_pb2.ServerReflectionRequest(list_services="")
-        listed = await reflection.ServerReflectionInfo(iter([asked])).read()
-        assert NAME in {one.name for one in listed.list_services_response.service}
+        assert NAME in await services_listed(channel)
+
+
+async def test_a_unix_socket_left_behind_is_replaced(tmp_path):
+    path = tmp_path / "worker.sock"
+    with socket.socket(socket.AF_UNIX) as leftover:
+        leftover.bind(str(path))
+    server = Server(identify, max_message_bytes=1 << 20)
+    server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, Servicer(nothing), NAME)
+    assert server.listen(f"unix:{path}") == 0
+    await server.start()
+    async with open_channel(f"unix:{path}", max_message_bytes=1 << 20) as channel:
+        assert (await generate(channel)).id == "ada"
+        assert NAME in await services_listed(channel)
+    await server.stop(0)
+    assert not path.exists()

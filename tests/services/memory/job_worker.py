@@ -144,7 +144,7 @@ class MemoryWorker(MemoryProcess):
         self.jobs = JobRunner(
             engine,
             self.stores.queue,
-            lambda: JobHandlers(engine, self.stores, tasks),
+            JobHandlers(engine, self.stores, tasks),
             self.observer,
             0.02,
             at_once=at_once,

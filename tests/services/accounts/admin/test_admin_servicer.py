@@ -14,7 +14,10 @@ from gateway.accounts.v1.accounts_pb2_grpc import (
     AccountsServiceStub,
     add_AccountsServiceServicer_to_server,
 )
-from gateway.accounts.v1.admin_pb2_grpc import AdminServiceStub
+from gateway.accounts.v1.admin_pb2_grpc import (
+    AdminServiceStub,
+    add_AdminServiceServicer_to_server,
+)
 from services.accounts.admin import assembly as admin
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
 from services.accounts.admin.assembly import Administration
@@ -58,7 +61,7 @@ async def listening(engine: AsyncEngine, **configured: bytes) -> AsyncIterator[S
     admins = AdminAuthenticator(configured, none, ttl_s=30)
     server = Server(repository.identify, max_message_bytes=1 << 20, identify_admin=admins)
     administration = Administration.start(Settings(), engine, Clock(), admins)
-    server.add_lazy(administration.register, admin.SERVICE_NAME)
+    server.add(add_AdminServiceServicer_to_server, administration.servicer, admin.SERVICE_NAME)
     server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)
     port = server.listen("127.0.0.1:0")
     await server.start()
