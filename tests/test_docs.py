@@ -19,6 +19,7 @@ from tests.documents import (
     unknown_names,
 )
 from tests.e2e.readme import is_part_of
+from tests.tools import setting_tables
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -96,6 +97,18 @@ def test_contributing_or_the_readme_names_every_target():
 def test_settings_that_are_shown_can_be_loaded(document):
     for block in code_blocks(read(document), "toml"):
         parse(tomllib.loads(block), document)
+
+
+def test_tables_of_settings_are_those_of_the_fields():
+    for document in setting_tables.documents():
+        text = document.read_text()
+        assert text == setting_tables.with_rows(text), f"{document.name}: run make docs"
+
+
+def test_every_limit_has_a_row():
+    rows = [*setting_tables.keys(read("docs/limits.md"))]
+    assert len(rows) == len(set(rows))
+    assert set(setting_tables.limits()) == set(rows)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

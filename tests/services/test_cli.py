@@ -14,7 +14,7 @@ from services.accounts.plans import DEFAULT, PLANS
 from services.commands import shared
 from services.common.key_format import is_key
 from services.common.presets import PRESETS
-from services.common.settings_example import EXAMPLE
+from services.common.settings_example import settings_example
 from services.common.sign_in_codes import redeem
 from services.supervisor.resources import locked
 
@@ -315,8 +315,14 @@ def test_providers_are_listed_with_what_is_missing(gateway: Command) -> None:
     assert "gsk-secret" not in output
 
 
-def test_the_example_is_printed_as_it_is(gateway: Command) -> None:
-    assert gateway("config example") == (EXAMPLE, "")
+def test_the_example_passes_the_check_as_printed(gateway: Command) -> None:
+    example, _ = gateway("config example")
+    assert example == settings_example()
+    gateway.environ["OPENAI_API_KEY"] = "sk-secret"
+    gateway.config.write_text(example)
+    output, errors = gateway("config check")
+    assert errors == ""
+    assert "openai" in output
 
 
 def test_up_says_why_it_cannot_start(tmp_path: Path) -> None:

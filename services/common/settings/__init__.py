@@ -1,16 +1,18 @@
 """Settings of the gateway: a TOML file, and a few environment variables that override it.
 
 `load` reads both; an unknown key or an invalid value raises `SettingsError`, which names the key.
-`services.common.settings_example` documents every key.
+Each field documents its key: `services.common.settings_example` makes a file of them.
 """
 
-from services.common.settings.base import Name, SettingsError
+from services.common.settings.articles import ArticleDocuments, ArticleQuota, Articles
+from services.common.settings.base import Name, PlanLimits, SettingsError
 from services.common.settings.effective_providers import (
     SANDBOX,
     effective_providers,
     from_environment,
     sandbox_remedy,
 )
+from services.common.settings.limits import MAX_FILE_LIFETIME_S, Grpc, Limits, StorageLimits
 from services.common.settings.loading import (
     CONFIG_VARIABLE,
     DEFAULT_FILE,
@@ -19,6 +21,7 @@ from services.common.settings.loading import (
     load,
     parse,
 )
+from services.common.settings.memory import Memory, MemoryQuota, MemoryStorage
 from services.common.settings.providers import (
     WILDCARD,
     Balance,
@@ -30,25 +33,14 @@ from services.common.settings.providers import (
 )
 from services.common.settings.proxy import Envoy
 from services.common.settings.sections import (
-    MAX_FILE_LIFETIME_S,
     Adaptation,
     Admin,
-    ArticleDocuments,
-    ArticleQuota,
-    Articles,
     Discovery,
-    Grpc,
-    Limits,
-    Memory,
-    MemoryQuota,
-    MemoryStorage,
-    PlanLimits,
     ResponseCache,
     Roles,
     Sandbox,
     Server,
     Storage,
-    StorageLimits,
     Telemetry,
     Usage,
 )

@@ -1,10 +1,12 @@
 """The base class and shared types of the sections of the settings."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Name = Annotated[str, Field(min_length=1, max_length=256)]
+
+_Value = TypeVar("_Value")
 
 
 class SettingsError(Exception):
@@ -15,6 +17,38 @@ class Section(BaseModel):
     """A table of the settings: unknown keys are errors, and values are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PlanLimits(Section):
+    """A limit for each plan."""
+
+    personal_free: Annotated[int, Field(ge=0)]
+    personal_pro: Annotated[int, Field(ge=0)]
+    team_pro: Annotated[int, Field(ge=0)]
+    enterprise: Annotated[int, Field(ge=0)]
+
+
+def setting(
+    default: _Value, description: str, *, details: str = "", seen: str = "", example: object = None
+) -> _Value:
+    """Return the field of a key, with its documentation.
+
+    `gateway config example` prints the default and the description. The tables of settings in the
+    documentation, which `make docs` writes, have the details too, and what callers see.
+
+    Args:
+        default: the value without the key.
+        description: what the key sets, the unit and special values; plain text.
+        details: continues the description; Markdown.
+        seen: what a caller sees when a limit is reached; Markdown.
+        example: a value that the example shows, commented out, instead of the default.
+    """
+    return Field(
+        default,
+        description=description,
+        examples=None if example is None else [example],
+        json_schema_extra={"details": details, "seen": seen},
+    )
 
 
 def without_variables(value: Any) -> Any:

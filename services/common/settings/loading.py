@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import ValidationError, field_validator, model_validator
 
-from services.common.settings.base import Name, Section, SettingsError
+from services.common.settings.articles import Articles
+from services.common.settings.base import Name, Section, SettingsError, setting
 from services.common.settings.effective_providers import SANDBOX, missing_sandbox
+from services.common.settings.limits import Grpc, Limits
+from services.common.settings.memory import Memory
 from services.common.settings.messages import words
 from services.common.settings.providers import Deployment, Model, Provider, with_preset
 from services.common.settings.proxy import Envoy
@@ -17,11 +20,7 @@ from services.common.settings.secret_files import with_secrets
 from services.common.settings.sections import (
     Adaptation,
     Admin,
-    Articles,
     Discovery,
-    Grpc,
-    Limits,
-    Memory,
     ResponseCache,
     Roles,
     Sandbox,
@@ -51,24 +50,61 @@ CONFIG_VARIABLE = "GATEWAY_CONFIG"
 class Settings(Section):
     """All settings of a gateway."""
 
-    server: Server = Server()
-    storage: Storage = Storage()
-    providers: dict[Name, Provider] = Field(default_factory=dict)
-    models: list[Model] = Field(default_factory=list)
-    roles: Roles = Roles()
-    discovery: Discovery = Discovery()
-    sandbox: Sandbox = Sandbox()
-    limits: Limits = Limits()
-    grpc: Grpc = Grpc()
-    admin: Admin = Admin()
-    articles: Articles = Articles()
-    memory: Memory = Memory()
-    tools: Tools = Tools()
-    adaptation: Adaptation = Adaptation()
-    telemetry: Telemetry = Telemetry()
-    response_cache: ResponseCache = ResponseCache()
-    usage: Usage = Usage()
-    envoy: Envoy = Envoy()
+    server: Server = setting(Server(), "addresses that the gateway listens on")
+    storage: Storage = setting(Storage(), "where data are stored")
+    discovery: Discovery = setting(Discovery(), "providers that this file does not name")
+    sandbox: Sandbox = setting(
+        Sandbox(), "models for development, such as sandbox/echo, that need no provider"
+    )
+    providers: dict[Name, Provider] = setting(
+        {},
+        "an example; the providers listed by `gateway providers` need no base_url",
+        example={
+            "openai": {
+                "kind": "openai",
+                "base_url": "https://api.openai.com/v1",
+                "api_key_env": "OPENAI_API_KEY",
+            }
+        },
+    )
+    models: list[Model] = setting(
+        [],
+        "an example",
+        example=[
+            {
+                "name": "fast",
+                "provider": "openai",
+                "upstream": "gpt-4o-mini",
+                "inputs": ["text", "image"],
+                "context_window": 128_000,
+                "max_output_tokens": 16_384,
+            }
+        ],
+    )
+    roles: Roles = setting(Roles(), "models for auxiliary tasks; empty: built-in method, or none")
+    limits: Limits = setting(
+        Limits(), "limits of requests, answers, connections and files (docs/limits.md)"
+    )
+    grpc: Grpc = setting(Grpc(), "gRPC callers over TCP (server.grpc, `gateway serve services`)")
+    admin: Admin = setting(
+        Admin(),
+        "keys for /admin/v1, which exists only if a key is set here or made by `gateway "
+        "admin-key create`",
+    )
+    articles: Articles = setting(Articles(), "document editing")
+    memory: Memory = setting(Memory(), "stored conversations")
+    tools: Tools = setting(Tools(), "tools that the gateway runs for models")
+    adaptation: Adaptation = setting(
+        Adaptation(), "cache of media converted for models that cannot read them"
+    )
+    telemetry: Telemetry = setting(Telemetry(), "traces and metrics for an OpenTelemetry collector")
+    response_cache: ResponseCache = setting(
+        ResponseCache(), "cache of answers to equal requests (docs/response-cache.md)"
+    )
+    usage: Usage = setting(Usage(), "records of usage and cost, for `gateway usage`")
+    envoy: Envoy = setting(
+        Envoy(), "the Envoy in front: `gateway envoy config` and `gateway envoy run`"
+    )
 
     @field_validator("providers", mode="before")
     @classmethod

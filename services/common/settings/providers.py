@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from services.common.presets import PRESETS
-from services.common.settings.base import Name, Section, without_variables
+from services.common.settings.base import Name, Section, setting, without_variables
 
 _CREDENTIAL_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
 
@@ -55,16 +55,44 @@ class Price(Section):
 class Provider(Section):
     """A server that has models."""
 
-    kind: Literal["openai", "anthropic", "gemini", "sandbox"]
-    base_url: str = ""
-    api_key: SecretStr = SecretStr("")
-    api_key_env: str = ""
-    api_key_file: str = ""
-    headers: dict[str, str] = Field(default_factory=dict)
-    pass_stateful: bool = False
-    fetches_urls: bool | None = None
-    responses: bool | None = None
-    price: Price | None = None
+    kind: Annotated[
+        Literal["openai", "anthropic", "gemini", "sandbox"],
+        Field(description="openai (any compatible server) | anthropic | gemini | sandbox"),
+    ]
+    base_url: str = setting(
+        "", "address of the API; the providers that `gateway providers` lists need none"
+    )
+    api_key: SecretStr = setting(SecretStr(""), "the key itself", example="…")
+    api_key_env: str = setting("", "variable with the key")
+    api_key_file: str = setting(
+        "",
+        "file with the key, reloaded on SIGHUP; the variable OPENAI_API_KEY_FILE also sets "
+        "its path",
+        example="/run/secrets/openai",
+    )
+    headers: dict[str, str] = setting({}, "sent with every request, for example for a proxy")
+    pass_stateful: bool = setting(
+        False,
+        "let callers refer to what is stored at the provider (files, …), in the one account "
+        "that they share there",
+    )
+    fetches_urls: bool | None = setting(
+        None,
+        "send image URLs to the provider, which fetches them; default: false for servers on "
+        "the operator's own network, else true",
+        example=True,
+    )
+    responses: bool | None = setting(
+        None,
+        "the server supports OpenAI's /responses; default: true for OpenAI and for Azure at "
+        "…/openai/v1. Other servers, and those that answer 404, get chat completions",
+        example=True,
+    )
+    price: Price | None = setting(
+        None,
+        "for its models without a price of their own; a self-hosted server costs nothing per token",
+        example={"input": 0, "output": 0},
+    )
 
     @field_validator("base_url", "api_key", "api_key_env", "api_key_file", "headers", mode="before")
     @classmethod
@@ -104,25 +132,77 @@ class Deployment(Section):
 class Model(Section):
     """A model under the name that callers write, or a wildcard (`claude-*`) for many names."""
 
-    name: Name
-    provider: Name | None = None
-    upstream: str = ""
-    deployments: Annotated[list[Deployment], Field(max_length=MAX_DEPLOYMENTS)] = Field(
-        default_factory=list
+    name: Annotated[
+        Name,
+        Field(
+            description='name that callers use; "claude-*" matches every name with that prefix. '
+            "Full names take precedence, then longer wildcards"
+        ),
+    ]
+    provider: Name | None = setting(None, "name of the provider's section")
+    upstream: str = setting("", "the provider's name for the model; default: the requested name")
+    deployments: Annotated[list[Deployment], Field(max_length=MAX_DEPLOYMENTS)] = setting(
+        [],
+        "instead of provider: several deployments of the model (docs/load-balancing.md); one "
+        "of weight 0 is used only if no other is available. Each may have an `upstream` of "
+        "its own",
+        example=[{"provider": "azure", "weight": 3}, {"provider": "openai", "weight": 0}],
     )
-    balance: Balance = "weighted"
-    sticky: bool = True
-    inputs: list[Input] | None = None
-    context_window: Annotated[int, Field(ge=1)] | None = None
-    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
-    thinking: bool | None = None
-    adaptive: bool | None = None
-    efforts: list[Name] | None = None
-    thinking_off: dict[str, Any] | None = None
-    refuses: list[Name] | None = None
-    fallbacks: list[Name] = Field(default_factory=list)
-    vector_space: Name | None = None
-    price: Price | None = None
+    balance: Balance = setting(
+        "weighted",
+        "weighted | least_busy (fewest running calls of this process) | fastest (shortest "
+        "time to the first content)",
+    )
+    sticky: bool = setting(True, "keep a conversation at one deployment, for the provider's cache")
+    inputs: list[Input] | None = setting(
+        None, "of text image pdf audio video; default: from the catalogue, or all"
+    )
+    context_window: Annotated[int, Field(ge=1)] | None = setting(
+        None, "tokens; default: from the catalogue, as the next"
+    )
+    max_output_tokens: Annotated[int, Field(ge=1)] | None = setting(None, "tokens of an answer")
+    thinking: bool | None = setting(
+        None,
+        "the model can think; for kind openai: it thinks by default. This and the next four "
+        "override the built-in catalogue",
+        example=True,
+    )
+    adaptive: bool | None = setting(
+        None, "Anthropic only; true: thinking is set by an effort, not by a budget", example=False
+    )
+    efforts: list[Name] | None = setting(
+        None, "supported efforts, weakest first", example=["low", "high"]
+    )
+    thinking_off: dict[str, Any] | None = setting(
+        None, "fields that disable thinking", example={"reasoning_effort": "none"}
+    )
+    refuses: list[Name] | None = setting(
+        None,
+        "fields that are never sent; for max_tokens or max_completion_tokens, the other one "
+        'is sent. "prefill": a final assistant message; "reasoning_content": thinking of '
+        "earlier turns",
+        example=["temperature"],
+    )
+    fallbacks: list[Name] = setting(
+        [],
+        "models that `auto` may try, in order; for embeddings, only those with the same "
+        "vector_space",
+    )
+    vector_space: Name | None = setting(
+        None,
+        "for embedding models: models with the same name here return the same vectors for a "
+        "text, such as one model at two providers, and can replace each other; default: no "
+        "replacement",
+        example="te3-small",
+    )
+    price: Price | None = setting(
+        None,
+        "dollars per million tokens; also cache_write, cache_write_1h, reasoning, "
+        "input_audio, input_image, input_video, cached_audio, cached_image, output_audio, "
+        "output_image, output_video; web_search and request per thousand, audio_hour per "
+        "hour; default: the published price, if known",
+        example={"input": 0.15, "output": "0.6", "cached_input": 0.075},
+    )
 
     @model_validator(mode="after")
     def _has_wildcard_at_the_end(self) -> Self:

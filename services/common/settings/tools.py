@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from services.common.settings.base import Section, without_variables
+from services.common.settings.base import Section, setting, without_variables
 
 # Variables in which the backends' own clients look for a key.
 _SEARCH_KEY_VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
@@ -16,13 +16,25 @@ _SEARCH_KEY_VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
 class WebSearch(Section):
     """The backend for web searches; without a backend they are not available."""
 
-    backend: Literal["", "searxng", "brave", "tavily"] = ""
-    url: str = ""
-    api_key: SecretStr = SecretStr("")
-    api_key_env: str = ""
-    api_key_file: str = ""
-    max_results: Annotated[int, Field(ge=1, le=20)] = 8
-    timeout_s: Annotated[float, Field(gt=0)] = 10
+    backend: Literal["", "searxng", "brave", "tavily"] = setting("", "searxng | brave | tavily")
+    url: str = setting(
+        "",
+        "of the SearXNG server, which needs `json` in its search.formats; for brave and "
+        "tavily, only to use another address than their own",
+    )
+    api_key: SecretStr = setting(SecretStr(""), "the key itself")
+    api_key_env: str = setting(
+        "",
+        "variable with the key; if no key is set: BRAVE_API_KEY or TAVILY_API_KEY. For "
+        "SearXNG, a bearer token for a proxy in front of it",
+    )
+    api_key_file: str = setting("", "file with the key")
+    max_results: Annotated[int, Field(ge=1, le=20)] = setting(
+        8, "results of a search, at most 20", seen="fewer results"
+    )
+    timeout_s: Annotated[float, Field(gt=0)] = setting(
+        10, "time of one search", seen="the model is told that the search failed"
+    )
 
     @field_validator("url", "api_key", "api_key_env", mode="before")
     @classmethod
@@ -57,4 +69,4 @@ class WebSearch(Section):
 class Tools(Section):
     """Tools that the gateway runs for models."""
 
-    web_search: WebSearch = WebSearch()
+    web_search: WebSearch = setting(WebSearch(), "search backend for models; empty: no web search")

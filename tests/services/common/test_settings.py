@@ -3,8 +3,9 @@ import tomllib
 import pytest
 
 from services.common import settings
-from services.common.settings import SettingsError
-from services.common.settings_example import EXAMPLE
+from services.common.settings import PlanLimits, SettingsError
+from services.common.settings.base import Section
+from services.common.settings_example import settings_example
 
 
 def load(tmp_path, text: str = "", **environ: str) -> settings.Settings:
@@ -14,7 +15,8 @@ def load(tmp_path, text: str = "", **environ: str) -> settings.Settings:
 
 
 def test_the_example_names_every_key_with_its_default():
-    example = tomllib.loads(EXAMPLE)
+    text = settings_example()
+    example = tomllib.loads(text)
     parsed = settings.parse(example, "the example")
     for name in set(example) - {"providers", "models"}:
         section = getattr(parsed, name)
@@ -23,8 +25,35 @@ def test_the_example_names_every_key_with_its_default():
         # TOML has no value for a default of None; a comment shows the key.
         unset = {key for key, field in keys.items() if field.default is None}
         assert set(example[name]) == set(keys) - unset, f"[{name}] leaves keys out"
-        assert all(f"\n# {key} = " in EXAMPLE for key in unset), f"[{name}] leaves keys out"
+        assert all(f"\n# {key} = " in text for key in unset), f"[{name}] leaves keys out"
     assert set(example) == set(settings.Settings.model_fields)
+
+
+def test_the_example_shows_every_key_of_providers_and_models():
+    text = settings_example()
+    for header, section in (
+        ("[providers.openai]", settings.Provider),
+        ("[[models]]", settings.Model),
+    ):
+        table = text.partition(header)[2].partition("\n[")[0]
+        shown = {line.removeprefix("# ").partition(" = ")[0] for line in table.splitlines()}
+        assert set(section.model_fields) <= shown, header
+
+
+def test_every_key_is_described():
+    sections = [settings.Settings, settings.Provider, settings.Model]
+    undescribed = []
+    for section in sections:
+        for name, field in section.model_fields.items():
+            if not field.description:
+                undescribed.append(f"{section.__name__}.{name}")
+            if isinstance(field.default, Section) and not isinstance(field.default, PlanLimits):
+                sections.append(type(field.default))
+    assert not undescribed
+
+
+def test_the_example_has_lines_of_at_most_100_characters():
+    assert [line for line in settings_example().splitlines() if len(line) > 100] == []
 
 
 def test_the_environment_goes_over_the_file(tmp_path):
