@@ -88,8 +88,8 @@ def list_audit(
     async def work(engine: "AsyncEngine", settings: "Settings") -> "list[AuditEntry]":
         from services.accounts.admin.audit import AuditFilter, AuditLog
 
-        wanted = AuditFilter(subject_id=subject)
-        return [*(await AuditLog(engine).page(wanted, limit)).entries]
+        criteria = AuditFilter(subject_id=subject)
+        return [*(await AuditLog(engine).page(criteria, limit)).entries]
 
     rows: list[tuple[str, ...]] = [("TIME", "ACTOR", "ACTION", "SUBJECT", "BEFORE", "AFTER")]
     rows += [

@@ -23,7 +23,7 @@ def doctor(
 
     # No logs: the findings have the same information.
     logging.getLogger().addHandler(logging.NullHandler())
-    found = asyncio.run(examine(read_settings()))
-    typer.echo(findings.as_json(found) if as_json else findings.as_text(found))
-    if findings.worst(found) == "failure":
+    results = asyncio.run(examine(read_settings()))
+    typer.echo(findings.as_json(results) if as_json else findings.as_text(results))
+    if findings.worst(results) == "failure":
         raise typer.Exit(FAILED)

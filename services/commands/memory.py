@@ -61,7 +61,7 @@ def show(user: _UserOption, memory: _MemoryOption = None) -> None:
             typer.echo("\n".join(["", *map(_safe, lines)]))
             return
         print_table([_HEADING, *[_row(one) async for one in remembered.memories()]])
-        known = await remembered.management.profile(remembered.owner_id)
+        user_profile = await remembered.management.profile(remembered.owner_id)
         typer.echo()
         print_table(
             [
@@ -73,7 +73,7 @@ def show(user: _UserOption, memory: _MemoryOption = None) -> None:
                         time_of(fact.updated_at_ms // 1000),
                         _safe(fact.value),
                     )
-                    for fact in known.facts
+                    for fact in user_profile.facts
                 ),
             ]
         )
@@ -88,11 +88,11 @@ def export(user: _UserOption, memory: _MemoryOption = None) -> None:
     async def work(remembered: _Remembered) -> None:
         management, owner_id = remembered
         if memory is None:
-            known = await management.profile(owner_id)
-            _print_json({"profile": [_as_dict(fact) for fact in known.facts]})
+            user_profile = await management.profile(owner_id)
+            _print_json({"profile": [_as_dict(fact) for fact in user_profile.facts]})
         for name in await remembered.names(memory):
-            told = _as_dict(await management.get(owner_id, name))
-            told["turns"] = turns = []
+            described = _as_dict(await management.get(owner_id, name))
+            described["turns"] = turns = []
             token, more = "", True
             while more:
                 page = await management.turns(owner_id, name, _PAGE, token)
@@ -100,7 +100,7 @@ def export(user: _UserOption, memory: _MemoryOption = None) -> None:
                 token = page.next_page_token
                 more = bool(token)
             turns.reverse()
-            _print_json(told)
+            _print_json(described)
 
     _for_user(user, work)
 

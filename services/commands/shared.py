@@ -133,18 +133,18 @@ def print_fields(**fields: str) -> None:
 
 async def all_pages(page: Callable[[int, str], Awaitable[Sequence[ListedT]]]) -> list[ListedT]:
     """Return all items of a list; `page` is called with a size and the last id so far, or ""."""
-    found: list[ListedT] = []
-    while len(part := await page(_PAGE, found[-1].id if found else "")) == _PAGE:
-        found += part
-    return [*found, *part]
+    items: list[ListedT] = []
+    while len(part := await page(_PAGE, items[-1].id if items else "")) == _PAGE:
+        items += part
+    return [*items, *part]
 
 
 def seconds_of(duration: str) -> int:
     """Parse a duration such as `90d`, `12h`, `30m` or `45s`; exit if it is invalid."""
-    found = _DURATION.fullmatch(duration)
-    if found is None:
+    match = _DURATION.fullmatch(duration)
+    if match is None:
         fail(f"{duration}: must be a number of s, m, h or d, for example 90d", WRONG)
-    return int(found[1]) * _SECONDS[found[2]]
+    return int(match[1]) * _SECONDS[match[2]]
 
 
 def expires_at_ms(duration: str | None) -> int | None:

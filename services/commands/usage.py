@@ -55,12 +55,12 @@ async def _sums(engine: "AsyncEngine", by: Grouping, first: str, last: str) -> "
         to_day=last,
         page_size=_PAGE_SIZE,
     )
-    found: list[UsageSum] = []
+    all_sums: list[UsageSum] = []
     while True:
         page = await report(engine, request)
-        found += page.sums
+        all_sums += page.sums
         if not page.next_page_token:
-            return found
+            return all_sums
         request.page_token = page.next_page_token
 
 

@@ -75,8 +75,8 @@ caller_key: ContextVar[str] = ContextVar("caller_key")
 
 def caller_id() -> str:
     """Return the id of the current task's user, or ""."""
-    known = caller.get(None)
-    return "" if known is None else known.user_id
+    current = caller.get(None)
+    return "" if current is None else current.user_id
 
 
 def bearer_key(header: str) -> str:
@@ -87,9 +87,9 @@ def bearer_key(header: str) -> str:
     """
     if header.startswith(_USUAL_BEARER) and is_key(key := header[len(_BEARER) :]):
         return key
-    found = _BEARER_KEY.fullmatch(header)
-    if found is not None:
-        return found[1]
+    match = _BEARER_KEY.fullmatch(header)
+    if match is not None:
+        return match[1]
     if header[: len(_BEARER)].lower() != _BEARER:
         raise invalid_api_key("send the API key as `Authorization: Bearer <API_KEY>`")
     raise invalid_api_key()
@@ -106,10 +106,10 @@ def bearer_admin_key(header: str) -> str:
     Raises:
         GatewayError: `invalid_api_key`, without an admin key.
     """
-    found = _BEARER_ADMIN_KEY.fullmatch(header)
-    if found is None:
+    match = _BEARER_ADMIN_KEY.fullmatch(header)
+    if match is None:
         raise invalid_api_key("an admin key is required: `Authorization: Bearer gwadmin-...`")
-    return found[1]
+    return match[1]
 
 
 async def reject_admin(authorization: str) -> Caller:
@@ -193,14 +193,14 @@ class CachingAuthenticator:
             GatewayError: raised by the look-up; invalid_api_key for an unknown key.
         """
         hashed = hashlib.blake2s(key.encode()).digest()
-        known = self._known.get(hashed)
+        entry = self._known.get(hashed)
         now = self._monotonic()
-        if known is not None and now < known.ends_at:
+        if entry is not None and now < entry.ends_at:
             self._known.move_to_end(hashed)
-            if now >= known.is_due_at and hashed not in self._asking:
-                known.is_due_at = now + self._ttl_s * _ASKED_AGAIN_AFTER
+            if now >= entry.is_due_at and hashed not in self._asking:
+                entry.is_due_at = now + self._ttl_s * _ASKED_AGAIN_AFTER
                 self._ask(key, hashed)
-            return known.owner
+            return entry.owner
         # Shielded: a caller that is cancelled must not cancel the look-up of the others.
         return await asyncio.shield(self._asking.get(hashed) or self._ask(key, hashed))
 
@@ -214,8 +214,8 @@ class CachingAuthenticator:
         name = _CALLER_FIELDS.get(kind)
         if name is not None:
             self._forgotten += 1
-            for hashed, known in list(self._known.items()):
-                if getattr(known.owner, name) == subject_id:
+            for hashed, entry in list(self._known.items()):
+                if getattr(entry.owner, name) == subject_id:
                     del self._known[hashed]
 
     def forget_all(self) -> None:

@@ -251,9 +251,9 @@ class ByteBudget:
         if not size:
             return
         charge.size -= size
-        left = self._of_users.pop(charge.user_id) - size
-        if left:
-            self._of_users[charge.user_id] = left
+        remaining = self._of_users.pop(charge.user_id) - size
+        if remaining:
+            self._of_users[charge.user_id] = remaining
         self._held -= size
         self._admit(charge.user_id)
 

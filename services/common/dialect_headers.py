@@ -136,8 +136,8 @@ def of_answer(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> dict[st
     prefixes = family.answers
     return _bounded(
         (name, value)
-        for given, value in some
-        if len(given) <= MAX_NAME and (name := _name_of(given, prefixes))
+        for field_name, value in some
+        if len(field_name) <= MAX_NAME and (name := _name_of(field_name, prefixes))
     )
 
 
@@ -152,7 +152,7 @@ def request_id_of(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> str
 
 def _bounded(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     taken: dict[str, str] = {}
-    left = MAX_BYTES
+    remaining = MAX_BYTES
     for name, value in headers:
         if not 0 < len(value) <= MAX_VALUE:
             continue
@@ -162,18 +162,18 @@ def _bounded(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
         # Repeated fields form one list (RFC 9110, section 5.3).
         before = taken.get(name)
         size = len(value) + (len(name) if before is None else len(", "))
-        if size > left or (before is None and len(taken) == MAX_HEADERS):
+        if size > remaining or (before is None and len(taken) == MAX_HEADERS):
             continue
-        left -= size
+        remaining -= size
         taken[name] = value if before is None else f"{before}, {value}"
     return taken
 
 
 # Cached: the same few short names recur.
 @lru_cache(maxsize=1_024)
-def _name_of(given: str, prefixes: tuple[str, ...]) -> str:
+def _name_of(field_name: str, prefixes: tuple[str, ...]) -> str:
     """Return a name in lower case; "" without a prefix, if unsafe to send, or for an account."""
-    name = given.lower()
+    name = field_name.lower()
     if not name.startswith(prefixes) or not _NAME.fullmatch(name):
         return ""
     # `x-ratelimit-limit-project-tokens` is the limit of a project, but does not name the project.

@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 
 def free_bytes(folder: Path) -> int:
     """Return the free bytes for unprivileged processes on the file system of a folder."""
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize
 
 
 class DiskReserve:

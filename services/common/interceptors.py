@@ -134,10 +134,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 caller.set(await self._identify_admin(authorization))
         except Exception as error:
             return self._refusal(handler, error)
-        known = self._wrapped.get(method)
-        if known is None or known[0] is not handler:
-            known = self._wrapped[method] = handler, self._wrap(handler)
-        return known[1]
+        cached = self._wrapped.get(method)
+        if cached is None or cached[0] is not handler:
+            cached = self._wrapped[method] = handler, self._wrap(handler)
+        return cached[1]
 
     def _refusal(self, handler: Handler, error: Exception) -> Handler:
         """Return a handler that ends the call with an error without reading its message."""

@@ -174,12 +174,12 @@ def _by_signature(head: bytes, hints: Iterable[str]) -> str | None:
     import puremagic
 
     try:
-        found = puremagic.magic_string(head)
+        matches = puremagic.magic_string(head)
     except puremagic.PureError:
         return None
     named = [
         (len(match.byte_match or b""), _BETTER.get(match.mime_type, match.mime_type))
-        for match in found
+        for match in matches
         if match.mime_type and len(match.byte_match or b"") >= _SIGNATURE_LENGTH
     ]
     longest = max((length for length, _ in named), default=0)

@@ -22,8 +22,8 @@ def picodollars(dollars: Decimal, *, per: int = 1) -> int:
         ValueError: the result is not a whole number of picodollars.
     """
     numerator, denominator = dollars.as_integer_ratio()
-    amount, rest = divmod(numerator * PER_DOLLAR, denominator * per)
-    if rest:
+    amount, remainder = divmod(numerator * PER_DOLLAR, denominator * per)
+    if remainder:
         raise ValueError(f"{dollars} has too many decimals")
     return amount
 

@@ -28,16 +28,16 @@ def make_private(path: Path) -> None:
         status = os.lstat(path)
     except FileNotFoundError:
         return
-    wanted = _FOLDER if stat.S_ISDIR(status.st_mode) else _FILE
+    allowed = _FOLDER if stat.S_ISDIR(status.st_mode) else _FILE
     mode = stat.S_IMODE(status.st_mode)
-    if stat.S_ISLNK(status.st_mode) or not mode & ~wanted:
+    if stat.S_ISLNK(status.st_mode) or not mode & ~allowed:
         return
     details = {"path": str(path), "mode": f"{mode:04o}"}
     if mode & stat.S_ISVTX:
         log.warning("the data are in a folder that is shared with other users", extra=details)
         return
     try:
-        os.chmod(path, mode & wanted)
+        os.chmod(path, mode & allowed)
     except OSError as error:
         log.warning(
             "other users can access the data", extra=details | {"error": str(error.strerror)}

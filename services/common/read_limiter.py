@@ -65,8 +65,8 @@ class RequestReadLimiter(grpc.aio.ServerInterceptor):
         is_unauthenticated = method.startswith(UNAUTHENTICATED_METHODS)
         if handler is None or (handler.request_streaming and not is_unauthenticated):
             return handler
-        known = self._wrapped.get(method)
-        if known is None or known[0] is not handler:
+        cached = self._wrapped.get(method)
+        if cached is None or cached[0] is not handler:
             if not is_unauthenticated:
                 wrapped = self._users.wrap(handler)
             elif method.startswith(_REFLECTION):
@@ -75,8 +75,8 @@ class RequestReadLimiter(grpc.aio.ServerInterceptor):
                 wrapped = self._sign_in.wrap(handler)
             else:
                 wrapped = self._health.wrap(handler)
-            known = self._wrapped[method] = handler, wrapped
-        return known[1]
+            cached = self._wrapped[method] = handler, wrapped
+        return cached[1]
 
     def stop(self) -> None:
         """End the streams of callers without a key, which may otherwise wait for ever."""

@@ -74,18 +74,18 @@ async def load_secrets(
     """
     clock = clock or Clock()
     async with reading(engine) as connection:
-        found = await _read(connection)
-    if any(not found[name] for name in NAMES):
+        stored_keys = await _read(connection)
+    if any(not stored_keys[name] for name in NAMES):
         async with writing_alone(engine) as connection:
-            found = await _read(connection)
+            stored_keys = await _read(connection)
             for name in NAMES:
-                if not found[name]:
-                    found[name] = {new_id("key_"): random_bytes(_SIZE)}
-                    await _write(connection, name, found[name], int(clock.now() * 1000))
+                if not stored_keys[name]:
+                    stored_keys[name] = {new_id("key_"): random_bytes(_SIZE)}
+                    await _write(connection, name, stored_keys[name], int(clock.now() * 1000))
     return Secrets(
-        signing_keys=found[SIGNING],
-        current_signing_key=next(reversed(found[SIGNING])),
-        service_credential=next(reversed(found[SERVICE].values())),
+        signing_keys=stored_keys[SIGNING],
+        current_signing_key=next(reversed(stored_keys[SIGNING])),
+        service_credential=next(reversed(stored_keys[SERVICE].values())),
     )
 
 

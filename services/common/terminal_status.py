@@ -31,11 +31,11 @@ class TerminalStatus:
             )
 
 
-def _at_once(known: Coroutine[Any, Any, Any]) -> Any:
+def _at_once(awaitable: Coroutine[Any, Any, Any]) -> Any:
     """Return the result of a coroutine that does not wait, or None if it does."""
     try:
-        known.send(None)
+        awaitable.send(None)
     except StopIteration as done:
         return done.value
-    known.close()
+    awaitable.close()
     return None

@@ -58,8 +58,8 @@ def fit(text: str, most_bytes: int) -> str:
     encoded = text[: most_bytes + 1].encode(errors="replace")
     if len(encoded) <= most_bytes:
         return encoded.decode()
-    kept = encoded[: most_bytes - len(_CUT.encode())]
-    return kept.decode(errors="ignore") + _CUT
+    start = encoded[: most_bytes - len(_CUT.encode())]
+    return start.decode(errors="ignore") + _CUT
 
 
 def normalized(form: Literal["NFC", "NFKC"], text: str) -> str:

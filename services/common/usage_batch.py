@@ -72,14 +72,14 @@ class UsageBatch:
 
     def without(self, ids: Collection[str]) -> "UsageBatch":
         """Return the records with other ids than these, without duplicates."""
-        left = UsageBatch()
+        remaining = UsageBatch()
         seen = set(ids)
         for shared, rows in self.groups.items():
             for own in rows:
                 if own[0] not in seen:
                     seen.add(own[0])
-                    left.rows(shared).append(own)
-        return left
+                    remaining.rows(shared).append(own)
+        return remaining
 
     def records(self) -> Iterator[UsageRecord]:
         """Yield the records as messages."""

@@ -49,8 +49,8 @@ class Record(NamedTuple):
 
 def read_record(connection: Connection) -> Record:
     """Read the record of a database."""
-    found = inspect(connection)
-    if not found.has_table(TABLE):
+    inspector = inspect(connection)
+    if not inspector.has_table(TABLE):
         return Record()
     row = connection.execute(text(f"SELECT * FROM {TABLE}")).mappings().first()
     if row is None:

@@ -43,9 +43,11 @@ async def _from_steps(engine: AsyncEngine) -> str:
 
 
 def _statements(connection: Connection) -> Sequence[str]:
-    found: Sequence[str] = connection.exec_driver_sql(_ALL).scalars().all()
+    sql_statements: Sequence[str] = connection.exec_driver_sql(_ALL).scalars().all()
     # Trailing blanks would fail the checks of the repository.
-    return ["\n".join(line.rstrip() for line in statement.splitlines()) for statement in found]
+    return [
+        "\n".join(line.rstrip() for line in statement.splitlines()) for statement in sql_statements
+    ]
 
 
 if __name__ == "__main__":

@@ -310,7 +310,7 @@ class Grpc(Section):
 
     @model_validator(mode="after")
     def _certificates_go_together(self) -> Self:
-        given = [self.certificate, self.private_key, self.client_ca]
-        if any(given) and not all(given):
+        paths = [self.certificate, self.private_key, self.client_ca]
+        if any(paths) and not all(paths):
             raise ValueError("certificate, private_key and client_ca must be set together")
         return self

@@ -251,9 +251,9 @@ def with_preset(name: str, section: Any) -> Any:
         return section
     if section.get("kind", preset.kind) != preset.kind:
         return section  # the preset's address has another kind
-    known: dict[str, Any] = {"kind": preset.kind}
+    from_preset: dict[str, Any] = {"kind": preset.kind}
     if url := preset.address({}):
-        known["base_url"] = url
+        from_preset["base_url"] = url
     if "api_key" not in section:
-        known["api_key_env"] = preset.key_variable
-    return known | section
+        from_preset["api_key_env"] = preset.key_variable
+    return from_preset | section

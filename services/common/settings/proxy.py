@@ -64,8 +64,8 @@ class Envoy(Section):
     @model_validator(mode="after")
     def _certificates_have_keys(self) -> Self:
         for prefix in ("", "upstream_"):
-            given = [getattr(self, prefix + name) for name in ("certificate", "private_key")]
-            if any(given) and not all(given):
+            files = [getattr(self, prefix + name) for name in ("certificate", "private_key")]
+            if any(files) and not all(files):
                 raise ValueError(
                     f"{prefix}certificate and {prefix}private_key must be set together"
                 )

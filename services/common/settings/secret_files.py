@@ -34,22 +34,22 @@ def with_secrets(
         SettingsError: a file cannot be read, is empty, too long or not text, or a secret is given
             twice.
     """
-    found = copy.deepcopy(dict(content))
-    providers = found.setdefault("providers", {})
+    completed = copy.deepcopy(dict(content))
+    providers = completed.setdefault("providers", {})
     if isinstance(providers, dict):
         for name, section in providers.items():
             if isinstance(section, dict):
                 _add_file_of_variable(name, section, environ)
                 _read(section, "api_key", f"{source}: providers.{name}.")
-        if _is_discovering(found):
+        if _is_discovering(completed):
             providers |= _discovered(providers, environ)
-    tools = found.get("tools")
+    tools = completed.get("tools")
     search = tools.get("web_search") if isinstance(tools, dict) else None
     if isinstance(search, dict):
         _read(search, "api_key", f"{source}: tools.web_search.")
-    if isinstance(storage := found.get("storage"), dict):
+    if isinstance(storage := completed.get("storage"), dict):
         _read(storage, "database_url", f"{source}: storage.")
-    return found
+    return completed
 
 
 def _is_discovering(content: Mapping[str, Any]) -> bool:
@@ -69,14 +69,14 @@ def _add_file_of_variable(name: str, section: dict[str, Any], environ: Mapping[s
 
 def _discovered(taken: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
     """Return sections of preset providers whose key is in a file that the environment names."""
-    found = {}
+    sections = {}
     for name, preset in PRESETS.items():
         if name not in taken and (file := _file_of(preset.key_variable, environ)):
             if url := preset.address(environ):
                 section = {"kind": preset.kind, "base_url": url, "api_key" + _SUFFIX: file}
                 _read(section, "api_key", f"{preset.key_variable}{_VARIABLE_SUFFIX}: ")
-                found[name] = section
-    return found
+                sections[name] = section
+    return sections
 
 
 def _file_of(variable: str, environ: Mapping[str, str]) -> str:

@@ -45,12 +45,12 @@ class TraceContext(NamedTuple):
 
 def parse_trace_context(traceparent: str, tracestate: str = "") -> TraceContext | None:
     """Parse both headers; return None for an invalid `traceparent`."""
-    found = _TRACEPARENT.fullmatch(traceparent.strip(" \t"))
-    if found is None or (found[1] == "00" and found[5]):
+    match = _TRACEPARENT.fullmatch(traceparent.strip(" \t"))
+    if match is None or (match[1] == "00" and match[5]):
         return None
     state = tracestate.strip(" \t")
-    is_sampled = bool(int(found[4], 16) & _SAMPLED)
-    return TraceContext(found[2], found[3], is_sampled, state if _STATE.fullmatch(state) else "")
+    is_sampled = bool(int(match[4], 16) & _SAMPLED)
+    return TraceContext(match[2], match[3], is_sampled, state if _STATE.fullmatch(state) else "")
 
 
 # Trace context of the request that the current task serves, or None.
