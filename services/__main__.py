@@ -53,7 +53,7 @@ def main() -> None:
         lifecycle.on_reload = services.reload
         lifecycle.ready()
         await lifecycle.stopping.wait()
-        await services.stop(lifecycle.hurrying)
+        await services.stop(lifecycle.cancelling)
         if telemetry is not None:
             await telemetry.stop()
 

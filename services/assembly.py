@@ -320,12 +320,12 @@ class Services:
         """
         await self._server.stop_listening(self._drain_s)
 
-    async def stop(self, hurrying: asyncio.Event | None = None) -> None:
+    async def stop(self, cancelling: asyncio.Event | None = None) -> None:
         """Reject new calls, drain running ones, and close.
 
-        Running calls are cancelled after `limits.drain_s`, or as soon as `hurrying` is set.
+        Running calls are cancelled after `limits.drain_s`, or as soon as `cancelling` is set.
         """
-        hurry = asyncio.create_task(self._hurry(hurrying or asyncio.Event()))
+        cancellation = asyncio.create_task(self._drain_when_set(cancelling or asyncio.Event()))
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._drain_s
         # First what uses limits: calls of other processes, and answers whose callers have left.
@@ -336,7 +336,7 @@ class Services:
             # Before the accounts service stops; later usage stays in the journal.
             await self._inference.record_usage()
         await self._drain(max(0, deadline - loop.time()))
-        hurry.cancel()
+        cancellation.cancel()
         for task in self._watching:
             task.cancel()
         await asyncio.gather(*self._watching, return_exceptions=True)
@@ -370,8 +370,8 @@ class Services:
             draining.append(self._inference.drain(within_s))
         await asyncio.gather(*draining)
 
-    async def _hurry(self, hurrying: asyncio.Event) -> None:
-        await hurrying.wait()
+    async def _drain_when_set(self, cancelling: asyncio.Event) -> None:
+        await cancelling.wait()
         await self._drain(0)
 
 

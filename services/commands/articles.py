@@ -41,8 +41,8 @@ def create_group(
 ) -> None:
     """Create a group and print its id."""
 
-    async def work(found: "GroupRepository", accounts: "AccountRepository") -> int:
-        return await found.create(name, (await accounts.caller_named(user)).user_id)
+    async def work(repository: "GroupRepository", accounts: "AccountRepository") -> int:
+        return await repository.create(name, (await accounts.caller_named(user)).user_id)
 
     typer.echo(str(_on_groups(work)))
 
@@ -51,8 +51,8 @@ def create_group(
 def add_member(group: _GroupArgument, user: _UserOption) -> None:
     """Add a user to a group."""
 
-    async def work(found: "GroupRepository", accounts: "AccountRepository") -> None:
-        await found.add(group, (await accounts.caller_named(user)).user_id)
+    async def work(repository: "GroupRepository", accounts: "AccountRepository") -> None:
+        await repository.add(group, (await accounts.caller_named(user)).user_id)
 
     _on_groups(work)
 
@@ -61,8 +61,8 @@ def add_member(group: _GroupArgument, user: _UserOption) -> None:
 def remove_member(group: _GroupArgument, user: _UserOption) -> None:
     """Remove a user from a group; documents that the user created there remain."""
 
-    async def work(found: "GroupRepository", accounts: "AccountRepository") -> None:
-        await found.remove(group, (await accounts.caller_named(user)).user_id)
+    async def work(repository: "GroupRepository", accounts: "AccountRepository") -> None:
+        await repository.remove(group, (await accounts.caller_named(user)).user_id)
 
     _on_groups(work)
 
@@ -72,9 +72,9 @@ def list_groups() -> None:
     """List every group, oldest first."""
 
     async def work(
-        found: "GroupRepository", accounts: "AccountRepository"
+        repository: "GroupRepository", accounts: "AccountRepository"
     ) -> list[tuple[str, ...]]:
-        return [_row(info) for info in await found.list_all()]
+        return [_row(info) for info in await repository.list_all()]
 
     print_table([("ID", "NAME", "CREATOR", "MEMBERS", "DOCUMENTS", "CREATED"), *_on_groups(work)])
 
@@ -86,8 +86,8 @@ def add_grant(
 ) -> None:
     """Allow a user to edit documents if `articles.require_grant` is set."""
 
-    async def work(found: "GroupRepository", accounts: "AccountRepository") -> None:
-        await found.give_grant((await accounts.caller_named(user)).user_id, grant)
+    async def work(repository: "GroupRepository", accounts: "AccountRepository") -> None:
+        await repository.give_grant((await accounts.caller_named(user)).user_id, grant)
 
     _on_groups(work)
 
@@ -99,8 +99,8 @@ def remove_grant(
 ) -> None:
     """Revoke a grant, with immediate effect."""
 
-    async def work(found: "GroupRepository", accounts: "AccountRepository") -> None:
-        await found.take_grant((await accounts.caller_named(user)).user_id, grant)
+    async def work(repository: "GroupRepository", accounts: "AccountRepository") -> None:
+        await repository.take_grant((await accounts.caller_named(user)).user_id, grant)
 
     _on_groups(work)
 

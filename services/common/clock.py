@@ -32,7 +32,7 @@ class ExpiryClock:
     """Judges whether rows and files that other processes write have expired.
 
     When the wall clock has been set, times written before and after differ by the jump. For
-    `settle_s`, in which whoever is alive writes its times anew, only what has expired by both
+    `settle_s`, in which whoever is alive writes its times again, only what has expired by both
     times has expired.
 
     Args:

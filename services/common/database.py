@@ -53,7 +53,7 @@ POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 _BUSY_TIMEOUT_MS = 10_000
 _BUSY_PAUSE_S = 0.005
 # Each connection has a thread of its own. More connections than the pool keeps open have half the
-# throughput, since the excess ones are opened anew each time.
+# throughput, since the excess ones are opened again each time.
 _READS_AT_ONCE = 4
 # SQLAlchemy blocks for 3 µs per row before it passes all rows to the driver.
 _ROWS_AT_ONCE = 1_000

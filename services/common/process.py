@@ -45,13 +45,13 @@ class Lifecycle:
 
     Attributes:
         stopping: set by the first signal to stop.
-        hurrying: set by the second signal to stop: running calls are to be cancelled.
+        cancelling: set by the second signal to stop: running calls are to be cancelled.
         on_reload: called on SIGHUP.
     """
 
     def __init__(self, parent_pipe: int | None, beat_pipe: int | None = None) -> None:
         self.stopping = asyncio.Event()
-        self.hurrying = asyncio.Event()
+        self.cancelling = asyncio.Event()
         self.on_reload: Callable[[], None] = lambda: None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -64,7 +64,7 @@ class Lifecycle:
 
     def _stop(self) -> None:
         if self.stopping.is_set():
-            self.hurrying.set()
+            self.cancelling.set()
         self.stopping.set()
 
     def ready(self, word: str = "") -> None:

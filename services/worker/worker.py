@@ -63,6 +63,6 @@ async def run_worker(
 
     await lifecycle.stopping.wait()
     await asyncio.gather(facade.stop(), services.stop_listening())
-    await services.stop(lifecycle.hurrying)
+    await services.stop(lifecycle.cancelling)
     if telemetry is not None:
         await telemetry.stop()
