@@ -9,9 +9,7 @@ from prometheus_client import CollectorRegistry
 from facade.access_log import AccessLog
 from facade.background_tasks import BackgroundTasks
 from facade.cors import Cors
-from facade.direct_calls import DirectCall
 from facade.draining import Drain
-from facade.inference_stub import Generate, StreamGenerate
 from facade.metrics import FacadeMetrics
 from facade.parallel_requests import ParallelRequests
 from facade.parser_pool import ParserPool
@@ -36,13 +34,9 @@ class Context:
         settings: the settings of the gateway.
         channel: gRPC channel to the services.
         inference: the stub of the InferenceService on it.
-        generate: calls its `Generate`, in the caller's task.
-        stream_generate: calls its `StreamGenerate`, likewise.
         files: the stub of the FileStoreService on it.
         memory: the stub of the MemoryService on it.
         responses: the stub of the ResponseService on it.
-        check_capacity: calls its `CheckCapacity`, in the caller's task.
-        create_response: calls its `CreateResponse`, likewise.
         accounts: the stub of the AccountsService on it.
         admin: the stub of the AdminService on it.
         usage: the stub of the UsageService on it.
@@ -68,13 +62,9 @@ class Context:
     settings: Settings
     channel: grpc.aio.Channel
     inference: "inference_pb2_grpc.InferenceServiceAsyncStub"
-    generate: Generate
-    stream_generate: StreamGenerate
     files: "files_pb2_grpc.FileStoreServiceAsyncStub"
     memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
     responses: "responses_pb2_grpc.ResponseServiceAsyncStub"
-    check_capacity: DirectCall
-    create_response: DirectCall
     accounts: "accounts_pb2_grpc.AccountsServiceAsyncStub"
     admin: "admin_pb2_grpc.AdminServiceAsyncStub"
     usage: "usage_pb2_grpc.UsageServiceAsyncStub"

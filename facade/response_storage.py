@@ -43,7 +43,7 @@ class ResponseStore:
         """
         request = CheckCapacityRequest(input_bytes=sum(map(len, self._state.input_items)))
         try:
-            await self._context.check_capacity(request, self._metadata)
+            await self._context.responses.CheckCapacity(request, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             if self._state.store:
                 raise
@@ -76,7 +76,7 @@ class ResponseStore:
                     state.conversation,
                 )
                 request = CreateResponseRequest(response=new, append=append)
-                await self._context.create_response(request, self._metadata)
+                await self._context.responses.CreateResponse(request, metadata=self._metadata)
             elif append:
                 await self._append(response)
         except grpc.aio.AioRpcError as error:

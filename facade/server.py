@@ -14,13 +14,12 @@ from facade.app import create_dispatcher, create_operations_dispatcher, plain_en
 from facade.background_tasks import BackgroundTasks
 from facade.context import Context
 from facade.cors import Cors
-from facade.direct_calls import direct_response_call
 from facade.draining import Drain
 from facade.http.connection import Connection, Respond
 from facade.http.connections import Connections
 from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
-from facade.inference_stub import direct_generate, direct_stream_generate, inference_stub
+from facade.inference_stub import inference_stub
 from facade.loop_delay import LoopDelay
 from facade.metrics import FacadeMetrics
 from facade.parallel_requests import ParallelRequests
@@ -113,13 +112,9 @@ class Facade:
             settings=settings,
             channel=channel,
             inference=inference_stub(channel),
-            generate=direct_generate(channel),
-            stream_generate=direct_stream_generate(channel),
             files=files_pb2_grpc.FileStoreServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),
             responses=responses_pb2_grpc.ResponseServiceStub(channel),
-            check_capacity=direct_response_call(channel, "CheckCapacity"),
-            create_response=direct_response_call(channel, "CreateResponse"),
             accounts=accounts_pb2_grpc.AccountsServiceStub(channel),
             admin=admin_pb2_grpc.AdminServiceStub(channel),
             usage=usage_pb2_grpc.UsageServiceStub(channel),

@@ -22,7 +22,7 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event, RouteInfo
 from services.common.errors import GatewayError
 from services.common.idle import IdleTimer
-from services.common.inprocess.pipe import Receiver
+from services.common.inprocess.context import Receiver
 
 log = logging.getLogger(__name__)
 

@@ -24,6 +24,7 @@ from services.common.byte_budget import request_charge
 from services.common.channels import Metadata, call_metadata
 from services.common.dialect_headers import of_request
 from services.common.hops import HOPS_KEY, parse_hops
+from services.common.inprocess.response_stream import deliver
 
 _JSON = "application/json"
 _MAX_CACHE_CONTROL = 256  # characters
@@ -109,8 +110,9 @@ def stream(
     exchange: Exchange, parsed: ParsedRequest, encoder: Encoder, observer: EndObserver | None = None
 ) -> Awaitable[Response]:
     """Start a streamed call; return the coroutine that writes the response; see `relay`."""
-    begin = partial(exchange.context.stream_generate, parsed.message, rpc_metadata(exchange))
-    return relay(exchange, begin, encoder, observer)
+    inference = exchange.context.inference
+    call = inference.StreamGenerate(parsed.message, metadata=rpc_metadata(exchange))
+    return relay(exchange, partial(deliver, call), encoder, observer)
 
 
 def generate(
@@ -127,7 +129,7 @@ def generate(
         render: renders the answer.
         passthrough: returns the body to send for the body of a passthrough answer.
     """
-    call = exchange.context.generate(parsed.message, rpc_metadata(exchange))
+    call = exchange.context.inference.Generate(parsed.message, metadata=rpc_metadata(exchange))
     return _whole(exchange, call, render, passthrough)
 
 
@@ -138,9 +140,7 @@ async def _whole(
     passthrough: Callable[[bytes], bytes],
 ) -> Response:
     response = await call
-    passed = response.passthrough
-    route = response.route
+    route, passed = response.route, response.passthrough
     exchange.answer_summary = AnswerSummary.of(route, response.usage)
-    return JsonResponse(
-        passthrough(passed) if passed else render(response), answer_headers(exchange, route)
-    )
+    body = passthrough(passed) if passed else render(response)
+    return JsonResponse(body, answer_headers(exchange, route))

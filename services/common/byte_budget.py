@@ -144,10 +144,10 @@ async def load_charged(
 def context_of_call() -> Context:
     """Return the context of a call within the process: empty but for the charges of its caller."""
     context = Context()
-    for variable in (request_charge, response_charge):
-        charge = variable.get()
-        if charge is not None:
-            context.run(variable.set, charge)
+    if (charge := request_charge.get()) is not None:
+        context.run(request_charge.set, charge)
+    if (charge := response_charge.get()) is not None:
+        context.run(response_charge.set, charge)
     return context
 
 

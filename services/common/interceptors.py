@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
@@ -82,7 +82,7 @@ log = logging.getLogger(__name__)
 if TYPE_CHECKING:
     Handler = grpc.RpcMethodHandler[Any, Any]
     Context = grpc.aio.ServicerContext[Any, Any]
-    Metadata = Iterable[tuple[str, str | bytes]]
+    Metadata = Sequence[tuple[str, str | bytes]]
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
@@ -100,8 +100,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         self._identify_admin = identify_admin
         self._service_authenticator = service_authenticator
         self._count_limit = count_limit
-        # By method: its handler, and the wrapped handler.
-        self._wrapped: dict[str, tuple[Handler, Handler]] = {}
+        # The wrapped handlers, by what they wrap.
+        self._wrapped: dict[Handler, Handler] = {}
 
     async def intercept_service(
         self,
@@ -118,7 +118,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         if handler is None or method.startswith(_GRPC_SERVICES):
             return handler
         try:
-            authorization, user_id = _take_over(handler_call_details.invocation_metadata)
+            authorization, user_id = _take_over(handler_call_details.invocation_metadata or ())
             credential = _CREDENTIALS.get(method)
             if credential is None:
                 key = bearer_key(authorization)
@@ -134,10 +134,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 caller.set(await self._identify_admin(authorization))
         except Exception as error:
             return self._refusal(handler, error)
-        cached = self._wrapped.get(method)
-        if cached is None or cached[0] is not handler:
-            cached = self._wrapped[method] = handler, self._wrap(handler)
-        return cached[1]
+        return self._wrapped.get(handler) or self._wrap(handler)
 
     def _refusal(self, handler: Handler, error: Exception) -> Handler:
         """Return a handler that ends the call with an error without reading its message."""
@@ -166,7 +163,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 else grpc.unary_unary_rpc_method_handler
             )
         serialize = None if handler.response_serializer is None else _SERIALIZE
-        return make(wrapped, handler.request_deserializer, serialize)
+        self._wrapped[handler] = make(wrapped, handler.request_deserializer, serialize)
+        return self._wrapped[handler]
 
     def _single(self, behavior: Any) -> Any:
         async def call(request: Any, context: Context) -> Any:
@@ -227,7 +225,7 @@ def _release_frames(error: BaseException) -> None:
         seen = seen.__cause__ or seen.__context__
 
 
-def _take_over(entries: Metadata | None) -> tuple[str, str]:
+def _take_over(entries: Metadata) -> tuple[str, str]:
     """Set the request id, hops and trace of the current task from the metadata of its call.
 
     Return the values of `authorization` and `x-user-id`, "" for missing ones.
@@ -235,27 +233,20 @@ def _take_over(entries: Metadata | None) -> tuple[str, str]:
     Raises:
         GatewayError: the call has two credentials.
     """
-    authorization = user_id = request_id = passed = None
-    parent = state = ""
-    for name, value in entries or ():
-        if name == "authorization":
-            text = str(value)
-            # A proxy may have joined two values with a comma.
-            if authorization is not None or "," in text:
-                raise errors.invalid("authorization", "authorization: must have exactly one value")
-            authorization = text
-        elif name == REQUEST_ID_KEY:
-            request_id = str(value)
-        elif name == HOPS_KEY:
-            passed = str(value)
-        elif name == USER_ID_KEY:
-            user_id = str(value)
-        elif name == TRACEPARENT_KEY:
-            parent = str(value)
-        elif name == TRACESTATE_KEY:
-            state = str(value)
-    logs.request_id.set(request_id if request_id and len(request_id) <= MAX_REQUEST_ID else "")
-    hops.set(parse_hops(passed) if passed else 0)
-    if parent:
-        current_trace.set(parse_trace_context(parent, state))
-    return authorization or "", user_id or ""
+    values: dict[str, Any] = dict(entries)
+    authorization: str = values.get("authorization", "")
+    # A proxy may have joined two values with a comma.
+    if "," in authorization or (len(values) < len(entries) and _is_repeated(entries)):
+        raise errors.invalid("authorization", "authorization: must have exactly one value")
+    request_id = values.get(REQUEST_ID_KEY, "")
+    logs.request_id.set(request_id if len(request_id) <= MAX_REQUEST_ID else "")
+    if passed := values.get(HOPS_KEY):
+        hops.set(parse_hops(passed))
+    if parent := values.get(TRACEPARENT_KEY):
+        current_trace.set(parse_trace_context(parent, values.get(TRACESTATE_KEY, "")))
+    return authorization, values.get(USER_ID_KEY, "")
+
+
+def _is_repeated(entries: Metadata) -> bool:
+    """Return whether metadata has several credentials."""
+    return [name for name, _ in entries].count("authorization") > 1

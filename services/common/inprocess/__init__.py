@@ -1,14 +1,16 @@
-"""In-process gRPC calls, like grpc-java's in-process transport.
+"""gRPC calls within a process, like grpc-java's in-process transport.
 
-`InProcessServer` uses the handlers and interceptors of a `grpc.aio.Server`, and `InProcessChannel`
-replaces a `grpc.aio.Channel` to it: stubs and servicers need no changes. Each call has metadata,
-deadline, cancellation and status. A call runs in a task of its own. A call with one request runs in
-the caller's task instead, if the caller awaits it or delivers its responses at once. A task that
-serves a single request can call methods without a call object, by `InProcessChannel.direct` and
-`direct_stream`. Messages are passed without serialization: the servicer owns the request and the
-caller owns the response, so a sender that reuses a message must copy it.
+`InProcessServer` has the handlers and interceptors of a `grpc.aio.Server`, and `InProcessChannel`
+replaces a `grpc.aio.Channel` to it: stubs and servicers need no changes. A call with one request is
+served in the task that awaits it, or that reads its responses. A call with a request stream is
+served in a task of its own, behind two bounded queues. In both cases the servicer runs in a context
+of its own: neither side sees the context variables of the other.
+
+Messages are passed without serialization: the servicer owns the request and the caller owns the
+response, so a sender that reuses a message must copy it. Initial metadata is not passed on.
 
 ::
 
-    stub → InProcessChannel → calls.Call ⇄ Exchange ⇄ ServedCall → servicer
+    stub → channel → one request: Call (in the caller's task)            → servicer
+                     request stream: QueuedCall ⇄ queues ⇄ Call (a task) → servicer
 """

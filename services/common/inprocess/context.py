@@ -1,16 +1,26 @@
 """The servicer's context of an in-process call."""
 
-from collections.abc import AsyncGenerator, Callable
-from typing import Any, NamedTuple, NoReturn, Self
+from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
 import grpc
 
-from services.common.inprocess.exchange import Exchange, Metadata
-
-# A `grpc.RpcMethodHandler`; its attributes are missing in the published types.
-Handler = Any
+from services.common.inprocess.message_queue import MessageQueue
+from services.common.inprocess.status import Metadata, status_error
 
 PEER = "inprocess"
+
+
+class Receiver(Protocol):
+    """Receives messages as they are sent."""
+
+    def receive(self, message: Any) -> bool:
+        """Receive a message; return whether the sender should wait (`drain`)."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until the sender may continue."""
 
 
 class OverError(grpc.aio.UsageError):
@@ -28,69 +38,63 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
     """The context of a call, and the iterator of its request stream.
 
     Attributes:
-        handler: the call's handler, once found.
-        aborted: the error that `abort` raised, or None.
+        receiver: receives the responses of a response stream.
+        requests: the request stream; None if the call has one request.
+        failure: makes the exception that the caller gets; None unless the call has failed. Once it
+            is set, the call is over for the servicer.
+        deadline: time at which the call expires, on the loop's clock, or None.
     """
 
-    handler: Handler = None
-    aborted: grpc.aio.AbortError | None = None
+    receiver: Receiver
+    requests: MessageQueue | None = None
+    failure: Callable[[], BaseException] | None = None
+    deadline: float | None = None
+    _aborted: grpc.aio.AbortError | None = None
     _code: grpc.StatusCode | None = None
     _text = ""
     _trailing: Metadata = ()
-    _callbacks: list[Callable[[Any], None]] | None = None
+    _callbacks: Sequence[Callable[[Any], object]] = ()
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    def __init__(self, metadata: Metadata) -> None:
+        self._metadata = metadata
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = await self.read()
+        if message is grpc.aio.EOF:
+            raise StopAsyncIteration
+        return message
 
     async def read(self) -> Any:
-        """Return the next request, `grpc.aio.EOF` at the end."""
-        exchange = self._exchange
-        if exchange.is_over:
-            self.raise_over()
-        requests = exchange.requests
-        if requests is None:
-            return self.take_request()
-        if not requests.messages:
-            await requests.wait()
-            if not requests.messages:
-                if exchange.is_over:
-                    self.raise_over()
-                return grpc.aio.EOF
-        return self._deserialized(requests.take())
-
-    def take_request(self) -> Any:
-        """Return the request of a call with one request, `grpc.aio.EOF` on later calls."""
-        exchange = self._exchange
-        message, exchange.request = exchange.request, None
-        return grpc.aio.EOF if message is None else self._deserialized(message)
-
-    def _deserialized(self, message: Any) -> Any:
-        # Serialized requests are bytes; others are message objects.
-        if isinstance(message, bytes) and (parse := self.handler.request_deserializer):
-            return parse(message)
+        """Return the next message of a request stream, `grpc.aio.EOF` at the end."""
+        if self.requests is None:
+            return grpc.aio.EOF
+        message = await self.requests.take()
+        if self.failure is not None:
+            self._raise_over()
         return message
 
     async def write(self, message: Any) -> None:
-        """Send a response; wait while the pipe is full."""
+        """Send a response; wait while the caller is slow."""
         if self.send(message):
             await self.drained()
 
     def send(self, message: Any) -> bool:
         """Send a response at once; return whether the servicer should wait (`drained`)."""
-        exchange = self._exchange
-        if exchange.is_over:
-            self.raise_over()
-        is_full = exchange.send_response(message)
-        responses = exchange.responses
-        if responses is not None and responses.failure is not None:
-            self.raise_over()
-        return is_full
+        if self.failure is None:
+            try:
+                return self.receiver.receive(message)
+            except Exception as error:
+                self._fail_with(error)
+        self._raise_over()
 
     async def write_all(self, responses: AsyncGenerator[Any, Callable[[Any], bool]]) -> None:
         """Send the responses that a servicer yields.
 
         Each `yield` of the generator returns `send`. The generator may call `send` with further
-        responses, and yields None to wait when the pipe is full.
+        responses, and yields None to wait while the caller is slow.
         """
         try:
             response = await anext(responses)
@@ -103,39 +107,34 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
 
     async def drained(self) -> None:
         """Wait until the servicer may send further responses."""
-        responses = self._exchange.responses
-        if responses is not None:
-            await responses.drained()
-            if responses.failure is not None:
-                self.raise_over()
-
-    async def send_initial_metadata(self, initial_metadata: Any) -> None:
-        """Send initial metadata, before any response."""
-        if self._exchange.is_over:
-            self.raise_over()
-        if self._exchange.initial is not None:
-            raise grpc.aio.UsageError("Send initial metadata failed: already sent")
-        self._exchange.begin(tuple(initial_metadata))
+        try:
+            await self.receiver.drain()
+        except Exception as error:
+            self._fail_with(error)
+        if self.failure is not None:
+            self._raise_over()
 
     async def abort(
         self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()
     ) -> NoReturn:
         """End the call with a status other than OK; never returns."""
-        if self.aborted is not None:
+        if self._aborted is not None:
             raise grpc.aio.UsageError("Abort already called!")
-        self.aborted = grpc.aio.AbortError("Locally aborted.")
-        if not self._exchange.is_over:
-            self._code, self._text = code, details or self._text
-            self._trailing = tuple(trailing_metadata) or self._trailing
-            self._exchange.answer(code, self._text, self._trailing)
-        raise self.aborted
+        self._aborted = grpc.aio.AbortError("Locally aborted.")
+        if self.failure is None:
+            self.fail(code, details or self._text, tuple(trailing_metadata) or self._trailing)
+        raise self._aborted
 
     async def abort_with_status(self, status: Any) -> NoReturn:
         """End the call with a status other than OK; never returns."""
         await self.abort(status.code, status.details, status.trailing_metadata)
 
+    def fail(self, code: grpc.StatusCode, text: str, trailing: Metadata = ()) -> None:
+        """Set the status that the caller gets."""
+        self.failure = partial(status_error, code, text, trailing)
+
     def set_trailing_metadata(self, trailing_metadata: Any) -> None:
-        """Set the trailing metadata."""
+        """Set the trailing metadata, which the caller gets with a status other than OK."""
         self._trailing = tuple(trailing_metadata)
 
     def trailing_metadata(self) -> Any:
@@ -144,7 +143,10 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
 
     def invocation_metadata(self) -> Any:
         """Return the metadata of the call."""
-        return tuple(Entry(key, value) for key, value in self._exchange.invocation_metadata)
+        return tuple(Entry(key, value) for key, value in self._metadata)
+
+    async def send_initial_metadata(self, initial_metadata: Any) -> None:
+        """Do nothing: callers within the process have no use for it."""
 
     def set_code(self, code: grpc.StatusCode) -> None:
         """Set the status code."""
@@ -173,47 +175,35 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         return PEER
 
     def peer_identities(self) -> Any:
-        """Return None: in-process calls are not authenticated."""
+        """Return None: the transport authenticates nobody."""
         return None
 
     def peer_identity_key(self) -> Any:
-        """Return None: in-process calls are not authenticated."""
+        """Return None: the transport authenticates nobody."""
         return None
 
     def auth_context(self) -> Any:
-        """Return an empty mapping: in-process calls are not authenticated."""
+        """Return an empty mapping: the transport authenticates nobody."""
         return {}
 
-    def time_remaining(self) -> Any:
-        """Return the seconds until the deadline, or None."""
-        return self._exchange.time_remaining()
-
-    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
         """Register a callback that is called with the context when the servicer has finished."""
-        self._callbacks = [*(self._callbacks or ()), callback]
+        self._callbacks = (*self._callbacks, callback)
 
     def cancelled(self) -> bool:
-        """Return whether the caller has cancelled, or the status is CANCELLED."""
-        has_left = self._exchange.code is not None and not self._exchange.is_answered
-        return has_left or self._code is grpc.StatusCode.CANCELLED
+        """Return whether the call has ended before its servicer."""
+        return self.done() and self._aborted is None
 
     def done(self) -> bool:
         """Return whether the call has ended."""
-        return self._exchange.is_over
+        return self.failure is not None
 
-    # Servicers read the request stream by iterating over the context.
+    def _fail_with(self, error: Exception) -> None:
+        """End the call with an exception of the receiver; the servicer must not see it."""
+        self.failure = lambda: error
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        message = await self.read()
-        if message is grpc.aio.EOF:
-            raise StopAsyncIteration
-        return message
-
-    def raise_over(self) -> NoReturn:
+    def _raise_over(self) -> NoReturn:
         """Raise an error in a servicer that continues after the call has ended."""
-        if self.aborted is not None:
-            raise self.aborted
+        if self._aborted is not None:
+            raise self._aborted
         raise OverError("RPC already finished.")

@@ -1,14 +1,19 @@
 import pytest
 
-from tests.services.common.inprocess.carriers import CARRIERS, Carrier
+from tests.services.common.inprocess.carriers import CARRIERS, Carrier, Endless
 
 
 @pytest.fixture(params=CARRIERS)
 def carrier(request: pytest.FixtureRequest) -> Carrier:
-    """Each of what can carry a call."""
+    """Everything that can carry a call."""
     return Carrier(request.param)
 
 
 @pytest.fixture
 def inprocess() -> Carrier:
     return Carrier("inprocess")
+
+
+@pytest.fixture
+def endless() -> Endless:
+    return Endless()

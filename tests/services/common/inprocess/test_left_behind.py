@@ -1,4 +1,4 @@
-"""What calls leave behind, in whatever state and way they are left: nothing."""
+"""Calls that are abandoned in any state and way leave nothing behind."""
 
 import asyncio
 import gc
@@ -7,32 +7,26 @@ import random
 import grpc
 import pytest
 
-from services.common.inprocess.channel import InProcessChannel
-from services.common.inprocess.exchange import Exchange
-from services.common.inprocess.pipe import Pipe
-from services.common.inprocess.server import ServedCall
+from services.common.inprocess.call import Call
+from services.common.inprocess.message_queue import MessageQueue
+from services.common.inprocess.response_stream import deliver
 from tests.services.common.inprocess.carriers import (
-    MIB,
+    echo,
     echo_all,
     everything,
-    outcome,
+    message,
     served,
     soon,
 )
 from tests.waiting import until
 
-CODE = grpc.StatusCode
-KIB = 1 << 10
+HOUR_S = 3600
 
 
 def held() -> int:
-    """Count what calls are made of."""
+    """Count the parts of calls."""
     gc.collect()
-    parts = Exchange | ServedCall | Pipe
-    return sum(isinstance(one, parts) for one in gc.get_objects())
-
-
-ONE_RESPONSE = grpc.aio.UnaryUnaryCall | grpc.aio.StreamUnaryCall
+    return sum(isinstance(one, Call | MessageQueue) for one in gc.get_objects())
 
 
 class Abandoned:
@@ -42,38 +36,32 @@ class Abandoned:
         self.at, self.chance = at, chance
 
     async def one(self):
-        begin = self.chance.choice([self.waiting, self.unread, self.half_sent, self.ended, self.up])
+        state = self.chance.choice([self.waiting, self.unread, self.half_sent, self.ended])
         leave = self.chance.choice(["cancel", "drop", "deadline", "task"])
-        at_most = 0.01 if leave == "deadline" else None
+        timeout_s = 0.01 if leave == "deadline" else None
+        task = asyncio.create_task(state(timeout_s))
         if leave == "task":
-            task = asyncio.create_task(begin(at_most))
             for _ in range(self.chance.randrange(6)):
                 await asyncio.sleep(0)
             task.cancel()
-            (call,) = await asyncio.gather(task, return_exceptions=True)
-        else:
-            call = await begin(at_most)
-        if leave == "deadline":
-            await soon(call.code())
-        elif leave == "cancel" or isinstance(call, ONE_RESPONSE):
-            # What has one response runs on when it is dropped, as on a plain channel.
+        (call,) = await asyncio.gather(task, return_exceptions=True)
+        if leave == "cancel" and hasattr(call, "cancel"):
             call.cancel()
 
-    async def waiting(self, at_most):
-        return self.at.unary(b"wait", timeout=at_most)
+    async def waiting(self, timeout_s):
+        if timeout_s is None:  # nobody else would end it
+            timeout_s = 0.05
+        await self.at.unary(message(), timeout=timeout_s)
 
-    async def unread(self, at_most):
-        call = self.at.down(b"", timeout=at_most)
-        if self.chance.random() < 0.5:
-            try:
-                await call.read()
-            except grpc.aio.AioRpcError:
-                pass
+    async def unread(self, timeout_s):
+        call = self.at.down(message(), timeout=timeout_s)
+        if self.chance.random() < 0.8:
+            await call.read()
         return call
 
-    async def half_sent(self, at_most):
-        call = self.at.both(timeout=at_most)
-        writing = asyncio.create_task(call.write(b"x" * (700 * KIB)))
+    async def half_sent(self, timeout_s):
+        call = self.at.both(timeout=timeout_s)
+        writing = asyncio.create_task(call.write(message(bytes(700_000))))
         for _ in range(self.chance.randrange(6)):
             await asyncio.sleep(0)
         if self.chance.random() < 0.5:
@@ -83,22 +71,13 @@ class Abandoned:
         await asyncio.gather(writing, return_exceptions=True)
         return call
 
-    async def ended(self, at_most):
-        call = self.at.both([b"a", b"b"], timeout=at_most)
+    async def ended(self, timeout_s):
+        call = self.at.both(timeout=timeout_s)
         try:
+            await call.write(message(b"a"))
             await call.read()
-        except grpc.aio.AioRpcError:
-            pass
-        return call
-
-    async def up(self, at_most):
-        call = self.at.up(timeout=at_most)
-        try:
-            await call.write(b"x" * 1000)
-            if self.chance.random() < 0.5:
-                await call.done_writing()
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            pass
+        finally:
+            call.cancel()
         return call
 
 
@@ -108,26 +87,23 @@ async def abandon(inprocess, count):
 
     async def down(request, context):
         while True:
-            yield b"x" * 10_000
+            yield message(bytes(10_000))
 
-    async def up(requests, context):
-        async for _ in requests:
-            pass
-        await asyncio.Event().wait()
-
-    inprocess.max_message_bytes = 4 * MIB
-    async with served(inprocess, unary=unary, down=down, up=up, both=echo_all) as at:
-        await everything(at.both([b"first"]))
-        at_first = held()
-        tasks = len(asyncio.all_tasks())
+    async with served(inprocess, unary=unary, down=down, both=echo_all) as at:
+        held_before = held()
+        tasks_before = len(asyncio.all_tasks())
         chance = random.Random(7)
         for _ in range(count // 50):
             await soon(asyncio.gather(*[Abandoned(at, chance).one() for _ in range(50)]))
-        await until(lambda: len(asyncio.all_tasks()) <= tasks and held() <= at_first)
-        assert await everything(at.both([b"last"])) == [b"last"]
+        await until(lambda: len(asyncio.all_tasks()) <= tasks_before and held() <= held_before)
+        assert not at.server.calls
+        call = at.both()
+        await call.write(message(b"last"))
+        await call.done_writing()
+        assert await everything(call) == [b"last"]
 
 
-async def test_calls_abandoned_in_every_state_leave_nothing_behind(inprocess):
+async def test_abandoned_calls_leave_nothing_behind(inprocess):
     await abandon(inprocess, 300)
 
 
@@ -136,40 +112,53 @@ async def test_ten_thousand_abandoned_calls_leave_nothing_behind(inprocess):
     await abandon(inprocess, 10_000)
 
 
-async def test_a_stream_that_nobody_holds_any_more_is_cancelled(inprocess):
-    ended = asyncio.Event()
-
-    async def down(request, context):
-        try:
-            yield b"a"
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    async with served(inprocess, down=down) as at:
-        call = at.down(b"")
-        async for _ in call:
-            break
-        del call
-        await soon(ended.wait())
-
-
-async def test_calls_before_the_servers_start_leave_nothing_behind(inprocess):
-    channel = InProcessChannel(inprocess.server({}))
-    at_first = held()
-    for _ in range(50):
-        assert (await outcome(channel.unary_unary("/test.T/Unary")(b"")))[0] is CODE.UNAVAILABLE
-    assert held() <= at_first
-
-
-async def test_a_closed_channel_leaves_no_task_behind(inprocess):
+@pytest.mark.parametrize("kind", ["unary", "deliver"])
+@pytest.mark.parametrize("way", ["failed", "cancelled"])
+async def test_an_ended_call_is_freed_without_a_collection(inprocess, kind, way):
     async def unary(request, context):
+        if way == "failed":
+            await context.abort(grpc.StatusCode.NOT_FOUND, "no")
         await asyncio.Event().wait()
 
-    async with served(inprocess, unary=unary) as at:
-        tasks = len(asyncio.all_tasks())
-        async with InProcessChannel(at.server) as channel:
-            call = channel.unary_unary("/test.T/Unary")(b"")
+    class Failing:
+        def receive(self, received):
+            raise ConnectionError
+
+    async def down(request, context):
+        if way == "failed":
+            yield message()
+        await asyncio.Event().wait()
+
+    async def call(at):
+        if kind == "unary":
+            await at.unary(message())
+        else:
+            await deliver(at.down(message()), Failing())
+
+    async with served(inprocess, unary=unary, down=down) as at:
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(5):
+                calling = asyncio.create_task(call(at))
+                for _ in range(3):
+                    await asyncio.sleep(0)
+                if way == "cancelled":
+                    calling.cancel()
+                await asyncio.wait([calling])
+                assert calling.cancelled() or calling.exception() is not None
+                del calling
             await asyncio.sleep(0)
-        assert call.cancelled()
-        await until(lambda: len(asyncio.all_tasks()) <= tasks)
+            assert not any(isinstance(one, Call) for one in gc.get_objects())
+        finally:
+            gc.enable()
+
+
+async def test_a_timer_does_not_outlive_its_call(inprocess):
+    async with served(inprocess, both=echo_all, unary=echo) as at:
+        await soon(at.unary(message(), timeout=HOUR_S))
+        call = at.both(timeout=HOUR_S)
+        await call.done_writing()
+        assert await everything(call) == []
+        del call
+        await until(lambda: held() == 0)

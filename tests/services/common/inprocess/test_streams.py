@@ -1,18 +1,21 @@
-"""Streams and large messages, whoever carries them."""
+"""Streams of both directions, and their speed: over a plain channel and within the process."""
 
 import asyncio
 
 import grpc
 import pytest
 
+from services.common.inprocess.response_stream import deliver
 from tests.services.common.inprocess.carriers import (
     BYTES,
-    CARRIERS,
     MIB,
-    Carrier,
+    READERS,
+    Received,
+    begin,
     echo,
     echo_all,
     everything,
+    message,
     outcome,
     own,
     served,
@@ -22,207 +25,280 @@ from tests.services.common.inprocess.carriers import (
 CODE = grpc.StatusCode
 
 
-@pytest.mark.parametrize("way", ["iterate", "read"])
-async def test_responses_come_in_order(carrier, way):
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+async def test_responses_arrive_in_order(carrier, reader):
     async def down(request, context):
         for number in range(1000):
-            yield b"%d" % number
+            yield message(b"%d" % number)
 
     async with served(carrier, down=down) as at:
-        call = at.down(b"")
-        if way == "iterate":
-            got = [message async for message in call]
-        else:
-            got = await everything(call)
+        call = at.down(message())
+        assert await reader(call) == [b"%d" % number for number in range(1000)]
+        if reader is everything:
             assert await call.read() is grpc.aio.EOF
-        assert got == [b"%d" % number for number in range(1000)]
-        assert await soon(call.code()) is CODE.OK
+        assert not call.cancel()
 
 
-async def test_what_came_before_a_failure_arrives(carrier):
+async def test_a_servicer_may_write_instead_of_yielding(carrier):
     async def down(request, context):
-        yield b"a"
-        yield b"b"
-        await context.abort(CODE.DATA_LOSS, "torn", (BYTES,))
+        await context.write(request)
+        await context.write(message(b"end"))
 
     async with served(carrier, down=down) as at:
-        got = []
-        with pytest.raises(grpc.aio.AioRpcError) as failed:
-            async for message in at.down(b""):
-                got.append(message)
-        assert got == [b"a", b"b"]
-        assert failed.value.code() is CODE.DATA_LOSS
-        assert own(failed.value.trailing_metadata()) == [BYTES]
+        assert [response.value async for response in at.down(message(b"a"))] == [b"a", b"end"]
 
 
-async def test_the_status_comes_after_the_last_message(carrier):
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+async def test_a_generator_may_send_further_responses(inprocess, reader):
+    async def push(responses, context):
+        await context.write_all(responses)
+
+    async def responses(request):
+        send = yield message(b"0")
+        while send is None:
+            send = yield None
+        if send(message(b"1")):
+            yield None
+        yield message(b"2")
+
     async def down(request, context):
-        for _ in range(3):
-            yield b"a"
-        await context.abort(CODE.DATA_LOSS, "torn")
+        await push(responses(request), context)
 
-    async with served(carrier, down=down, unary=echo) as at:
-        call = at.down(b"")
-        told = asyncio.create_task(call.code())
-        for _ in range(20):
-            await soon(at.unary(b""))
-        assert not call.done() and not told.done()
-        for _ in range(3):
-            assert await soon(call.read()) == b"a"
-        assert await soon(told) is CODE.DATA_LOSS
+    async with served(inprocess, down=down) as at:
+        assert await reader(at.down(message())) == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize("at_what", ["receive", "drain"])
+async def test_the_failure_of_a_receiver_ends_the_call(carrier, at_what):
+    left = asyncio.Event()
+
+    class Failing(Received):
+        def receive(self, received):
+            super().receive(received)
+            if at_what == "receive" and len(self.values) == 2:
+                raise ConnectionError
+            return at_what == "drain"
+
+        async def drain(self):
+            raise ConnectionError
+
+    async def down(request, context):
+        try:
+            while True:
+                yield message(b"a")
+                await asyncio.sleep(0)
+        finally:
+            left.set()
+
+    async with served(carrier, down=down) as at:
+        receiver = Failing()
+        with pytest.raises(ConnectionError):
+            await soon(deliver(at.down(message()), receiver))
+        await soon(left.wait())
+    assert len(receiver.values) == (2 if at_what == "receive" else 1)
 
 
 async def collect(requests, context):
-    return b",".join([request async for request in requests])
+    return message(b",".join([request.value async for request in requests]))
 
 
 async def collect_by_read(requests, context):
-    got = []
+    values = []
     while (request := await context.read()) is not grpc.aio.EOF:
-        got.append(request)
-    return b",".join(got)
+        values.append(request.value)
+    return message(b",".join(values))
 
 
 @pytest.mark.parametrize("servicer", [collect, collect_by_read])
-@pytest.mark.parametrize("way", ["write", "iterator", "async iterator"])
-async def test_requests_come_in_order_and_end(carrier, servicer, way):
-    async def generated():
-        for number in range(100):
-            yield b"%d" % number
-
+async def test_requests_arrive_in_order_and_end(carrier, servicer):
     sent = [b"%d" % number for number in range(100)]
     async with served(carrier, up=servicer) as at:
-        if way == "write":
-            call = at.up()
-            for one in sent:
-                await soon(call.write(one))
-            await call.done_writing()
-            await call.done_writing()
-        else:
-            call = at.up(sent if way == "iterator" else generated())
-        assert await soon(call) == b",".join(sent)
+        call = at.up()
+        for one in sent:
+            await soon(call.write(message(one)))
+        await call.done_writing()
+        await call.done_writing()
+        with pytest.raises(asyncio.InvalidStateError):
+            await call.write(message(b"late"))
+        assert (await soon(call)).value == b",".join(sent)
+        assert await call.code() is CODE.OK
+        assert await call.details() == ""
+        assert call.done() and not call.cancelled() and not call.cancel()
 
 
-async def test_both_ways_go_on_by_turns_until_half_closed(carrier):
+async def test_both_directions_take_turns_until_half_closed(carrier):
     async with served(carrier, both=echo_all) as at:
         call = at.both()
         for number in range(20):
-            await soon(call.write(b"%d" % number))
-            assert await soon(call.read()) == b"%d" % number
+            await soon(call.write(message(b"%d" % number)))
+            assert (await soon(call.read())).value == b"%d" % number
         await call.done_writing()
         assert await soon(call.read()) is grpc.aio.EOF
         assert await call.code() is CODE.OK
 
 
-async def test_a_servicer_may_write_instead_of_yielding(carrier):
-    async def both(requests, context):
-        while (request := await context.read()) is not grpc.aio.EOF:
-            await context.write(request)
-        await context.write(b"end")
-
-    async with served(carrier, both=both) as at:
-        call = at.both([b"a", b"b"])
-        assert await everything(call) == [b"a", b"b", b"end"]
-
-
-async def test_a_servicer_may_answer_before_the_requests_end(carrier):
+async def test_a_servicer_may_respond_before_the_requests_end(carrier):
     async def up(requests, context):
         async for request in requests:
             return request
 
     async with served(carrier, up=up) as at:
         call = at.up()
-        await soon(call.write(b"first"))
-        assert await soon(call) == b"first"
+        await soon(call.write(message(b"first")))
+        assert (await soon(call)).value == b"first"
         with pytest.raises(asyncio.InvalidStateError):
-            await call.write(b"more")
+            await call.write(message(b"more"))
         await call.done_writing()
 
 
-async def test_whoever_writes_to_a_call_that_was_refused_learns_why(carrier):
+async def test_callbacks_are_called_at_the_end(carrier):
+    called = []
+    async with served(carrier, up=collect) as at:
+        call = at.up()
+        call.add_done_callback(called.append)
+        await call.done_writing()
+        await soon(call)
+        assert called == [call]
+        call.add_done_callback(called.append)
+        assert called == [call, call]
+
+
+async def test_a_refused_writer_sees_the_status(carrier):
     async def up(requests, context):
         async for _ in requests:
             await context.abort(CODE.RESOURCE_EXHAUSTED, "full", (BYTES,))
 
-    said = []
+    seen = []
+
+    def remember(call):
+        for coroutine in (call.code(), call.details(), call.trailing_metadata()):
+            with pytest.raises(StopIteration) as done:
+                coroutine.send(None)
+            seen.append(done.value.value)
 
     async with served(carrier, up=up) as at:
         call = at.up()
-
-        def remember(ended):
-            for known in (ended.code(), ended.details(), ended.trailing_metadata()):
-                with pytest.raises(StopIteration) as done:
-                    known.send(None)
-                said.append(done.value.value)
-
         call.add_done_callback(remember)
         with pytest.raises((asyncio.InvalidStateError, grpc.aio.AioRpcError)):
             while True:
-                await soon(call.write(b"x" * 10_000))
-    if carrier.kind == "plain" and said[0] is CODE.INTERNAL:
-        return  # gRPC may put an error of its own over what the servicer said; a process does not.
-    assert said[:2] == [CODE.RESOURCE_EXHAUSTED, "full"]
-    assert own(said[2]) == [BYTES]
+                await soon(call.write(message(bytes(10_000))))
+    if carrier.kind == "plain" and seen[0] is CODE.INTERNAL:
+        return  # gRPC may replace the status by an error of its own; a process does not.
+    assert seen[:2] == [CODE.RESOURCE_EXHAUSTED, "full"]
+    assert own(seen[2]) == [BYTES]
 
 
-async def test_nothing_is_written_after_half_close(carrier):
-    async with served(carrier, up=collect) as at:
+# Readers and writers of unequal speed.
+
+
+async def settled(at, count):
+    """Wait until the length of a list no longer grows while other calls are served."""
+    before = -1
+    while before != len(count):
+        before = len(count)
+        for _ in range(50):
+            assert (await soon(at.unary(message(b"x")))).value == b"x"
+            await asyncio.sleep(0)  # a call within the process runs without a pause
+
+
+@pytest.mark.parametrize("kind", ["down", "both"])
+async def test_a_slow_reader_holds_the_servicer_only(carrier, kind):
+    sent = []
+
+    async def down(request, context):
+        for number in range(10_000):
+            yield message(number.to_bytes(4, "big") * 4096)
+            sent.append(number)
+
+    async with served(carrier, down=down, both=down, unary=echo) as at:
+        call = at.opened(kind)
+        await soon(call.read())
+        await settled(at, sent)
+        assert len(sent) * 16_384 < 8 * MIB
+        for number in range(1, 2_000):
+            assert (await soon(call.read())).value == number.to_bytes(4, "big") * 4096
+        call.cancel()
+
+
+async def test_a_slow_receiver_holds_the_servicer_only(carrier):
+    sent = []
+
+    async def down(request, context):
+        for number in range(100):
+            sent.append(number)
+            yield message(bytes(1 << 19))
+
+    async with served(carrier, down=down, unary=echo) as at:
+        receiver = Received(asyncio.Event())
+        delivery = begin(deliver(at.down(message()), receiver))
+        await soon(receiver.has_some.wait())
+        await settled(at, sent)
+        assert len(sent) < 100 and len(receiver.values) == 1
+        receiver.allowed.set()
+        await soon(delivery)
+    assert len(receiver.values) == 100
+
+
+async def test_a_slow_servicer_holds_its_writer_only(carrier):
+    received, go_on = [], asyncio.Event()
+
+    async def up(requests, context):
+        await go_on.wait()
+        async for request in requests:
+            received.append(len(request.value))
+        return message()
+
+    async with served(carrier, up=up, unary=echo) as at:
         call = at.up()
-        await call.done_writing()
-        with pytest.raises(asyncio.InvalidStateError):
-            await call.write(b"late")
-        assert await soon(call) == b""
+        written = []
 
-
-async def test_iterating_and_reading_do_not_mix(carrier):
-    async with served(carrier, both=echo_all) as at:
-        call = at.both([b"a"])
-        with pytest.raises(grpc.aio.UsageError):
-            await call.write(b"b")
-        with pytest.raises(grpc.aio.UsageError):
+        async def write():
+            for number in range(2_000):
+                await call.write(message(bytes(16_384)))
+                written.append(number)
             await call.done_writing()
-        assert await soon(call.read()) == b"a"
-        with pytest.raises(grpc.aio.UsageError):
-            aiter(call)
+
+        writing = asyncio.create_task(write())
+        await settled(at, written)
+        assert len(written) * 16_384 < 8 * MIB
+        go_on.set()
+        await soon(writing)
+        await soon(call)
+        assert len(received) == 2_000
 
 
-async def test_requests_that_cannot_be_made_cancel_the_call(carrier):
-    def broken():
-        yield b"a"
-        raise ValueError("odd")
+async def test_empty_messages_fill_a_queue_too(inprocess):
+    async def up(requests, context):
+        await asyncio.Event().wait()
 
-    async with served(carrier, up=collect) as at:
-        with pytest.raises(asyncio.CancelledError):
-            await soon(at.up(broken()))
+    async with served(inprocess, up=up, unary=echo) as at:
+        call = at.up()
+        written = []
 
+        async def write():
+            while True:
+                await call.write(message())
+                written.append(call)
+                assert len(written) < 10_000
 
-# Large messages.
-
-
-@pytest.mark.parametrize("kind", CARRIERS)
-async def test_a_message_of_many_megabytes_goes_both_ways(kind):
-    carrier = Carrier(kind, max_message_bytes=21 * MIB)
-    content = bytes(range(256)) * (20 * MIB // 256)
-    async with served(carrier, unary=echo, both=echo_all) as at:
-        assert await soon(at.unary(content)) == content
-        assert await everything(at.both([content, b"small", content])) == [
-            content,
-            b"small",
-            content,
-        ]
+        writing = asyncio.create_task(write())
+        await settled(at, written)
+        assert written
+        writing.cancel()
+        assert await outcome_of(writing) is asyncio.CancelledError
 
 
-async def test_the_largest_message_passes_and_a_larger_one_does_not(carrier):
-    async def unary(request, context):
-        return b"x" * int(request)
+async def outcome_of(task):
+    (result,) = await asyncio.gather(task, return_exceptions=True)
+    return type(result)
 
-    async with served(carrier, unary=unary, up=collect) as at:
-        assert len(await soon(at.unary(b"%d" % MIB))) == MIB
-        code, details = await outcome(at.unary(b"%d" % (MIB + 1)))
-        assert code is CODE.RESOURCE_EXHAUSTED
-        assert "larger than max" in details
-        assert await soon(at.up([b"x" * MIB])) == b"x" * MIB
-        code, details = await outcome(at.up([b"x" * (MIB + 1)]))
-        assert code is CODE.RESOURCE_EXHAUSTED
-        assert "larger than max" in details
-        assert await soon(at.unary(b"1")) == b"x"
+
+async def test_a_response_that_is_too_large_ends_a_queued_call(carrier):
+    async def both(requests, context):
+        yield message(b"a")
+        yield message(bytes(MIB))
+
+    async with served(carrier, both=both) as at:
+        call = at.both()
+        assert (await soon(call.read())).value == b"a"
+        assert (await outcome(call.read()))[0] is CODE.RESOURCE_EXHAUSTED
