@@ -1,4 +1,4 @@
-"""Behaviour common to the calls of all services, over a real server on port 0."""
+"""Behaviour common to the calls of all services: over a plain channel and within the process."""
 
 import asyncio
 import socket
@@ -17,6 +17,7 @@ from services.common import errors, logs
 from services.common.authentication import Caller, caller, caller_key, service_authorization
 from services.common.channels import call_metadata, open_channel
 from services.common.errors import GatewayError
+from services.common.inprocess.channel import InProcessChannel
 from services.common.server import Server
 
 KEY = "gw-" + "a" * 43
@@ -50,15 +51,27 @@ class Servicer(inference_pb2_grpc.InferenceServiceServicer):
         yield inference_pb2.StreamGenerateResponse(events=[inference_pb2.Event(text="b")])
 
 
-@asynccontextmanager
-async def served(act: Callable[[], Awaitable[None]], credential: bytes | None = CREDENTIAL):
-    server = Server(identify, max_message_bytes=1 << 20, service_credential=credential)
-    server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, Servicer(act), NAME)
-    port = server.listen("127.0.0.1:0")
-    await server.start()
-    async with open_channel(f"127.0.0.1:{port}", max_message_bytes=1 << 20) as channel:
-        yield channel
-    await server.stop(0)
+@pytest.fixture(params=["plain", "inprocess"])
+def served(request):
+    """A context manager that serves what a test acts, and returns a channel."""
+
+    @asynccontextmanager
+    async def serve(
+        act: Callable[[], Awaitable[None]], credential: bytes | None = CREDENTIAL
+    ) -> AsyncIterator[grpc.aio.Channel]:
+        server = Server(identify, max_message_bytes=1 << 20, service_credential=credential)
+        server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, Servicer(act), NAME)
+        port = server.listen("127.0.0.1:0")
+        await server.start()
+        if request.param == "inprocess":
+            yield server.channel()
+        else:
+            address = f"127.0.0.1:{port}"
+            async with open_channel(address, max_message_bytes=1 << 20) as channel:
+                yield channel
+        await server.stop(0)
+
+    return serve
 
 
 async def services_listed(channel: grpc.aio.Channel) -> set[str]:
@@ -89,13 +102,13 @@ async def run_role(channel, authorization=None, user_id="ada"):
     return await stub.RunTask(inference_pb2.RunTaskRequest(), metadata=metadata)
 
 
-async def test_a_call_with_a_good_key_knows_its_caller():
+async def test_a_call_with_a_good_key_knows_its_caller(served):
     async with served(nothing) as channel:
         assert (await generate(channel)).id == "ada"
 
 
 @pytest.mark.parametrize("key", ["gw-" + "b" * 43, "nonsense", ""])
-async def test_a_call_with_a_bad_key_is_unauthenticated(key):
+async def test_a_call_with_a_bad_key_is_unauthenticated(served, key):
     async with served(nothing) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await generate(channel, key)
@@ -104,7 +117,7 @@ async def test_a_call_with_a_bad_key_is_unauthenticated(key):
 
 
 @pytest.mark.parametrize("second", [KEY, "gw-" + "b" * 43])
-async def test_a_call_with_two_keys_is_refused(second):
+async def test_a_call_with_two_keys_is_refused(served, second):
     metadata = (*call_metadata(KEY, "req_1"), *call_metadata(second, "req_1"))
     async with served(nothing) as channel:
         stub = inference_pb2_grpc.InferenceServiceStub(channel)
@@ -114,7 +127,7 @@ async def test_a_call_with_two_keys_is_refused(second):
     assert "authorization" in errors.from_rpc_error(refused.value).message
 
 
-async def test_a_call_without_metadata_is_unauthenticated():
+async def test_a_call_without_metadata_is_unauthenticated(served):
     async with served(nothing) as channel:
         stub = inference_pb2_grpc.InferenceServiceStub(channel)
         with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -123,7 +136,7 @@ async def test_a_call_without_metadata_is_unauthenticated():
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-async def test_the_gateways_own_calls_carry_a_user_and_no_key():
+async def test_the_gateways_own_calls_carry_a_user_and_no_key(served):
     keys, requests = [], []
 
     async def act():
@@ -148,7 +161,7 @@ async def test_the_gateways_own_calls_carry_a_user_and_no_key():
         service_authorization(CREDENTIAL).replace("Service", "Bearer"),
     ],
 )
-async def test_no_other_credential_opens_the_gateways_own_calls(authorization):
+async def test_no_other_credential_opens_the_gateways_own_calls(served, authorization):
     async with served(nothing) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await run_role(channel, authorization)
@@ -156,7 +169,7 @@ async def test_no_other_credential_opens_the_gateways_own_calls(authorization):
     assert errors.from_rpc_error(refused.value).code == "invalid_api_key"
 
 
-async def test_a_call_of_the_gateways_own_is_made_for_somebody():
+async def test_a_call_of_the_gateways_own_is_made_for_somebody(served):
     async with served(nothing) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await run_role(channel, user_id="")
@@ -165,14 +178,14 @@ async def test_a_call_of_the_gateways_own_is_made_for_somebody():
 
 @pytest.mark.parametrize("credential", [None, b""])
 @pytest.mark.parametrize("sent", [b"", CREDENTIAL])
-async def test_the_gateways_own_calls_need_the_credential(credential, sent):
+async def test_the_gateways_own_calls_need_the_credential(served, credential, sent):
     async with served(nothing, credential) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await run_role(channel, service_authorization(sent))
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-async def test_the_gateways_own_credential_opens_no_other_call():
+async def test_the_gateways_own_credential_opens_no_other_call(served):
     metadata = (("authorization", service_authorization(CREDENTIAL)), ("x-user-id", "ada"))
     async with served(nothing) as channel:
         stub = inference_pb2_grpc.InferenceServiceStub(channel)
@@ -185,7 +198,7 @@ async def test_the_gateways_own_credential_opens_no_other_call():
     assert refused_stream.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-async def test_the_gateways_own_credential_never_shows(caplog):
+async def test_the_gateways_own_credential_never_shows(served, caplog):
     async def act():
         raise RuntimeError("it broke")
 
@@ -200,7 +213,7 @@ async def test_the_gateways_own_credential_never_shows(caplog):
     assert authorization.removeprefix("Service ") not in caplog.text + messages
 
 
-async def test_a_failure_with_a_reason_reaches_the_other_side_whole():
+async def test_a_failure_with_a_reason_reaches_the_other_side_whole(served):
     async def act():
         raise GatewayError(errors_pb2.REASON_RATE_LIMITED, "slow down", retry_after_s=7)
 
@@ -211,7 +224,7 @@ async def test_a_failure_with_a_reason_reaches_the_other_side_whole():
     assert (error.code, error.message, error.retry_after_s) == ("rate_limited", "slow down", 7)
 
 
-async def test_a_failure_nobody_foresaw_keeps_its_text_and_is_logged(caplog):
+async def test_a_failure_nobody_foresaw_keeps_its_text_and_is_logged(served, caplog):
     async def act():
         raise RuntimeError("the password is hush")
 
@@ -223,7 +236,7 @@ async def test_a_failure_nobody_foresaw_keeps_its_text_and_is_logged(caplog):
     assert "hush" in caplog.text
 
 
-async def test_what_a_stream_sent_before_it_broke_arrives():
+async def test_what_a_stream_sent_before_it_broke_arrives(served):
     async def act():
         raise errors.unavailable("gone")
 
@@ -238,7 +251,7 @@ async def test_what_a_stream_sent_before_it_broke_arrives():
     assert errors.from_rpc_error(failed.value).code == "unavailable"
 
 
-async def test_the_request_id_travels_with_the_call():
+async def test_the_request_id_travels_with_the_call(served):
     seen = []
 
     async def act():
@@ -250,7 +263,7 @@ async def test_the_request_id_travels_with_the_call():
 
 
 @pytest.mark.parametrize("leaving", ["deadline", "cancel"])
-async def test_work_ends_when_the_caller_no_longer_waits(leaving):
+async def test_work_ends_when_the_caller_no_longer_waits(served, leaving):
     began, ended = asyncio.Event(), asyncio.Event()
 
     async def act():
@@ -277,12 +290,14 @@ async def test_work_ends_when_the_caller_no_longer_waits(leaving):
         await asyncio.gather(waiting, return_exceptions=True)
 
 
-async def test_health_and_reflection_need_no_key():
+async def test_health_and_reflection_need_no_key(served):
     async with served(nothing) as channel:
         health = health_pb2_grpc.HealthStub(channel)
         for service in ("", NAME):
             answer = await health.Check(health_pb2.HealthCheckRequest(service=service))
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        if isinstance(channel, InProcessChannel):
+            return  # callers within the process have no use for reflection
         assert NAME in await services_listed(channel)
 
 
