@@ -7,7 +7,7 @@ import pytest
 
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
-from tests.facade.plain_connection import PlainServer
+from tests.facade.plain_connection import PATH, PlainServer
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 GET = b"GET /other HTTP/1.1\r\nhost: a\r\n\r\n"
@@ -20,15 +20,18 @@ class Respond:
     """Responds a second after a request; keeps what requests see of one another.
 
     Attributes:
+        paths: the paths of the requests.
         values: the value of a context variable, which each request sets, as the request began.
         most_at_once: the most requests that were served at the same time.
     """
 
     def __init__(self) -> None:
+        self.paths: list[str] = []
         self.values: list[str] = []
         self.most_at_once = self._at_once = 0
 
     async def __call__(self, exchange: Exchange) -> Response:
+        self.paths.append(exchange.path)
         self.values.append(VARIABLE.get())
         VARIABLE.set(exchange.path)
         self._at_once += 1
@@ -79,3 +82,15 @@ async def test_all_that_was_held_is_served() -> None:
             server.receive(requests[start : start + 7])
         await asyncio.sleep(2 * count)
         assert b"".join(server.transport.written).count(b"HTTP/1.1 200 OK") == count
+
+
+@in_no_time
+async def test_held_data_keeps_its_order() -> None:
+    respond = Respond()
+    async with PlainServer(respond, other=respond) as server:
+        server.send()
+        server.receive(f"POST {PATH} HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nx".encode())
+        server.receive(b"y" + GET.replace(b"other", b"first"))
+        server.receive(GET.replace(b"other", b"second"))
+        await asyncio.sleep(10)
+    assert respond.paths == [PATH, PATH, "/first", "/second"]
