@@ -260,7 +260,6 @@ class Connection(WritableConnection):
                     raise ConnectionResetError("the response has begun") from None
                 exchange.keep_alive = False
                 self.write(head_errors.refuse(self._context, errors.internal(), exchange.path))
-            self.release_charge()
             if self._finish(is_received=exchange.is_received):
                 await self._linger()
             else:
@@ -283,10 +282,10 @@ class Connection(WritableConnection):
 
     def _end(self, *, is_open: bool) -> None:
         """End the current task: close the connection, or process the data that follows."""
-        self.release_charge()
         self._task = None
         self._is_plain = False
         if not is_open:
+            self.release_charge()
             self.force_close()
             return
         self._idle_since = self._loop.time()
@@ -320,6 +319,7 @@ class Connection(WritableConnection):
 
     def _finish(self, *, is_received: bool) -> bool:
         """Finish a request; return whether the connection must linger."""
+        self.release_charge()
         read = self._input
         read.answered += 1
         if read.began is not None:

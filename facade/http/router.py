@@ -13,7 +13,6 @@ way.
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, NamedTuple, Self
-from urllib.parse import unquote
 
 from aiohttp import hdrs
 from yarl import URL
@@ -91,7 +90,10 @@ class _Resource:
         match = self._pattern.fullmatch(path)
         if match is None:
             return None
-        return {name: unquote(value) for name, value in match.groupdict().items()}
+        return {
+            name: value.replace("%2F", "/").replace("%25", "%")
+            for name, value in match.groupdict().items()
+        }
 
     def is_encoded(self, raw_path: str) -> bool:
         """Return whether a fixed segment of a matching path is percent-encoded."""

@@ -1,6 +1,7 @@
 """The endpoints of stored responses: GET, DELETE, cancel, and the list of input items."""
 
 import grpc
+from aiohttp import hdrs
 
 from facade.dialects import stored_responses
 from facade.http.exchange import Exchange
@@ -34,7 +35,7 @@ def routes() -> list[Route]:
 async def retrieve(exchange: Exchange) -> Response:
     """Return a response, or, once it has ended, its events after `starting_after`."""
     query = stored_responses.parse_retrieve_query(exchange.query)
-    if not query.stream:
+    if not query.stream or exchange.method == hdrs.METH_HEAD:
         with exchange.reading_response():
             stored = await _get(exchange)
         return JsonResponse(stored_responses.render_stored(stored))

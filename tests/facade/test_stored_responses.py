@@ -12,6 +12,7 @@ import pytest_asyncio
 from services import SERVICES
 from services.common.clock import Clock
 from tests.facade.response_clients import ECHO, Gate, ResponseGateway, response_gateway
+from tests.facade.sockets import exchange, port_of
 from tests.faults import actions
 from tests.waiting import until
 
@@ -313,3 +314,13 @@ async def test_a_response_expires(tmp_path: Path) -> None:
         late.set()
         with pytest.raises(openai.NotFoundError):
             await at.ada.responses.retrieve(made.id)
+
+
+async def test_the_head_of_a_stream_has_no_body(at: ResponseGateway) -> None:
+    made = await at.ada.responses.create(model=ECHO, input="Hi")
+    key = at.gateway.bearer()["Authorization"]
+    path = f"/beta/v1/responses/{made.id}?stream=true"
+    lines = [f"HEAD {path} HTTP/1.1", "Host: a", f"Authorization: {key}", "Connection: close"]
+    data = await exchange(port_of(at.gateway.url), "\r\n".join([*lines, "", ""]).encode())
+    assert data.startswith(b"HTTP/1.1 200 OK\r\n") and data.endswith(b"\r\n\r\n")
+    assert data.count(b"\r\n\r\n") == 1
