@@ -29,7 +29,7 @@ from facade.routes import (
     usage,
 )
 
-# Paths whose plain POST requests are served without aiohttp.
+# Paths whose plain POST requests are read without aiohttp's parser.
 _PLAIN: Mapping[str, Endpoint] = {
     "/beta/v1/chat/completions": chat.create,
     "/beta/v1/messages": messages.create,

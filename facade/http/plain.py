@@ -3,11 +3,10 @@
 A head is plain if all parsers of HTTP/1.1 agree on it. One pattern defines plain heads; it matches
 much less than RFC 9112 allows. No field is repeated, `Content-Length` is the only field about
 framing, and no data follows the body in the same read. A plain POST request to one of a few paths
-is served without aiohttp. All other data goes to aiohttp's parser unchanged.
+is read here. All other data goes to aiohttp's parser unchanged.
 
 aiohttp's parser does not expose whether it is between two requests. The bytes of its requests are
-counted while their heads are plain; after a head that is not, aiohttp serves the rest of the
-connection.
+counted while their heads are plain; after a head that is not, it reads the rest of the connection.
 """
 
 import asyncio
