@@ -139,6 +139,9 @@ generate: setup ## regenerate generated/ from proto/, and envoy/envoy.yaml from 
 	  $(PROTOS:proto/%=%)
 	@env -i GATEWAY_CONFIG=/dev/null $(BIN)/gateway envoy config > $(ENVOY_CONFIG)
 
+endpoints: setup ## regenerate the table of endpoints in docs/http-api.md
+	$(BIN)/python -m facade.endpoint_table docs/http-api.md
+
 UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header
 LOCK = $(UV_COMPILE) pyproject.toml

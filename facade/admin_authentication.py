@@ -11,8 +11,6 @@ from services.common.authentication import ADMINISTRATOR, Caller, bearer_admin_k
 from services.common.channels import call_metadata
 from services.common.errors import GatewayError, from_rpc_error
 
-PREFIX = "/admin/v1/"
-
 
 async def authenticate_administrator(exchange: Exchange) -> None:
     """Reject a request without a valid admin key.

@@ -4,9 +4,7 @@ Some clients have OpenAI's or Anthropic's paths built in, and only their host ca
 Logs and metrics use the path under `/beta` for both.
 """
 
-from collections.abc import Iterable, Iterator
-
-from facade.http.router import Route
+from collections.abc import Iterator
 
 _BETA = "/beta"
 _ALIASED = f"{_BETA}/v1"
@@ -23,10 +21,3 @@ def names_of(path: str) -> Iterator[str]:
 def route_of(path: str) -> str:
     """Return the path of a route under `/beta`; `path` may be an alias."""
     return _BETA + path if f"{path}/".startswith(f"{_ALIAS}/") else path
-
-
-def with_aliases(routes: Iterable[Route]) -> Iterator[Route]:
-    """Yield each route, under its path and its alias."""
-    for route in routes:
-        for path in names_of(route.path):
-            yield route._replace(path=path)

@@ -28,6 +28,14 @@ class ApiFormat(Enum):
     ENVELOPE = "document editing's"
 
 
+class KeyKind(Enum):
+    """The kind of the key that an endpoint needs."""
+
+    CALLER = "API key"
+    ADMIN = "admin key"
+    NONE = "no key"
+
+
 # Formats that a credential can select.
 Format = Literal[ApiFormat.OPENAI, ApiFormat.ANTHROPIC]
 # Error number of a missing key in document editing; not shown by other endpoints.
@@ -43,12 +51,14 @@ class Rules:
         version: whether a version header is needed: "always", "with x-api-key" or "never".
         takes_bearer: whether the key may come in `Authorization`.
         takes_both: whether the same key may come in both headers.
+        key: the kind of the key that is needed.
     """
 
     api_format: ApiFormat | None
     version: str
     takes_bearer: bool = True
     takes_both: bool = False
+    key: KeyKind = KeyKind.CALLER
 
 
 CHAT = Rules(api_format=ApiFormat.OPENAI, version="with x-api-key")
@@ -56,8 +66,9 @@ MESSAGES = Rules(api_format=ApiFormat.ANTHROPIC, version="always")
 BY_CREDENTIAL = Rules(api_format=None, version="with x-api-key")
 CODING_MESSAGES = Rules(api_format=ApiFormat.ANTHROPIC, version="never", takes_both=True)
 CODING_MODELS = Rules(api_format=None, version="never", takes_both=True)
-ADMIN = Rules(api_format=ApiFormat.OPENAI, version="never")
-CONSOLE = Rules(api_format=ApiFormat.OPENAI, version="never")
+ADMIN = Rules(api_format=ApiFormat.OPENAI, version="never", key=KeyKind.ADMIN)
+CONSOLE = Rules(api_format=ApiFormat.OPENAI, version="never", key=KeyKind.NONE)
+PUBLIC = Rules(api_format=None, version="never", key=KeyKind.NONE)
 ARTICLES = Rules(api_format=ApiFormat.ENVELOPE, version="never", takes_bearer=False)
 
 
@@ -135,6 +146,18 @@ def check_version(headers: Mapping[str, str], rules: Rules) -> None:
         raise invalid("compat-version", f"compat-version: is required and must be {COMPAT_VERSION}")
 
 
+# Base URLs that clients are configured with; some clients send HEAD first.
+BASE_PATHS = tuple(
+    f"{path}{slash}"
+    for path in ("/beta", "/beta/v1", "/coding", "/coding/v1")
+    for slash in ("", "/")
+)
+_PUBLIC_PATHS = frozenset(
+    {
+        *("/", "/console", "/healthz", "/readyz", "/openapi.json", "/docs"),
+        *(name for path in BASE_PATHS for name in names_of(path)),
+    }
+)
 # Rules by path prefix, the first match wins; unknown paths have rules too.
 _RULES_BY_PREFIX = (
     ("/beta/v1/chat/", CHAT),
@@ -155,6 +178,8 @@ _RULES = tuple((name, rules) for prefix, rules in _RULES_BY_PREFIX for name in n
 
 def rules_for(path: str) -> Rules:
     """Return the rules of an endpoint by its path."""
+    if path in _PUBLIC_PATHS:
+        return PUBLIC
     for prefix, rules in _RULES:
         if path.startswith(prefix):
             return rules

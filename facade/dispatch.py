@@ -4,15 +4,14 @@ from functools import partial
 
 from aiohttp import hdrs
 
-from facade.admin_authentication import PREFIX as ADMIN_PREFIX
 from facade.admin_authentication import authenticate_administrator
 from facade.aliases import route_of
+from facade.credentials import KeyKind, rules_for
 from facade.http.exchange import Exchange
 from facade.http.heads import check_head
 from facade.http.responses import Response, WholeResponse
 from facade.http.router import Match, Router
 from facade.http_errors import encoded_path, method_not_allowed, unknown_path
-from facade.public_paths import is_public
 from facade.request_context import authenticate, request_context
 
 
@@ -33,11 +32,12 @@ class Dispatcher:
         if preflight is not None:
             return preflight
         check_head(exchange)
-        if exchange.path.startswith(ADMIN_PREFIX):
+        key = rules_for(exchange.path).key
+        if key is KeyKind.ADMIN:
             # Also before a 405 response, which lists the methods of a path.
             if match.is_known:
                 await authenticate_administrator(exchange)
-        elif match.endpoint is not None and not is_public(exchange.path):
+        elif match.endpoint is not None and key is KeyKind.CALLER:
             await authenticate(exchange)
         return await _call(match, exchange)
 

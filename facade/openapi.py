@@ -1,142 +1,104 @@
-"""The OpenAPI document, generated from the wire types.
+"""The OpenAPI document, made from the specs of the endpoints.
 
-`document` is built once per process; `/docs` shows it without external resources.
+The document of a sequence of endpoints is built once per process; `/docs` shows it without external
+resources.
 """
 
 import html
 import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import Any
 
 import orjson
 from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
+from pydantic_core.core_schema import WithDefaultSchema
 
-from facade.dialects import (
-    admin,
-    anthropic,
-    articles,
-    caller_usage,
-    files_openapi,
-    memory,
-    openai,
-    responses,
-)
-from facade.dialects.conversations import openapi as conversations
-from facade.dialects.conversations.requests import ConversationBody, ItemsBody, UpdateBody
-from facade.dialects.stored_responses import openapi as stored_responses
+from facade.credentials import ApiFormat, KeyKind, Rules
+from facade.dialects.error_schemas import ERRORS
+from facade.dialects.json_schemas import STRING, JsonObject, NamedSchema, closed_object
+from facade.endpoint import Answer, EndpointSpec, WireType, query_parameter
 
-_REF = "#/components/schemas/{model}"
-_COMPAT_VERSION = {
-    "name": "compat-version",
-    "in": "header",
-    "description": "Version of the API. Required with `x-api-key` and for messages, "
-    "unless the client sends `anthropic-version`.",
-    "schema": {"type": "string", "enum": ["2023-06-01"]},
+# Whether requests must have a version header, by their rules.
+_VERSION_NEEDED = {
+    "always": "Required, unless the client sends `anthropic-version`.",
+    "with x-api-key": "Required with `x-api-key`, unless the client sends `anthropic-version`.",
+    "never": "Optional.",
 }
-_BODIES: tuple[type[BaseModel], ...] = (
-    openai.ChatRequest,
-    anthropic.MessagesBody,
-    anthropic.CountTokensBody,
-    openai.EmbeddingsRequest,
-    responses.ResponseRequest,
-    ConversationBody,
-    UpdateBody,
-    ItemsBody,
-)
-_FORMAT_A = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["message", "type", "param", "code"],
-            "properties": {
-                "message": {"type": "string", "description": "Human-readable; names the field."},
-                "type": {"type": "string"},
-                "param": {"type": ["string", "null"], "description": "Path of the field."},
-                "code": {"type": "string", "description": "Stable error code in snake_case."},
-                "attempts": {"type": "array", "items": {"type": "object"}},
-            },
-        }
+_SECURITY_SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+    "adminKey": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An admin key. If none is configured, these paths do not exist.",
     },
 }
-_FORMAT_B = {
-    "type": "object",
-    "required": ["type", "error", "request_id"],
-    "properties": {
-        "type": {"const": "error"},
-        "error": {
-            "type": "object",
-            "required": ["type", "message"],
-            "properties": {
-                "type": {"type": "string"},
-                "message": {"type": "string", "description": "Human-readable; names the field."},
-                "code": {"type": "string", "description": "Stable error code in snake_case."},
-                "param": {"type": "string", "description": "Path of the field."},
-                "attempts": {"type": "array", "items": {"type": "object"}},
-            },
-        },
-        "request_id": {"type": "string"},
-    },
-}
-_OBJECT = {"type": "object"}
-_STRING = {"type": "string"}
-_SIGN_IN = {
-    "summary": "Exchange the one-time code of a console link for the development key",
-    "operationId": "signInToConsole",
-    "security": [],
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "required": ["code"],
-                    "additionalProperties": False,
-                    "properties": {
-                        "code": {
-                            "type": "string",
-                            "description": "Valid once, within 10 minutes.",
-                        }
-                    },
-                }
-            }
-        },
-    },
-}
-
-
 _MODULE = re.compile(r"facade\.dialects\.(\w+)\.\w+\.")
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")
+# References to the schemas of models.
+_Refs = Mapping[type[BaseModel], JsonObject]
 
 
 class _Schemas(GenerateJsonSchema):
-    """Schemas of the bodies; types with the same name are named after their dialects."""
+    """Schemas of models; types with the same name are named after their dialects."""
 
     def normalize_name(self, name: str) -> str:
         """Return a name of a schema, without the module that its type is in."""
         return _NOT_IN_NAMES.sub("_", _MODULE.sub(r"\1.", name))
 
 
+class _SchemasWithoutNullDefaults(_Schemas):
+    """Schemas in which null is no default: it is a value of its own, unlike an absent field."""
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        """Return the schema of a field with a default."""
+        described = super().default_schema(schema)
+        if described.get("default", ...) is None:
+            del described["default"]
+        return described
+
+
 @cache
-def document() -> bytes:
-    """Return the OpenAPI 3.1 document as JSON."""
-    return orjson.dumps(_document())
+def document(endpoints: tuple[EndpointSpec, ...]) -> bytes:
+    """Return the OpenAPI 3.1 document of the endpoints as JSON."""
+    return orjson.dumps(_document(endpoints))
 
 
-def _document() -> dict[str, Any]:
-    refs, definitions = models_json_schema(
-        [(body, "validation") for body in _BODIES],
-        ref_template=_REF,
-        schema_generator=_Schemas,
+@cache
+def page(endpoints: tuple[EndpointSpec, ...]) -> str:
+    """Return a page that lists the endpoints and shows the document."""
+    rows = "".join(
+        f"<tr><td>{endpoint.method}</td><td><code>{html.escape(endpoint.documented_path)}</code>"
+        f"</td><td>{html.escape(endpoint.summary)}</td></tr>"
+        for endpoint in described_endpoints(endpoints)
     )
-    bodies = {body: refs[(body, "validation")] for body, _ in refs}
-    chat, messages, count, embeddings, response, *of_conversations = (
-        bodies[body] for body in _BODIES
+    indented = orjson.dumps(_document(endpoints), option=orjson.OPT_INDENT_2)
+    text = html.escape(indented.decode())
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Gateway</title>"
+        "<style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
+        "td{padding:.2em 1em .2em 0}pre{overflow:auto;background:#8881;padding:1em}</style>"
+        f"<h1>Gateway</h1><table>{rows}</table>"
+        f'<h2>OpenAPI</h2><p><a href="/openapi.json">openapi.json</a></p><pre>{text}</pre></html>'
     )
-    create, update, items = of_conversations
+
+
+def described_endpoints(endpoints: Iterable[EndpointSpec]) -> Sequence[EndpointSpec]:
+    """Return the endpoints of the API, without pages for people."""
+    return [endpoint for endpoint in endpoints if endpoint.operation_id]
+
+
+def _document(endpoints: Iterable[EndpointSpec]) -> JsonObject:
+    described = described_endpoints(endpoints)
+    refs, schemas = _model_schemas(described)
+    named = [*_named_schemas(described), *ERRORS.values()]
+    paths: defaultdict[str, JsonObject] = defaultdict(dict)
+    for endpoint in described:
+        operation = _operation(endpoint, refs)
+        paths[endpoint.documented_path][endpoint.method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {
@@ -145,194 +107,155 @@ def _document() -> dict[str, Any]:
             "description": "HTTP gateway to language-model providers. Every path under "
             "`/beta/v1` is also available under `/v1`.",
         },
-        "paths": {
-            "/beta/v1/chat/completions": {
-                "post": _post(
-                    "Create a chat completion",
-                    "createChatCompletion",
-                    chat,
-                    "FormatAError",
-                    streams=True,
-                )
-            },
-            "/beta/v1/embeddings": {
-                "post": _post(
-                    "Create embeddings",
-                    "createEmbedding",
-                    embeddings,
-                    "FormatAError",
-                    streams=False,
-                )
-            },
-            "/beta/v1/responses": {
-                "post": _post(
-                    "Create a response", "createResponse", response, "FormatAError", streams=True
-                )
-            },
-            **stored_responses.paths(_COMPAT_VERSION, _errors("FormatAError")),
-            **conversations.paths(
-                _COMPAT_VERSION, _errors("FormatAError"), (create, update, items)
-            ),
-            **_messages_paths("/beta/v1", "", messages, count),
-            **_messages_paths("/coding/v1", "Coding", messages, count),
-            **_models_paths("/beta/v1", ""),
-            **_models_paths("/coding/v1", "Coding"),
-            **files_openapi.paths(_COMPAT_VERSION, _errors("FormatAError", "FormatBError")),
-            **caller_usage.paths(_COMPAT_VERSION, _errors("FormatAError", "FormatBError")),
-            **memory.paths(_COMPAT_VERSION, _errors("FormatAError", "FormatBError")),
-            **articles.paths(),
-            **admin.paths(_errors("FormatAError")),
-            "/console/sign-in": {"post": _SIGN_IN | {"responses": _sign_in_responses()}},
-            "/healthz": {"get": _public("Check whether the process is running", "healthz")},
-            "/readyz": {"get": _public("Check whether requests can be served", "readyz", 503)},
-            "/openapi.json": {"get": _public("Get this document", "openapi")},
-        },
+        "paths": paths,
         "components": {
-            "schemas": {
-                **definitions["$defs"],
-                **articles.schemas(),
-                **memory.schemas(),
-                **admin.schemas(),
-                **stored_responses.schemas(),
-                **conversations.schemas(),
-                **files_openapi.schemas(),
-                "FormatAError": _FORMAT_A,
-                "FormatBError": _FORMAT_B,
-            },
-            "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer"},
-                "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key"},
-                "adminKey": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": "An admin key. If none is configured, these paths do not exist.",
-                },
-            },
+            "schemas": {**schemas, **{one.name: one.json_schema() for one in named}},
+            "securitySchemes": _SECURITY_SCHEMES,
         },
         "security": [{"bearer": []}, {"apiKey": []}],
     }
 
 
-def _messages_paths(
-    prefix: str, name: str, messages: dict[str, Any], count: dict[str, Any]
-) -> dict[str, Any]:
-    return {
-        f"{prefix}/messages": {
-            "post": _post(
-                "Create a message", f"create{name}Message", messages, "FormatBError", streams=True
-            )
-        },
-        f"{prefix}/messages/count_tokens": {
-            "post": _post(
-                "Count the input tokens of a conversation",
-                f"count{name}Tokens",
-                count,
-                "FormatBError",
-                streams=False,
-            )
-        },
-    }
+def _wire_types(endpoint: EndpointSpec) -> Sequence[WireType]:
+    answers = [endpoint.answer, *endpoint.other_answers.values()]
+    bodies = [] if endpoint.body is None else [endpoint.body.wire_type]
+    return [*bodies, *(one for answer in answers for one in answer.wire_types)]
 
 
-def _models_paths(prefix: str, name: str) -> dict[str, Any]:
-    path = {
-        "name": "model",
-        "in": "path",
-        "required": True,
-        "description": "Any model name that requests accept; may contain slashes.",
-        "schema": {"type": "string", "minLength": 1},
-    }
-    errors = ("FormatAError", "FormatBError")
-    paging = [
-        {"name": key, "in": "query", "schema": schema, "description": description}
-        for key, schema, description in (
-            ("limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "Anthropic format only."),
-            (
-                "after_id",
-                {"type": "string"},
-                "Anthropic format only; not together with `before_id`.",
-            ),
-            (
-                "before_id",
-                {"type": "string"},
-                "Anthropic format only; not together with `after_id`.",
-            ),
-        )
+def _named_schemas(endpoints: Iterable[EndpointSpec]) -> Sequence[NamedSchema]:
+    return [
+        wire_type
+        for endpoint in endpoints
+        for wire_type in _wire_types(endpoint)
+        if isinstance(wire_type, NamedSchema)
     ]
-    return {
-        f"{prefix}/models": {
-            "get": {
-                "summary": "List the models available to the caller",
-                "operationId": f"list{name}Models",
-                "parameters": [_COMPAT_VERSION, *paging],
-                "responses": {"200": _json("The models", _OBJECT), **_errors(*errors)},
-            }
+
+
+def _model_schemas(endpoints: Iterable[EndpointSpec]) -> tuple[_Refs, JsonObject]:
+    """Return references to the schemas of the endpoints' models, and the schemas by name."""
+    models: defaultdict[tuple[str, type[_Schemas]], list[type[BaseModel]]] = defaultdict(list)
+    for endpoint in endpoints:
+        is_envelope = endpoint.rules.api_format is ApiFormat.ENVELOPE
+        generator = _SchemasWithoutNullDefaults if is_envelope else _Schemas
+        models[endpoint.schema_prefix, generator] += [
+            wire_type for wire_type in _wire_types(endpoint) if isinstance(wire_type, type)
+        ]
+    refs: dict[type[BaseModel], JsonObject] = {}
+    schemas: JsonObject = {}
+    for (prefix, generator), of_generator in models.items():
+        unique = list(dict.fromkeys(of_generator))
+        keys, definitions = models_json_schema(
+            [(model, "validation") for model in unique],
+            ref_template=f"#/components/schemas/{prefix}{{model}}",
+            schema_generator=generator,
+        )
+        refs |= {model: keys[model, "validation"] for model in unique}
+        schemas |= {prefix + name: schema for name, schema in definitions.get("$defs", {}).items()}
+    return refs, schemas
+
+
+def _operation(endpoint: EndpointSpec, refs: _Refs) -> JsonObject:
+    rules = endpoint.rules
+    versions = [_version_parameter(rules)] if _has_version(rules) else []
+    parameters = [*versions, *endpoint.all_parameters(), *_query_parameters(endpoint.query)]
+    answers = {200: endpoint.answer, **endpoint.other_answers}
+    operation: JsonObject = {
+        "summary": endpoint.summary,
+        "operationId": endpoint.operation_id,
+        **({"tags": ["admin"]} if rules.key is KeyKind.ADMIN else {}),
+        **_security(rules),
+        **({"parameters": parameters} if parameters else {}),
+        "responses": {
+            **{str(status): _answer(answer, rules, refs) for status, answer in answers.items()},
+            **_errors(endpoint),
         },
-        f"{prefix}/models/{{model}}": {
-            "get": {
-                "summary": "Get a model",
-                "operationId": f"get{name}Model",
-                "parameters": [_COMPAT_VERSION, path],
-                "responses": {"200": _json("The model", _OBJECT), **_errors(*errors)},
-            }
-        },
     }
+    body = endpoint.body
+    if body is not None:
+        content: JsonObject = {"schema": _schema(body.wire_type, refs)}
+        if body.example is not None:
+            content["example"] = body.example
+        operation["requestBody"] = {
+            "required": body.is_required,
+            "content": {body.media_type: content},
+        }
+    return operation
 
 
-def _post(
-    summary: str, operation: str, body: dict[str, Any], error: str, *, streams: bool
-) -> dict[str, Any]:
-    answer = _json("The answer", _OBJECT)
-    if streams:
-        answer["content"]["text/event-stream"] = {"schema": {"type": "string"}}
+def _has_version(rules: Rules) -> bool:
+    return rules.key is KeyKind.CALLER and rules.api_format is not ApiFormat.ENVELOPE
+
+
+def _version_parameter(rules: Rules) -> JsonObject:
     return {
-        "summary": summary,
-        "operationId": operation,
-        "parameters": [_COMPAT_VERSION],
-        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-        "responses": {"200": answer, **_errors(error)},
+        "name": "compat-version",
+        "in": "header",
+        "description": f"Version of the API. {_VERSION_NEEDED[rules.version]}",
+        "schema": {"type": "string", "enum": ["2023-06-01"]},
     }
 
 
-def _sign_in_responses() -> dict[str, Any]:
-    key = {"type": "object", "required": ["key"], "properties": {"key": _STRING}}
-    return {"200": _json("The key", key), **_errors("FormatAError")}
+def _query_parameters(query: type[BaseModel] | None) -> Sequence[JsonObject]:
+    if query is None:
+        return []
+    properties = query.model_json_schema().get("properties", {})
+    return [query_parameter(name, _of_parameter(schema)) for name, schema in properties.items()]
 
 
-def _public(summary: str, operation: str, *others: int) -> dict[str, Any]:
-    return {
-        "summary": summary,
-        "operationId": operation,
-        "security": [],
-        "responses": {str(status): _json("The state", _OBJECT) for status in (200, *others)},
-    }
+def _of_parameter(schema: JsonObject) -> JsonObject:
+    """Return the schema of a query parameter, without null: it is omitted instead."""
+    schema = {key: value for key, value in schema.items() if key not in ("default", "title")}
+    for choice in schema.pop("anyOf", []):
+        if choice != {"type": "null"}:
+            schema |= choice
+    return schema
 
 
-def _json(description: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"description": description, "content": {"application/json": {"schema": schema}}}
+def _security(rules: Rules) -> JsonObject:
+    if rules.key is KeyKind.NONE:
+        return {"security": []}
+    if rules.key is KeyKind.ADMIN:
+        return {"security": [{"adminKey": []}]}
+    return {} if rules.takes_bearer else {"security": [{"apiKey": []}]}
 
 
-def _errors(*names: str) -> dict[str, Any]:
-    schemas = [{"$ref": _REF.format(model=name)} for name in names]
+def _answer(answer: Answer, rules: Rules, refs: _Refs) -> JsonObject:
+    if not answer.wire_types:
+        return {"description": answer.description}
+    schemas = [_schema(wire_type, refs) for wire_type in answer.wire_types]
     schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-    return {"4XX": _json("Client error", schema), "5XX": _json("Server error", schema)}
+    examples = answer.examples
+    if rules.api_format is ApiFormat.ENVELOPE:
+        schema = closed_object({"code": {"const": 1}, "data": schema})
+        examples = {name: {"code": 1, "data": data} for name, data in examples.items()}
+    content: JsonObject = {"schema": schema}
+    if "" in examples:
+        content["example"] = examples[""]
+    elif examples:
+        content["examples"] = {name: {"value": value} for name, value in examples.items()}
+    contents: JsonObject = {answer.media_type: content}
+    if answer.is_streamed:
+        contents["text/event-stream"] = {"schema": STRING}
+    return {"description": answer.description, "content": contents}
 
 
-@cache
-def page() -> str:
-    """Return a page that lists the endpoints and shows the document."""
-    described = _document()
-    rows = "".join(
-        f"<tr><td>{method.upper()}</td><td><code>{html.escape(path)}</code></td>"
-        f"<td>{html.escape(operation['summary'])}</td></tr>"
-        for path, operations in described["paths"].items()
-        for method, operation in operations.items()
-    )
-    text = html.escape(orjson.dumps(described, option=orjson.OPT_INDENT_2).decode())
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Gateway</title>"
-        "<style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
-        "td{padding:.2em 1em .2em 0}pre{overflow:auto;background:#8881;padding:1em}</style>"
-        f"<h1>Gateway</h1><table>{rows}</table>"
-        f'<h2>OpenAPI</h2><p><a href="/openapi.json">openapi.json</a></p><pre>{text}</pre></html>'
-    )
+def _errors(endpoint: EndpointSpec) -> JsonObject:
+    """Return the error responses: in the format of the path, or in both that a key can select."""
+    rules = endpoint.rules
+    if rules.key is KeyKind.NONE and endpoint.body is None:
+        return {}  # nothing in the request can be wrong
+    selectable = (ApiFormat.OPENAI, ApiFormat.ANTHROPIC)
+    formats = selectable if rules.api_format is None else (rules.api_format,)
+    refs = [ERRORS[api_format].ref for api_format in formats]
+    schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
+    content = {"application/json": {"schema": schema}}
+    return {
+        "4XX": {"description": "Client error", "content": content},
+        "5XX": {"description": "Server error", "content": content},
+    }
+
+
+def _schema(wire_type: WireType, refs: _Refs) -> JsonObject:
+    if isinstance(wire_type, NamedSchema):
+        return wire_type.ref
+    return wire_type if isinstance(wire_type, dict) else refs[wire_type]

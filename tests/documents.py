@@ -1,17 +1,17 @@
 """The names that the documents mention: parsing, and checks that each of them exists."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
-import orjson
 import typer
 from pydantic import BaseModel
 
-from facade import openapi
+from facade.endpoints import ENDPOINTS, OPERATORS_ENDPOINTS
 from gateway.errors.v1.errors_pb2 import Reason
 from services import cli
 from services.common.settings import CONFIG_VARIABLE, ENVIRONMENT, Settings
@@ -83,13 +83,10 @@ def make_targets() -> frozenset[str]:
 @cache
 def endpoints() -> Mapping[str, frozenset[str]]:
     """Return the methods of each path; names of parameters are left out."""
-    described = orjson.loads(openapi.document())["paths"]
-    paths = {path: frozenset(item) for path, item in described.items()}
-    # Of the listener for operators, and for people.
-    served = re.findall(r'Route\.(get|post)\("(/[\w./]+)"', read("facade/app.py"))
-    for method, path in served:
-        paths[path] = paths.get(path, frozenset()) | {method}
-    return {_without_names(path): methods for path, methods in paths.items()}
+    paths: defaultdict[str, set[str]] = defaultdict(set)
+    for endpoint in (*ENDPOINTS, *OPERATORS_ENDPOINTS):
+        paths[_without_names(endpoint.documented_path)].add(endpoint.method.lower())
+    return {path: frozenset(methods) for path, methods in paths.items()}
 
 
 def reasons() -> frozenset[str]:

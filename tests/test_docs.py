@@ -11,7 +11,6 @@ from tests.documents import (
     ROOT,
     broken_links,
     code_blocks,
-    endpoints,
     make_targets,
     read,
     reasons,
@@ -68,15 +67,6 @@ def test_wrong_commands_in_blocks_are_found():
 
 def test_wrong_links_are_found():
     assert broken_links("[a](docs/limits.md) [b](docs/no.md)", ROOT) == ["docs/no.md"]
-
-
-def test_the_readme_names_every_endpoint():
-    named = re.findall(r"`[A-Z]+ (/[^`\s]*)`", read("README.md"))
-    named = {re.sub(r"{[^}]*}", "{}", path) for path in named}
-    of_families = ("/article/v1/", "/admin/v1/")
-    missing = {path for path in endpoints() if not path.startswith(of_families)} - named
-    # The same as below /beta, and of the listener for operators.
-    assert missing <= {"/coding/v1/models/{}", "/metrics", "/docs"}
 
 
 def test_the_readme_names_every_reason_of_errors():

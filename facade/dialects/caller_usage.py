@@ -2,47 +2,44 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 import orjson
 
 from facade.credentials import ApiFormat, Format
+from facade.dialects.json_schemas import (
+    COUNT,
+    STRING,
+    JsonObject,
+    array,
+    closed_object,
+    described,
+    open_object,
+)
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.accounts_pb2 import GetUsageResponse
 from gateway.accounts.v1.limits_pb2 import LimitUsage, Measure, SubjectKind
 from gateway.accounts.v1.usage_pb2 import UsageSum
 from services.common.money import decimal_dollars
 
-JsonObject = dict[str, Any]
-
 _SPEND = frozenset({limits_pb2.MEASURE_SPEND_PER_DAY, limits_pb2.MEASURE_SPEND_PER_MONTH})
 COUNTS = (
     *("requests", "failed_requests", "input_tokens", "output_tokens", "cached_tokens"),
     *("cache_written_tokens", "reasoning_tokens", "unpriced", "estimated"),
 )
-_KIND = {"enum": ["key", "user", "team"]}
-_STRING = {"type": "string"}
-_COUNT = {"type": "integer", "minimum": 0}
+_KIND: JsonObject = {"enum": ["key", "user", "team"]}
 _AMOUNT = {
     "type": ["integer", "string"],
     "description": "A number; of `spend_…`, decimal US dollars as text.",
 }
-LIMIT_USAGE: JsonObject = {
-    "type": "object",
-    "required": [
-        *("subject_kind", "subject_id", "name", "limit", "used", "reserved", "remaining"),
-        "resets_at",
-    ],
-    "additionalProperties": False,
-    "properties": {
+_LIMITS = (
+    *("requests_per_minute", "tokens_per_minute", "concurrent_requests"),
+    *("spend_per_day", "spend_per_month"),
+)
+LIMIT_USAGE = closed_object(
+    {
         "subject_kind": _KIND,
-        "subject_id": _STRING,
-        "name": {
-            "enum": [
-                *("requests_per_minute", "tokens_per_minute", "concurrent_requests"),
-                *("spend_per_day", "spend_per_month"),
-            ]
-        },
+        "subject_id": STRING,
+        "name": {"enum": list(_LIMITS)},
         "limit": _AMOUNT,
         "used": _AMOUNT,
         "reserved": _AMOUNT,
@@ -52,66 +49,29 @@ LIMIT_USAGE: JsonObject = {
             "format": "date-time",
             "description": "The end of the window; null for concurrent requests.",
         },
-    },
-}
-_USED: JsonObject = {
-    "type": "object",
-    "required": ["period", *COUNTS, "cost"],
-    "properties": {
-        "period": {"type": "string", "description": "The day or the month (UTC)."},
-        **dict.fromkeys(COUNTS, _COUNT),
-        "cost": {"type": "string", "description": "Decimal US dollars, exact."},
-    },
-}
-USAGE: JsonObject = {
-    "type": "object",
-    "required": ["limits", "allowed_models", "usage"],
-    "properties": {
+    }
+)
+_USED = open_object(
+    {
+        "period": described(STRING, "The day or the month (UTC)."),
+        **dict.fromkeys(COUNTS, COUNT),
+        "cost": described(STRING, "Decimal US dollars, exact."),
+    }
+)
+_ALLOWED_MODELS = array(open_object({"subject_kind": _KIND, "models": array(STRING)}))
+USAGE = open_object(
+    {
         "object": {"const": "caller_usage", "description": "OpenAI format only."},
         "type": {"const": "caller_usage", "description": "Anthropic format only."},
-        "limits": {"type": "array", "items": LIMIT_USAGE},
-        "allowed_models": {
-            "type": "array",
-            "description": "One for each subject that restricts models; all must allow a model.",
-            "items": {
-                "type": "object",
-                "required": ["subject_kind", "models"],
-                "properties": {
-                    "subject_kind": _KIND,
-                    "models": {"type": "array", "items": _STRING},
-                },
-            },
-        },
-        "usage": {
-            "type": "object",
-            "required": ["day", "month"],
-            "properties": {"day": _USED, "month": _USED},
-        },
+        "limits": array(LIMIT_USAGE),
+        "allowed_models": described(
+            _ALLOWED_MODELS,
+            "One for each subject that restricts models; all must allow a model.",
+        ),
+        "usage": open_object({"day": _USED, "month": _USED}),
     },
-}
-
-
-def paths(version: JsonObject, errors: JsonObject) -> JsonObject:
-    """Return the path of the OpenAPI document.
-
-    Args:
-        version: the parameter of the version header.
-        errors: the error responses.
-    """
-    answer = {
-        "description": "The limits and the usage",
-        "content": {"application/json": {"schema": USAGE}},
-    }
-    return {
-        "/beta/v1/usage/me": {
-            "get": {
-                "summary": "Get the caller's limits, what is left of them, and the usage",
-                "operationId": "getMyUsage",
-                "parameters": [version],
-                "responses": {"200": answer, **errors},
-            }
-        }
-    }
+    optional=["object", "type"],
+)
 
 
 def render(usage: GetUsageResponse, api_format: Format) -> bytes:

@@ -5,6 +5,7 @@ from functools import partial
 
 from facade.dialects import openai
 from facade.dialects.parsed_request import ParsedRequest
+from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import Response
 from facade.routes.generation import generate, parse, stream
@@ -25,3 +26,17 @@ def _begin(exchange: Exchange, parsed: ParsedRequest) -> Awaitable[Response]:
     if parsed.calls_functions:
         render = openai.render_function_completion
     return generate(exchange, parsed, partial(render, created=created))
+
+
+ENDPOINTS = (
+    EndpointSpec(
+        method="POST",
+        path="/beta/v1/chat/completions",
+        handler=create,
+        is_plain=True,
+        operation_id="createChatCompletion",
+        summary="Create a chat completion",
+        body=Body(openai.ChatRequest),
+        answer=Answer("The answer", is_streamed=True),
+    ),
+)

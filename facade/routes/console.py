@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from facade.endpoint import EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import Response, WholeResponse
-from facade.http.router import Route
 from facade.http_errors import unknown_path
-from facade.public_paths import CONSOLE
 
+_PATH = "/console"
 _BUILT = Path(__file__).parents[1] / "console" / "dist"
 _ASSETS = _BUILT / "assets"
 _ASSET_NAME = re.compile(r"[A-Za-z0-9_-]+\.(css|js|woff2)", re.ASCII)
@@ -63,19 +63,9 @@ The API is served without it: see <a href="/docs">its endpoints</a>.</p>
 """
 
 
-def routes() -> list[Route]:
-    """Return the routes of the pages."""
-    return [
-        Route.get("/", _to_console),
-        Route.get(CONSOLE, _page),
-        Route.get(f"{CONSOLE}/assets/{{name}}", _asset),
-        Route.get(f"{CONSOLE}/{{page:.*}}", _page),
-    ]
-
-
 async def _to_console(exchange: Exchange) -> Response:
     """Redirect to the console; the browser keeps the fragment of the URL."""
-    return WholeResponse(status=302, headers={"Location": CONSOLE})
+    return WholeResponse(status=302, headers={"Location": _PATH})
 
 
 async def _page(exchange: Exchange) -> Response:
@@ -121,3 +111,11 @@ def _response(found: tuple[bytes, str], kind: str, headers: Mapping[str, str]) -
     if coding:
         headers["Content-Encoding"] = coding
     return WholeResponse(body, kind, headers)
+
+
+ENDPOINTS = (
+    EndpointSpec(method="GET", path="/", handler=_to_console),
+    EndpointSpec(method="GET", path=_PATH, handler=_page),
+    EndpointSpec(method="GET", path=f"{_PATH}/assets/{{name}}", handler=_asset),
+    EndpointSpec(method="GET", path=f"{_PATH}/{{page:.*}}", handler=_page),
+)

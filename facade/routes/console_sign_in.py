@@ -12,17 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from facade.bodies import PieceReader, complete_body
 from facade.dialects import validation
+from facade.dialects.json_schemas import STRING, open_object
+from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
-from facade.http.router import Route
 from facade.http_errors import HttpError
-from facade.public_paths import CONSOLE
 from facade.routes.generation import check_json
 from gateway.accounts.v1.accounts_pb2 import RedeemSignInCodeRequest
 from services.common.channels import REQUEST_ID_KEY
 from services.common.errors import from_rpc_error
-
-PATH = f"{CONSOLE}/sign-in"
 
 # Maximum size of a body, in bytes.
 _MAX_BODY = 1024
@@ -33,15 +31,12 @@ class SignInBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    code: Annotated[str, Field(description="One-time code of the printed link.")]
+    code: Annotated[
+        str, Field(description="One-time code of the printed link. Valid once, within 10 minutes.")
+    ]
 
 
 _BODY = TypeAdapter(SignInBody)
-
-
-def routes() -> list[Route]:
-    """Return the route."""
-    return [Route.post(PATH, _sign_in)]
 
 
 async def _sign_in(exchange: Exchange) -> Response:
@@ -74,3 +69,16 @@ async def _short_body(exchange: Exchange) -> bytes:
         if len(received) > _MAX_BODY:
             raise HttpError(413, "too_large", f"the body is larger than {_MAX_BODY:,} bytes")
     return received
+
+
+ENDPOINTS = (
+    EndpointSpec(
+        method="POST",
+        path="/console/sign-in",
+        handler=_sign_in,
+        operation_id="signInToConsole",
+        summary="Exchange the one-time code of a console link for the development key",
+        body=Body(SignInBody),
+        answer=Answer("The key", [open_object({"key": STRING})]),
+    ),
+)

@@ -9,12 +9,15 @@ import grpc
 
 from facade.bodies import ReceivedBody
 from facade.dialects import conversations, stored_responses
+from facade.dialects.conversations import schemas
+from facade.dialects.conversations.requests import ConversationBody, ItemsBody, UpdateBody
+from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
-from facade.http.router import Route
 from facade.parsing import check_values
 from facade.response_conversations import resolve_references
 from facade.routes.generation import check_json, rpc_metadata
+from facade.routes.stored_responses import INCLUDE, ITEM_PAGE
 from gateway.memory.v1 import conversations_pb2_grpc
 from gateway.memory.v1.conversations_pb2 import (
     CreateConversationRequest,
@@ -38,21 +41,6 @@ _MAX_VALUES = 20_000
 _LARGE = 128 << 10
 
 _T = TypeVar("_T")
-
-
-def routes() -> list[Route]:
-    """Return the routes of all endpoints."""
-    one = "/beta/v1/conversations/{conversation_id}"
-    return [
-        Route.post("/beta/v1/conversations", create),
-        Route.get(one, retrieve),
-        Route.post(one, update),
-        Route.delete(one, delete),
-        Route.post(f"{one}/items", create_items),
-        Route.get(f"{one}/items", list_items),
-        Route.get(f"{one}/items/{{item_id}}", retrieve_item),
-        Route.delete(f"{one}/items/{{item_id}}", delete_item),
-    ]
 
 
 async def create(exchange: Exchange) -> Response:
@@ -217,3 +205,80 @@ def _name(exchange: Exchange) -> str:
 
 def _item_id(exchange: Exchange) -> str:
     return exchange.path_values["item_id"]
+
+
+_PATH = "/beta/v1/conversations/{conversation_id}"
+_CONVERSATION = Answer("Success", [schemas.CONVERSATION])
+
+ENDPOINTS = (
+    EndpointSpec(
+        method="POST",
+        path="/beta/v1/conversations",
+        handler=create,
+        operation_id="createConversation",
+        summary="Create a conversation",
+        body=Body(ConversationBody, is_required=False),
+        answer=_CONVERSATION,
+    ),
+    EndpointSpec(
+        method="GET",
+        path=_PATH,
+        handler=retrieve,
+        operation_id="getConversation",
+        summary="Get a conversation",
+        answer=_CONVERSATION,
+    ),
+    EndpointSpec(
+        method="POST",
+        path=_PATH,
+        handler=update,
+        operation_id="updateConversation",
+        summary="Replace the metadata of a conversation",
+        body=Body(UpdateBody),
+        answer=_CONVERSATION,
+    ),
+    EndpointSpec(
+        method="DELETE",
+        path=_PATH,
+        handler=delete,
+        operation_id="deleteConversation",
+        summary="Delete a conversation",
+        answer=Answer("Success", [schemas.DELETED]),
+    ),
+    EndpointSpec(
+        method="POST",
+        path=f"{_PATH}/items",
+        handler=create_items,
+        operation_id="createConversationItems",
+        summary="Append items to a conversation",
+        parameters=[INCLUDE],
+        body=Body(ItemsBody),
+        answer=Answer("Success", [schemas.ITEMS]),
+    ),
+    EndpointSpec(
+        method="GET",
+        path=f"{_PATH}/items",
+        handler=list_items,
+        operation_id="listConversationItems",
+        summary="List the items of a conversation",
+        parameters=ITEM_PAGE,
+        answer=Answer("Success", [schemas.ITEMS]),
+    ),
+    EndpointSpec(
+        method="GET",
+        path=f"{_PATH}/items/{{item_id}}",
+        handler=retrieve_item,
+        operation_id="getConversationItem",
+        summary="Get an item of a conversation",
+        parameters=[INCLUDE],
+        answer=Answer("Success", [schemas.ITEM]),
+    ),
+    EndpointSpec(
+        method="DELETE",
+        path=f"{_PATH}/items/{{item_id}}",
+        handler=delete_item,
+        operation_id="deleteConversationItem",
+        summary="Delete an item of a conversation",
+        answer=_CONVERSATION,
+    ),
+)

@@ -5,6 +5,7 @@ from typing import Any
 
 from facade.dialects import openai
 from facade.dialects.parsed_request import ParsedRequest
+from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.route_headers import answer_headers
@@ -43,3 +44,17 @@ async def _answer(exchange: Exchange, call: Any, *, base64: bool) -> Response:
 async def _render(response: EmbedResponse, *, base64: bool) -> bytes:
     is_large = sum(map(len, response.vectors)) > _LARGE
     return await offload_if(is_large, openai.render_embeddings, response, base64=base64)
+
+
+ENDPOINTS = (
+    EndpointSpec(
+        method="POST",
+        path="/beta/v1/embeddings",
+        handler=create,
+        is_plain=True,
+        operation_id="createEmbedding",
+        summary="Create embeddings",
+        body=Body(openai.EmbeddingsRequest),
+        answer=Answer("The answer"),
+    ),
+)

@@ -10,7 +10,10 @@ import grpc
 from facade import credentials, downloads
 from facade.bodies import PieceReader
 from facade.credentials import ApiFormat, Format
-from facade.dialects import anthropic, openai
+from facade.dialects import anthropic, file_schemas, openai, storage
+from facade.dialects.json_schemas import STRING
+from facade.dialects.purposes import PURPOSES
+from facade.endpoint import Answer, Body, EndpointSpec, query_parameter
 from facade.failures import error_response
 from facade.file_upload import CHUNK, FileUpload
 from facade.http.exchange import Exchange
@@ -78,15 +81,11 @@ async def delete(exchange: Exchange) -> Response:
             return JsonResponse(anthropic.render_deleted_file(file_id))
 
 
-async def storage(exchange: Exchange) -> Response:
+async def get_storage(exchange: Exchange) -> Response:
     """Return the size of the caller's files and the caller's quota."""
     files = exchange.context.files
     stored = await files.GetStorage(GetStorageRequest(), metadata=rpc_metadata(exchange))
-    match _api_format(exchange):
-        case ApiFormat.OPENAI:
-            return JsonResponse(openai.render_storage(stored))
-        case ApiFormat.ANTHROPIC:
-            return JsonResponse(anthropic.render_storage(stored))
+    return JsonResponse(storage.render(stored, _api_format(exchange)))
 
 
 async def content(exchange: Exchange) -> Response:
@@ -193,3 +192,84 @@ def _is_anthropic_client(exchange: Exchange) -> bool:
 
 def _api_format(exchange: Exchange) -> Format:
     return credentials.credential_format(exchange.headers)
+
+
+_PAGE = (
+    query_parameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": 10_000},
+        "At most 1000 in the Anthropic format.",
+    ),
+    query_parameter(
+        "after", STRING, "OpenAI format only: id of the last file of the previous page."
+    ),
+    query_parameter(
+        "order", {"enum": ["asc", "desc"]}, "OpenAI format only; newest first if omitted."
+    ),
+    query_parameter("purpose", {"enum": list(PURPOSES)}, "OpenAI format only."),
+    query_parameter("after_id", STRING, "Anthropic format only; not together with `before_id`."),
+    query_parameter("before_id", STRING, "Anthropic format only; not together with `after_id`."),
+    query_parameter(
+        "page",
+        STRING,
+        "For clients that send `anthropic-version`: the `next_page` of the previous page.",
+    ),
+)
+_FILE = Answer("The file", (file_schemas.OPENAI_FILE, file_schemas.ANTHROPIC_FILE))
+
+ENDPOINTS = (
+    EndpointSpec(
+        method="POST",
+        path="/beta/v1/files",
+        handler=create,
+        operation_id="createFile",
+        summary="Upload a file",
+        body=Body(file_schemas.FORM, "multipart/form-data"),
+        answer=_FILE,
+    ),
+    EndpointSpec(
+        method="GET",
+        path="/beta/v1/files",
+        handler=list_files,
+        operation_id="listFiles",
+        summary="List the caller's files",
+        parameters=_PAGE,
+        answer=Answer("A page of files"),
+    ),
+    EndpointSpec(
+        method="GET",
+        path="/beta/v1/files/{file_id}",
+        handler=get_file,
+        operation_id="getFile",
+        summary="Get a file",
+        answer=_FILE,
+    ),
+    EndpointSpec(
+        method="DELETE",
+        path="/beta/v1/files/{file_id}",
+        handler=delete,
+        operation_id="deleteFile",
+        summary="Delete a file",
+        answer=Answer("The file was deleted"),
+    ),
+    EndpointSpec(
+        method="GET",
+        path="/beta/v1/files/{file_id}/content",
+        handler=content,
+        operation_id="getFileContent",
+        summary="Download a file; supports Range, If-Range and If-None-Match",
+        answer=Answer("The content", [{}], "*/*"),
+        other_answers={
+            206: Answer("The requested range", [{}], "*/*"),
+            304: Answer("Not modified", []),
+        },
+    ),
+    EndpointSpec(
+        method="GET",
+        path="/beta/v1/storage",
+        handler=get_storage,
+        operation_id="getStorage",
+        summary="Get the storage used by the caller's files, and its quota",
+        answer=Answer("The storage", [storage.STORAGE]),
+    ),
+)

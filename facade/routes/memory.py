@@ -1,14 +1,18 @@
 """The endpoints of memories and the profile, in the format of the credential."""
 
+from typing import Any
+
 import grpc
 
 from facade import credentials
 from facade.bodies import ReceivedBody
 from facade.credentials import Format
 from facade.dialects import memory
+from facade.dialects.json_schemas import NAME
+from facade.dialects.memory import examples, schemas
+from facade.endpoint import Answer, Body, EndpointSpec, Handler, path_parameter, query_parameter
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
-from facade.http.router import Route
 from facade.routes.generation import check_json, rpc_metadata
 from gateway.memory.v1.memory_pb2 import (
     DeleteMemoryRequest,
@@ -22,20 +26,6 @@ from services.common.errors import from_rpc_error, invalid
 
 # Maximum size of a search body: 10,000 characters, each escaped in 12 bytes.
 _MAX_SEARCH = 128 << 10
-
-
-def routes() -> list[Route]:
-    """Return the routes of all endpoints."""
-    one = "/beta/v1/memories/{memory_id}"
-    return [
-        Route.get("/beta/v1/memories", list_memories),
-        Route.get(one, get_memory),
-        Route.delete(one, delete_memory),
-        Route.get(f"{one}/turns", list_turns),
-        Route.post(f"{one}/search", search),
-        Route.get("/beta/v1/memory/profile", get_profile),
-        Route.delete("/beta/v1/memory/profile", delete_profile),
-    ]
 
 
 async def list_memories(exchange: Exchange) -> Response:
@@ -119,3 +109,93 @@ def _memory_id(exchange: Exchange) -> str:
 
 def _api_format(exchange: Exchange) -> Format:
     return credentials.credential_format(exchange.headers)
+
+
+_ID = path_parameter(
+    "memory_id",
+    schemas.MEMORY_ID,
+    "Name of the memory, percent-encoded; may contain slashes.",
+)
+_PAGE = (
+    query_parameter("limit", schemas.LIMIT),
+    query_parameter("page", NAME, "Page token: the `next_page` of the previous page."),
+)
+
+
+def _endpoint(
+    method: str, path: str, handler: Handler, operation_id: str, summary: str, **others: Any
+) -> EndpointSpec:
+    """Return a spec whose response has the schemas and examples of its operation."""
+    openai, anthropic = examples.ANSWERS[operation_id]
+    return EndpointSpec(
+        method=method,
+        path=path,
+        handler=handler,
+        operation_id=operation_id,
+        summary=summary,
+        answer=Answer(
+            "Success",
+            schemas.answer_schemas(operation_id),
+            examples={"Authorization": openai, "x-api-key": anthropic},
+        ),
+        **others,
+    )
+
+
+ENDPOINTS = (
+    _endpoint(
+        "GET",
+        "/beta/v1/memories",
+        list_memories,
+        "listMemories",
+        "List the caller's memories, latest first",
+        parameters=_PAGE,
+    ),
+    _endpoint(
+        "GET",
+        "/beta/v1/memories/{memory_id}",
+        get_memory,
+        "getMemory",
+        "Get a memory, with its summary",
+        parameters=[_ID],
+    ),
+    _endpoint(
+        "DELETE",
+        "/beta/v1/memories/{memory_id}",
+        delete_memory,
+        "deleteMemory",
+        "Delete a memory",
+        parameters=[_ID],
+    ),
+    _endpoint(
+        "GET",
+        "/beta/v1/memories/{memory_id}/turns",
+        list_turns,
+        "listMemoryTurns",
+        "List the turns of a memory, newest first",
+        parameters=[_ID, *_PAGE],
+    ),
+    _endpoint(
+        "POST",
+        "/beta/v1/memories/{memory_id}/search",
+        search,
+        "searchMemory",
+        "Search the archived turns of a memory",
+        parameters=[_ID],
+        body=Body(schemas.SEARCH, example=examples.SEARCH),
+    ),
+    _endpoint(
+        "GET",
+        "/beta/v1/memory/profile",
+        get_profile,
+        "getProfile",
+        "Get the caller's profile: the facts known about the user",
+    ),
+    _endpoint(
+        "DELETE",
+        "/beta/v1/memory/profile",
+        delete_profile,
+        "deleteProfile",
+        "Delete the caller's profile",
+    ),
+)

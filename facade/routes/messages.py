@@ -1,9 +1,11 @@
 """The messages endpoints under /beta/v1, and under /coding/v1 for coding agents."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from functools import partial
 
 from facade.dialects import anthropic
 from facade.dialects.parsed_request import ParsedRequest
+from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.route_headers import answer_headers
@@ -54,3 +56,31 @@ def _betas(exchange: Exchange) -> list[str]:
                 "anthropic-beta", "anthropic-beta: must contain only printable ASCII characters"
             )
     return [name for line in lines for part in line.split(",") if (name := part.strip())]
+
+
+def _endpoints(prefix: str, name: str, *, coding: bool) -> Iterator[EndpointSpec]:
+    yield EndpointSpec(
+        method="POST",
+        path=f"{prefix}/messages",
+        handler=partial(create, coding=coding),
+        is_plain=True,
+        operation_id=f"create{name}Message",
+        summary="Create a message",
+        body=Body(anthropic.MessagesBody),
+        answer=Answer("The answer", is_streamed=True),
+    )
+    yield EndpointSpec(
+        method="POST",
+        path=f"{prefix}/messages/count_tokens",
+        handler=partial(count_tokens, coding=coding),
+        operation_id=f"count{name}Tokens",
+        summary="Count the input tokens of a conversation",
+        body=Body(anthropic.CountTokensBody),
+        answer=Answer("The answer"),
+    )
+
+
+ENDPOINTS = (
+    *_endpoints("/beta/v1", "", coding=False),
+    *_endpoints("/coding/v1", "Coding", coding=True),
+)

@@ -1,8 +1,12 @@
 """The available models, in the format of the credential."""
 
+from collections.abc import Iterator
+
 from facade import credentials
 from facade.credentials import ApiFormat, Format
 from facade.dialects import anthropic, openai
+from facade.dialects.json_schemas import NAME, STRING
+from facade.endpoint import Answer, EndpointSpec, path_parameter, query_parameter
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.routes.generation import rpc_metadata
@@ -24,7 +28,7 @@ async def list_models(exchange: Exchange) -> Response:
 async def get_model(exchange: Exchange) -> Response:
     """Return a model, by any name that requests accept."""
     inference = exchange.context.inference
-    wanted = GetModelRequest(name=exchange.path_values["name"])
+    wanted = GetModelRequest(name=exchange.path_values["model"])
     response = await inference.GetModel(wanted, metadata=rpc_metadata(exchange))
     match _api_format(exchange):
         case ApiFormat.OPENAI:
@@ -36,3 +40,37 @@ async def get_model(exchange: Exchange) -> Response:
 
 def _api_format(exchange: Exchange) -> Format:
     return credentials.credential_format(exchange.headers, credentials.rules_for(exchange.path))
+
+
+_PAGE = (
+    query_parameter(
+        "limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "Anthropic format only."
+    ),
+    query_parameter("after_id", STRING, "Anthropic format only; not together with `before_id`."),
+    query_parameter("before_id", STRING, "Anthropic format only; not together with `after_id`."),
+)
+_MODEL = path_parameter("model", NAME, "Any model name that requests accept; may contain slashes.")
+
+
+def _endpoints(prefix: str, name: str) -> Iterator[EndpointSpec]:
+    yield EndpointSpec(
+        method="GET",
+        path=f"{prefix}/models",
+        handler=list_models,
+        operation_id=f"list{name}Models",
+        summary="List the models available to the caller",
+        parameters=_PAGE,
+        answer=Answer("The models"),
+    )
+    yield EndpointSpec(
+        method="GET",
+        path=f"{prefix}/models/{{model:.+}}",
+        handler=get_model,
+        operation_id=f"get{name}Model",
+        summary="Get a model",
+        parameters=[_MODEL],
+        answer=Answer("The model"),
+    )
+
+
+ENDPOINTS = (*_endpoints("/beta/v1", ""), *_endpoints("/coding/v1", "Coding"))

@@ -1,4 +1,4 @@
-"""Endpoints for operators: health, metrics and the OpenAPI document."""
+"""Health and metrics."""
 
 import json
 from collections.abc import Mapping
@@ -7,8 +7,10 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client import CollectorRegistry
 
+from facade.credentials import BASE_PATHS
+from facade.endpoint import Answer, EndpointSpec
 from facade.http.exchange import Exchange
-from facade.http.responses import JsonResponse, Response, WholeResponse
+from facade.http.responses import Response, WholeResponse
 
 _READY_TIMEOUT_S = 1.0
 
@@ -50,21 +52,6 @@ async def metrics(exchange: Exchange) -> Response:
 
     body = generate_latest(exchange.context.registry)
     return WholeResponse(body, CONTENT_TYPE_LATEST)
-
-
-async def openapi_document(exchange: Exchange) -> Response:
-    """Return the OpenAPI document."""
-    # Imported on first use, as it takes 0.5 MB.
-    from facade import openapi
-
-    return JsonResponse(openapi.document())
-
-
-async def docs(exchange: Exchange) -> Response:
-    """Return an HTML page for the OpenAPI document."""
-    from facade import openapi
-
-    return WholeResponse(openapi.page().encode(), "text/html; charset=utf-8")
 
 
 async def _state_of_services(exchange: Exchange) -> str:
@@ -114,3 +101,31 @@ def _breakers(registry: CollectorRegistry) -> dict[str, str]:
         for sample in metric.samples
         if sample.name == "gateway_breaker_open" and sample.value
     }
+
+
+ENDPOINTS = (
+    *(EndpointSpec(method="HEAD", path=path, handler=base) for path in BASE_PATHS),
+    EndpointSpec(
+        method="GET",
+        path="/healthz",
+        handler=healthz,
+        operation_id="healthz",
+        summary="Check whether the process is running",
+        answer=Answer("The state"),
+    ),
+    EndpointSpec(
+        method="GET",
+        path="/readyz",
+        handler=readyz,
+        operation_id="readyz",
+        summary="Check whether requests can be served",
+        answer=Answer("The state"),
+        other_answers={503: Answer("The state")},
+    ),
+)
+# On the operators' own listener.
+OPERATORS_ENDPOINTS = (
+    EndpointSpec(method="GET", path="/healthz", handler=healthz),
+    EndpointSpec(method="GET", path="/readyz", handler=readyz_with_details),
+    EndpointSpec(method="GET", path="/metrics", handler=metrics),
+)

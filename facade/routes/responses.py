@@ -6,6 +6,7 @@ from functools import partial
 from facade.background_responses import BackgroundResponse
 from facade.dialects import responses
 from facade.dialects.parsed_request import ParsedRequest
+from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.response_conversations import insert_previous_items
@@ -101,3 +102,17 @@ def _whole(
         partial(responses.render_response, response_id=response_id, created=created, echo=echo),
         partial(responses.passthrough_response, response_id=response_id, echo=echo),
     )
+
+
+ENDPOINTS = (
+    EndpointSpec(
+        method="POST",
+        path="/beta/v1/responses",
+        handler=create,
+        is_plain=True,
+        operation_id="createResponse",
+        summary="Create a response",
+        body=Body(responses.ResponseRequest),
+        answer=Answer("The answer", is_streamed=True),
+    ),
+)

@@ -4,9 +4,11 @@ import grpc
 from aiohttp import hdrs
 
 from facade.dialects import stored_responses
+from facade.dialects.json_schemas import NAME
+from facade.dialects.stored_responses import schemas
+from facade.endpoint import Answer, EndpointSpec, query_parameter
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response, StreamedResponse
-from facade.http.router import Route
 from facade.routes.generation import rpc_metadata
 from gateway.memory.v1.responses_pb2 import (
     CancelResponseRequest,
@@ -19,17 +21,6 @@ from services.common.errors import from_rpc_error
 
 _RUNNING = (StoredResponse.STATE_QUEUED, StoredResponse.STATE_IN_PROGRESS)
 _KEEPALIVE = b": keep-alive\n\n"
-
-
-def routes() -> list[Route]:
-    """Return the routes of all endpoints."""
-    one = "/beta/v1/responses/{response_id}"
-    return [
-        Route.get(one, retrieve),
-        Route.delete(one, delete),
-        Route.post(f"{one}/cancel", cancel),
-        Route.get(f"{one}/input_items", list_input_items),
-    ]
 
 
 async def retrieve(exchange: Exchange) -> Response:
@@ -114,3 +105,60 @@ async def _stream(exchange: Exchange, starting_after: int) -> Response:
 
 def _name(exchange: Exchange) -> str:
     return exchange.path_values["response_id"]
+
+
+_PATH = "/beta/v1/responses/{response_id}"
+_STREAM = query_parameter(
+    "stream",
+    schemas.STREAM,
+    "Whether to return the response's events; they are sent after the response has finished.",
+)
+_STARTING_AFTER = query_parameter(
+    "starting_after",
+    schemas.STARTING_AFTER,
+    "Sequence number of the last event to skip; allowed only if `stream` is true.",
+)
+INCLUDE = query_parameter("include[]", schemas.INCLUDE, "Ignored: all stored data is returned.")
+ITEM_PAGE = (
+    INCLUDE,
+    query_parameter("limit", schemas.LIMIT),
+    query_parameter("order", schemas.ORDER),
+    query_parameter("after", NAME, "Id of the last item of the previous page."),
+)
+
+ENDPOINTS = (
+    EndpointSpec(
+        method="GET",
+        path=_PATH,
+        handler=retrieve,
+        operation_id="getResponse",
+        summary="Get a stored response",
+        parameters=[INCLUDE, _STREAM, _STARTING_AFTER],
+        answer=Answer("Success", [schemas.RESPONSE], is_streamed=True),
+    ),
+    EndpointSpec(
+        method="DELETE",
+        path=_PATH,
+        handler=delete,
+        operation_id="deleteResponse",
+        summary="Delete a stored response",
+        answer=Answer("Success", [schemas.DELETED]),
+    ),
+    EndpointSpec(
+        method="POST",
+        path=f"{_PATH}/cancel",
+        handler=cancel,
+        operation_id="cancelResponse",
+        summary="Cancel a background response",
+        answer=Answer("Success", [schemas.RESPONSE]),
+    ),
+    EndpointSpec(
+        method="GET",
+        path=f"{_PATH}/input_items",
+        handler=list_input_items,
+        operation_id="listInputItems",
+        summary="List the input items of a response",
+        parameters=ITEM_PAGE,
+        answer=Answer("Success", [schemas.ITEMS]),
+    ),
+)

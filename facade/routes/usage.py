@@ -2,6 +2,7 @@
 
 from facade import credentials
 from facade.dialects import caller_usage
+from facade.endpoint import Answer, EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.routes.generation import rpc_metadata
@@ -16,3 +17,15 @@ async def my_usage(exchange: Exchange) -> Response:
         exchange.headers, credentials.rules_for(exchange.path)
     )
     return JsonResponse(caller_usage.render(usage, api_format))
+
+
+ENDPOINTS = (
+    EndpointSpec(
+        method="GET",
+        path="/beta/v1/usage/me",
+        handler=my_usage,
+        operation_id="getMyUsage",
+        summary="Get the caller's limits, what is left of them, and the usage",
+        answer=Answer("The limits and the usage", [caller_usage.USAGE]),
+    ),
+)

@@ -6,13 +6,13 @@ import orjson
 import pytest
 from yarl import URL
 
-from facade.aliases import with_aliases
-from facade.app import _routes
+from facade.aliases import names_of
+from facade.endpoints import ENDPOINTS
 from tests.gateway_in_process import Gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ROUTES = [(each.method, each.path) for each in with_aliases(_routes())]
+ROUTES = [(each.method, path) for each in ENDPOINTS for path in names_of(each.path)]
 OPERATIONS = [("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics")]
 
 

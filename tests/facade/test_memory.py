@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from facade import openapi
 from facade.dialects.memory.examples import ANSWERS, SEARCH
+from facade.endpoints import ENDPOINTS
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
@@ -23,7 +24,7 @@ from tests.facade.memory_facade import ANTHROPIC, A, B, memory_facade
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-DOCUMENT = orjson.loads(openapi.document())
+DOCUMENT = orjson.loads(openapi.document(ENDPOINTS))
 MEMORIES = "/beta/v1/memories"
 PROFILE = "/beta/v1/memory/profile"
 DAY_MS, HOUR_MS = 1_793_232_000_000, 1_793_235_600_000

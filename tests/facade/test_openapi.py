@@ -1,6 +1,7 @@
 """The OpenAPI document: true to the routes, and requests made from it never break anything."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -29,10 +30,11 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from facade import openapi
-from facade.aliases import with_aliases
 from facade.app import _routes
-from facade.routes import admin, articles
+from facade.endpoint_table import with_table
+from facade.endpoints import ENDPOINTS
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
+from tests.documents import ROOT
 from tests.gateway_in_process import Gateway, running_gateway
 
 CONFORMANCE = [status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -40,8 +42,8 @@ CONFORMANCE = [status_code_conformance, content_type_conformance, response_schem
 
 ADMIN_KEY = make_admin_key(bytes(32))
 ADMIN = {"admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()}}
-CONSOLE_PAGES = ("/console", "/console/assets/{model}", "/console/{page}")
-SCHEMA = schemathesis.openapi.from_dict(orjson.loads(openapi.document()))
+CONSOLE_PAGES = ("/console", "/console/assets/{name}", "/console/{page}")
+SCHEMA = schemathesis.openapi.from_dict(orjson.loads(openapi.document(ENDPOINTS)))
 # `make soak` takes them all: of some operations there are thousands, most of which repeat what
 # one schema allows inside another, and to make them takes longer than to send them.
 MOST_MADE = 40
@@ -179,15 +181,14 @@ def test_every_edge_case_gets_a_documented_answer(
 
 
 def test_every_route_except_pages_for_people_is_documented():
-    routes = [*with_aliases(_routes()), *articles.routes(), *admin.routes()]
     served = {
-        (route.method, route.path.replace("{name:.+}", "{model}").replace("{name}", "{model}"))
-        for route in routes
+        (route.method, re.sub(r":[^}]+}", "}", route.path))
+        for route in _routes(ENDPOINTS)
         if route.method != "HEAD"
     }
     described = {
         (method.upper(), path)
-        for path, operations in orjson.loads(openapi.document())["paths"].items()
+        for path, operations in orjson.loads(openapi.document(ENDPOINTS))["paths"].items()
         for method in operations
     }
     aliases = {(method, path) for method, path in served if path.startswith("/v1/")}
@@ -198,12 +199,55 @@ def test_every_route_except_pages_for_people_is_documented():
 
 
 def test_names_of_schemas_tell_nothing_of_modules():
-    schemas = orjson.loads(openapi.document())["components"]["schemas"]
+    schemas = orjson.loads(openapi.document(ENDPOINTS))["components"]["schemas"]
     assert {"openai.Message", "anthropic.Message", "responses.Message"} <= schemas.keys()
     assert not [name for name in schemas if "_" in name]
 
 
+def test_names_of_operations_are_unique():
+    names = [endpoint.operation_id for endpoint in ENDPOINTS if endpoint.operation_id]
+    assert len(set(names)) == len(names)
+
+
+def test_every_variable_of_a_path_is_a_parameter():
+    for path, operations in orjson.loads(openapi.document(ENDPOINTS))["paths"].items():
+        for method, operation in operations.items():
+            places = [
+                each["name"] for each in operation.get("parameters", []) if each["in"] == "path"
+            ]
+            assert places == re.findall(r"{(\w+)}", path), f"{method} {path}"
+
+
+def test_each_operation_needs_the_documented_key(elsewhere: Gateway, http: requests.Session):
+    keys = {
+        "bearer": {"Authorization": f"Bearer {elsewhere.key}"},
+        "apiKey": {"x-api-key": elsewhere.key},
+        "adminKey": {"Authorization": f"Bearer {ADMIN_KEY}"},
+        "none": {},
+    }
+    document = orjson.loads(openapi.document(ENDPOINTS))
+    differing = []
+    for path, operations in document["paths"].items():
+        url = elsewhere.url + re.sub(r"{\w+}", "x", path)
+        for method, operation in operations.items():
+            security = operation.get("security", document["security"])
+            documented = {name for scheme in security for name in scheme} or set(keys)
+            accepted = set()
+            for name, headers in keys.items():
+                answer = http.request(method, url, headers=headers)
+                if answer.status_code != 401:
+                    accepted.add(name)
+            if accepted != documented:
+                differing.append((method, path, accepted))
+    assert differing == []
+
+
+def test_the_table_of_the_documentation_is_current():
+    page = ROOT / "docs/http-api.md"
+    assert page.read_text() == with_table(page.read_text()), "run make endpoints"
+
+
 def test_the_page_names_every_endpoint():
-    page = openapi.page()
-    for path in orjson.loads(openapi.document())["paths"]:
+    page = openapi.page(ENDPOINTS)
+    for path in orjson.loads(openapi.document(ENDPOINTS))["paths"]:
         assert path in page

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 from facade.dialects.admin.bodies import PlanName
-from facade.dialects.admin.table import JsonObject
 from facade.dialects.caller_usage import LIMIT_USAGE
+from facade.dialects.json_schemas import JsonObject
 from gateway.accounts.v1 import admin_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
 from gateway.accounts.v1.admin_pb2 import ApiKey, AuditEntry, KeyState, Team, User

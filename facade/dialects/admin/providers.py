@@ -1,12 +1,11 @@
-"""The endpoint that reports the health of providers."""
+"""The JSON of the health of providers, with its schema."""
 
 from facade.dialects.admin import answers
-from facade.dialects.admin.table import Endpoint, JsonObject
+from facade.dialects.json_schemas import JsonObject
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.providers_pb2 import (
     AttemptFailure,
     BreakerState,
-    ListProvidersRequest,
     ListProvidersResponse,
     Provider,
     ProviderModel,
@@ -78,15 +77,16 @@ _PROVIDER = answers.object_schema(
         "models": {"type": "array", "items": _MODEL},
     },
 )
-_ANSWER = answers.list_schema(_PROVIDER)
-_ANSWER["properties"] |= {
+PROVIDERS = answers.list_schema(_PROVIDER)
+PROVIDERS["properties"] |= {
     "workers": {**_COUNT, "description": "Number of workers of the host that are included."},
     "window_seconds": {**_COUNT, "description": "Length of the time window of the attempt counts."},
 }
-_ANSWER["required"] += ["workers", "window_seconds"]
+PROVIDERS["required"] += ["workers", "window_seconds"]
 
 
-def _render(found: ListProvidersResponse) -> JsonObject:
+def render_providers(found: ListProvidersResponse) -> JsonObject:
+    """Return the JSON object of the list of providers."""
     return {
         **answers.render_list(found.providers, "", _render_provider),
         "workers": found.workers,
@@ -138,16 +138,3 @@ def _render_failure(failure: AttemptFailure) -> JsonObject:
 
 def _mean(total: int, count: int) -> float | None:
     return round(total / count, 1) if count else None
-
-
-PROVIDERS = Endpoint(
-    method="GET",
-    path="/providers",
-    operation="listProviders",
-    summary="List the providers and their health, as seen by the workers of this host",
-    stub="providers",
-    rpc="ListProviders",
-    request=lambda given: ListProvidersRequest(),
-    render=_render,
-    answer=_ANSWER,
-)

@@ -1,11 +1,12 @@
-"""The endpoints of usage: sums of tokens and costs, and latencies of requests."""
+"""Requests for usage, and their answers: sums of tokens and costs, and latencies of requests."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from facade.dialects.admin import answers, bodies
-from facade.dialects.admin.table import Arguments, Endpoint, JsonObject
+from facade.dialects.admin.arguments import Arguments
+from facade.dialects.json_schemas import JsonObject
 from gateway.accounts.v1 import usage_pb2
 from gateway.accounts.v1.usage_pb2 import ActivitySum, Latencies, UsageGrouping, UsageSum
 
@@ -73,7 +74,7 @@ _SUM_FIELDS: JsonObject = {
     "estimated": {**_COUNT, "description": "Records with estimated tokens, which are included."},
     "cost": {"type": "string", "description": "Decimal US dollars, exact."},
 }
-_SUM = answers.object_schema("usage", _SUM_FIELDS)
+SUM = answers.object_schema("usage", _SUM_FIELDS)
 _PERCENTILES = ("p50", "p95", "p99", "max")
 _LATENCIES: JsonObject = {
     "type": ["object", "null"],
@@ -86,7 +87,7 @@ _LATENCIES: JsonObject = {
         **dict.fromkeys(_PERCENTILES, _COUNT),
     },
 }
-_ACTIVITY = answers.object_schema(
+ACTIVITY = answers.object_schema(
     "activity",
     {
         **_SUM_FIELDS,
@@ -113,7 +114,8 @@ _ACTIVITY = answers.object_schema(
 )
 
 
-def _request(given: Arguments) -> usage_pb2.ReportUsageRequest:
+def usage_request(given: Arguments) -> usage_pb2.ReportUsageRequest:
+    """Return the request for a list of usage."""
     query: UsageQuery = given.query
     return usage_pb2.ReportUsageRequest(
         by=UsageGrouping.Value(f"USAGE_GROUPING_{query.by.upper()}"),
@@ -125,7 +127,8 @@ def _request(given: Arguments) -> usage_pb2.ReportUsageRequest:
     )
 
 
-def _activity_request(given: Arguments) -> usage_pb2.ReportActivityRequest:
+def activity_request(given: Arguments) -> usage_pb2.ReportActivityRequest:
+    """Return the request for a list of activity."""
     query: ActivityQuery = given.query
     split_by = f"USAGE_GROUPING_{(query.split_by or 'unspecified').upper()}"
     return usage_pb2.ReportActivityRequest(
@@ -149,7 +152,8 @@ def _filter(query: _Filter) -> usage_pb2.UsageFilter:
     )
 
 
-def _render_sum(found: UsageSum) -> JsonObject:
+def render_sum(found: UsageSum) -> JsonObject:
+    """Return the JSON object of a sum of usage."""
     counts: dict[str, Any] = {name: getattr(found, name) for name in _COUNTS}
     return {
         "object": "usage",
@@ -160,9 +164,10 @@ def _render_sum(found: UsageSum) -> JsonObject:
     }
 
 
-def _render_activity(found: ActivitySum) -> JsonObject:
+def render_activity(found: ActivitySum) -> JsonObject:
+    """Return the JSON object of a sum of activity."""
     return {
-        **_render_sum(found.usage),
+        **render_sum(found.usage),
         "object": "activity",
         "split_id": found.split if found.HasField("split") else None,
         "split_name": found.split_name or None,
@@ -180,31 +185,3 @@ def _render_latencies(times: Latencies) -> JsonObject | None:
         "mean": round(times.mean_ms, 1),
         **{name: getattr(times, f"{name}_ms") for name in _PERCENTILES},
     }
-
-
-_USAGE = Endpoint(
-    method="GET",
-    path="/usage",
-    operation="reportUsage",
-    summary="Get usage and cost by day, user, team, key, model or provider",
-    stub="usage",
-    rpc="ReportUsage",
-    request=_request,
-    render=lambda found: answers.render_list(found.sums, found.next_page_token, _render_sum),
-    answer=answers.list_schema(_SUM),
-    query=UsageQuery,
-)
-_ACTIVITY_ENDPOINT = Endpoint(
-    method="GET",
-    path="/activity",
-    operation="reportActivity",
-    summary="Get usage and latencies of the last 31 days, by hour, day, user, "
-    "team, key, model or provider",
-    stub="usage",
-    rpc="ReportActivity",
-    request=_activity_request,
-    render=lambda found: answers.render_list(found.sums, found.next_page_token, _render_activity),
-    answer=answers.list_schema(_ACTIVITY),
-    query=ActivityQuery,
-)
-USAGE = (_USAGE, _ACTIVITY_ENDPOINT)

@@ -6,7 +6,6 @@ from facade.dialects.anthropic.files import (
     render_deleted_file,
     render_file,
     render_file_list,
-    render_storage,
 )
 from facade.dialects.anthropic.limits import LIMIT_HEADERS, limit_headers
 from facade.dialects.anthropic.models import render_model, render_model_list
@@ -34,5 +33,4 @@ __all__ = [
     "render_message",
     "render_model",
     "render_model_list",
-    "render_storage",
 ]

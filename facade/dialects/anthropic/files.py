@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import orjson
 
 from facade.dialects.queries import parse_cursor, parse_limit
-from gateway.files.v1.files_pb2 import File, GetStorageResponse, ListFilesRequest, ListFilesResponse
+from gateway.files.v1.files_pb2 import File, ListFilesRequest, ListFilesResponse
 from services.common.errors import invalid
 
 DEFAULT_LIMIT = 20
@@ -66,18 +66,6 @@ def render_file_list(page: ListFilesResponse, *, pages: bool) -> bytes:
 def render_deleted_file(file_id: str) -> bytes:
     """Return the JSON that confirms the deletion of a file."""
     return orjson.dumps({"id": file_id, "type": "file_deleted"})
-
-
-def render_storage(stored: GetStorageResponse) -> bytes:
-    """Return the JSON of the caller's file storage."""
-    return orjson.dumps(
-        {
-            "type": "storage",
-            "files": stored.files,
-            "used_bytes": stored.used_bytes,
-            "quota_bytes": stored.quota_bytes,
-        }
-    )
 
 
 def _file(file: File) -> dict[str, object]:

@@ -13,14 +13,12 @@ from facade.dialects.memory.answers import (
     render_snippets,
     render_turn_list,
 )
-from facade.dialects.memory.openapi import paths, schemas
 from facade.dialects.memory.requests import parse_memory_id, parse_page, parse_search
 
 __all__ = [
     "parse_memory_id",
     "parse_page",
     "parse_search",
-    "paths",
     "render_deleted_memory",
     "render_deleted_profile",
     "render_memory",
@@ -28,5 +26,4 @@ __all__ = [
     "render_profile",
     "render_snippets",
     "render_turn_list",
-    "schemas",
 ]

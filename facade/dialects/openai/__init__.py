@@ -15,7 +15,6 @@ from facade.dialects.openai.files import (
     render_deleted_file,
     render_file,
     render_file_list,
-    render_storage,
 )
 from facade.dialects.openai.functions import FunctionChatStream, render_function_completion
 from facade.dialects.openai.limits import LIMIT_HEADERS, limit_headers
@@ -49,5 +48,4 @@ __all__ = [
     "render_function_completion",
     "render_model",
     "render_model_list",
-    "render_storage",
 ]

@@ -7,7 +7,7 @@ import orjson
 
 from facade.dialects.purposes import NAMES, parse_purpose
 from facade.dialects.queries import parse_cursor, parse_limit
-from gateway.files.v1.files_pb2 import File, GetStorageResponse, ListFilesRequest, ListFilesResponse
+from gateway.files.v1.files_pb2 import File, ListFilesRequest, ListFilesResponse
 from services.common.errors import invalid
 
 MAX_LIMIT = 10_000
@@ -59,18 +59,6 @@ def render_file_list(page: ListFilesResponse) -> bytes:
 def render_deleted_file(file_id: str) -> bytes:
     """Return the JSON that confirms the deletion of a file."""
     return orjson.dumps({"object": "file", "id": file_id, "deleted": True})
-
-
-def render_storage(stored: GetStorageResponse) -> bytes:
-    """Return the JSON of the caller's file storage."""
-    return orjson.dumps(
-        {
-            "object": "storage",
-            "files": stored.files,
-            "used_bytes": stored.used_bytes,
-            "quota_bytes": stored.quota_bytes,
-        }
-    )
 
 
 def _file(file: File) -> dict[str, Any]:

@@ -1,64 +1,10 @@
 """The endpoints of document editing: request type, RPC and response type."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
-
-from google.protobuf.message import Message
-from pydantic import BaseModel
-
 from facade.dialects.articles import answers, bodies, requests
-from gateway.articles.v1.edits_pb2 import Edit
-
-PREFIX = "/article/v1/"
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """One endpoint.
-
-    Attributes:
-        path: path below `PREFIX`.
-        operation_id: the operationId in the OpenAPI document.
-        rpc: name of the RPC of the ArticleEditorService.
-        summary: summary in the OpenAPI document.
-        body: wire type of the request.
-        request: converts the body to the RPC's request; raises GatewayError.
-        answer: wire type of the response's `data`.
-        data: returns `data` for the body and the RPC's response.
-    """
-
-    path: str
-    operation_id: str
-    rpc: str
-    summary: str
-    body: type[BaseModel]
-    request: Callable[[Any], Message]
-    answer: type[BaseModel]
-    data: Callable[[Any, Any], answers.Data]
-
-
-def _edit_request(edit: Callable[[Any], Edit], body: bodies.EditBody) -> Message:
-    return requests.apply_edit(body, edit(body))
-
-
-def _edit(
-    path: str,
-    operation_id: str,
-    summary: str,
-    body: type[bodies.EditBody],
-    edit: Callable[[Any], Edit],
-    answer: type[BaseModel] = answers.Edited,
-    data: Callable[[Any, Any], answers.Data] = answers.edited,
-) -> Endpoint:
-    """Return the endpoint of an edit; `edit` translates the body."""
-    request = partial(_edit_request, edit)
-    return Endpoint(path, operation_id, "ApplyEdit", summary, body, request, answer, data)
-
+from facade.routes.articles.call import edit_endpoint, rpc_endpoint
 
 ENDPOINTS = (
-    Endpoint(
+    rpc_endpoint(
         "session/create",
         "createSession",
         "CreateSession",
@@ -68,7 +14,7 @@ ENDPOINTS = (
         answers.Session,
         answers.session,
     ),
-    Endpoint(
+    rpc_endpoint(
         "session/destroy",
         "destroySession",
         "DestroySession",
@@ -78,7 +24,7 @@ ENDPOINTS = (
         answers.Done,
         answers.done,
     ),
-    Endpoint(
+    rpc_endpoint(
         "doc/list",
         "listArticles",
         "ListArticles",
@@ -88,7 +34,7 @@ ENDPOINTS = (
         answers.Articles,
         answers.articles,
     ),
-    Endpoint(
+    rpc_endpoint(
         "doc/create",
         "createArticle",
         "CreateArticle",
@@ -98,7 +44,7 @@ ENDPOINTS = (
         answers.Created,
         answers.created,
     ),
-    Endpoint(
+    rpc_endpoint(
         "doc/delete",
         "deleteArticle",
         "DeleteArticle",
@@ -108,7 +54,7 @@ ENDPOINTS = (
         answers.Deleted,
         answers.deleted,
     ),
-    Endpoint(
+    rpc_endpoint(
         "doc/read",
         "readArticle",
         "ReadArticle",
@@ -118,7 +64,7 @@ ENDPOINTS = (
         answers.Document,
         answers.document,
     ),
-    Endpoint(
+    rpc_endpoint(
         "doc/read-block",
         "readBlock",
         "ReadBlock",
@@ -128,7 +74,7 @@ ENDPOINTS = (
         answers.WholeBlock,
         answers.whole_block,
     ),
-    Endpoint(
+    rpc_endpoint(
         "doc/read-blocks",
         "readBlocks",
         "ReadBlocks",
@@ -138,7 +84,7 @@ ENDPOINTS = (
         answers.Blocks,
         answers.blocks,
     ),
-    Endpoint(
+    rpc_endpoint(
         "doc/changes",
         "readChanges",
         "ReadChanges",
@@ -148,7 +94,7 @@ ENDPOINTS = (
         answers.DocumentChanges,
         answers.changes,
     ),
-    _edit(
+    edit_endpoint(
         "block/insert",
         "insertBlocks",
         "Insert blocks, all or none",
@@ -157,35 +103,35 @@ ENDPOINTS = (
         answers.Inserted,
         answers.inserted,
     ),
-    _edit(
+    edit_endpoint(
         "block/delete",
         "deleteBlock",
         "Delete an element and its descendants",
         bodies.DeleteBlock,
         requests.delete_block,
     ),
-    _edit(
+    edit_endpoint(
         "block/text/replace",
         "replaceText",
         "Replace the content of a block",
         bodies.ReplaceText,
         requests.replace_text,
     ),
-    _edit(
+    edit_endpoint(
         "block/text/append",
         "appendText",
         "Append text to a title, paragraph, abstract, heading or label",
         bodies.AppendText,
         requests.append_text,
     ),
-    _edit(
+    edit_endpoint(
         "block/cite",
         "cite",
         "Cite a reference, or clear a citation",
         bodies.Cite,
         requests.cite,
     ),
-    _edit(
+    edit_endpoint(
         "reference/add",
         "addReference",
         "Add a reference",
@@ -194,35 +140,35 @@ ENDPOINTS = (
         answers.ReferenceAdded,
         answers.reference_added,
     ),
-    _edit(
+    edit_endpoint(
         "reference/update",
         "updateReference",
         "Update the given fields of a reference; null removes a field",
         bodies.UpdateReference,
         requests.update_reference,
     ),
-    _edit(
+    edit_endpoint(
         "reference/delete",
         "deleteReference",
         "Delete a reference and its citations",
         bodies.DeleteReference,
         requests.delete_reference,
     ),
-    _edit(
+    edit_endpoint(
         "block/style",
         "setBlockStyle",
         "Update the properties of a block; null removes a property",
         bodies.SetBlockStyle,
         requests.set_block_style,
     ),
-    _edit(
+    edit_endpoint(
         "style/leaf",
         "setLeafStyle",
         "Update the marks of text; null removes a mark",
         bodies.SetLeafStyle,
         requests.set_leaf_style,
     ),
-    _edit(
+    edit_endpoint(
         "style/article",
         "setArticleStyle",
         "Merge a style into the document's style; null removes a value",

@@ -1,0 +1,75 @@
+"""Requests about keys, users, teams and the audit log."""
+
+from typing import Any
+
+from facade.dialects.admin import bodies
+from facade.dialects.admin.arguments import Arguments
+from gateway.accounts.v1 import accounts_pb2, admin_pb2
+from gateway.accounts.v1.accounts_pb2 import Plan
+
+
+def create_key(given: Arguments) -> admin_pb2.CreateKeyRequest:
+    """Return the request that creates a key."""
+    body: bodies.CreateKey = given.body
+    return admin_pb2.CreateKeyRequest(
+        user=body.user,
+        team=body.team,
+        plan=plan(body.plan),
+        name=body.name,
+        expires_at_ms=_ms(body.expires_at),
+    )
+
+
+def list_keys(given: Arguments) -> admin_pb2.ListKeysRequest:
+    """Return the request for a list of keys."""
+    return admin_pb2.ListKeysRequest(**page(given), user=given.query.user, team=given.query.team)
+
+
+def update_key(given: Arguments) -> admin_pb2.UpdateKeyRequest:
+    """Return the request that changes a key."""
+    body: bodies.UpdateKey = given.body
+    request = admin_pb2.UpdateKeyRequest(key_id=given.ids["key_id"])
+    if "name" in body.model_fields_set:
+        request.name = body.name
+    if "enabled" in body.model_fields_set:
+        request.disabled = not body.enabled
+    if body.expires_at is not None:
+        request.expires_at_ms = 1000 * body.expires_at
+    elif "expires_at" in body.model_fields_set:
+        request.never_expires = True
+    return request
+
+
+def update_user(given: Arguments) -> admin_pb2.UpdateUserRequest:
+    """Return the request that changes a user."""
+    body: bodies.UpdateUser = given.body
+    request = admin_pb2.UpdateUserRequest(user_id=given.ids["user_id"], plan=plan(body.plan))
+    if "team" in body.model_fields_set:
+        request.team = body.team or ""
+    return request
+
+
+def list_audit(given: Arguments) -> admin_pb2.ListAuditEntriesRequest:
+    """Return the request for a list of audit entries."""
+    query: bodies.AuditQuery = given.query
+    return admin_pb2.ListAuditEntriesRequest(
+        **page(given),
+        since_ms=_ms(query.since),
+        until_ms=_ms(query.until),
+        subject_kind=query.subject_kind or "",
+        subject_id=query.subject_id or "",
+    )
+
+
+def page(given: Arguments) -> dict[str, Any]:
+    """Return the fields of a request for a page of a list."""
+    return {"page_size": given.query.limit, "page_token": given.query.page}
+
+
+def plan(name: str | None) -> Plan.ValueType:
+    """Return the value of a plan; unspecified for None."""
+    return accounts_pb2.PLAN_UNSPECIFIED if name is None else Plan.Value(f"PLAN_{name.upper()}")
+
+
+def _ms(at_s: int | None) -> int | None:
+    return None if at_s is None else 1000 * at_s

@@ -1,0 +1,46 @@
+"""JSON schemas of conversations and their items."""
+
+from typing import Final
+
+from facade.dialects.json_schemas import (
+    BOOLEAN,
+    NAME,
+    STRING,
+    UNIX_SECONDS,
+    NamedSchema,
+    array,
+    described,
+    open_object,
+)
+
+CONVERSATION: Final = NamedSchema(
+    "Conversation",
+    open_object(
+        {
+            "id": NAME,
+            "object": {"const": "conversation"},
+            "created_at": UNIX_SECONDS,
+            "metadata": {"type": "object", "additionalProperties": STRING},
+        }
+    ),
+)
+DELETED: Final = NamedSchema(
+    "DeletedConversation",
+    open_object(
+        {"id": NAME, "object": {"const": "conversation.deleted"}, "deleted": {"const": True}}
+    ),
+)
+ITEM: Final = NamedSchema("ConversationItem", open_object({"id": NAME, "type": NAME}))
+_PLACE = described(STRING, "Empty if the page is empty.")
+ITEMS: Final = NamedSchema(
+    "ConversationItems",
+    open_object(
+        {
+            "object": {"const": "list"},
+            "data": array(ITEM.ref),
+            "first_id": _PLACE,
+            "last_id": _PLACE,
+            "has_more": BOOLEAN,
+        }
+    ),
+)

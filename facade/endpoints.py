@@ -1,0 +1,45 @@
+"""All endpoints of a facade, in the order of the OpenAPI document."""
+
+from typing import Final
+
+from facade.endpoint import EndpointSpec
+from facade.routes import (
+    admin,
+    articles,
+    chat,
+    console,
+    console_sign_in,
+    conversations,
+    embeddings,
+    files,
+    memory,
+    messages,
+    models,
+    operations,
+    responses,
+    stored_responses,
+    usage,
+)
+from facade.routes.description import with_description
+
+ENDPOINTS: Final[tuple[EndpointSpec, ...]] = with_description(
+    [
+        *chat.ENDPOINTS,
+        *embeddings.ENDPOINTS,
+        *responses.ENDPOINTS,
+        *stored_responses.ENDPOINTS,
+        *conversations.ENDPOINTS,
+        *messages.ENDPOINTS,
+        *models.ENDPOINTS,
+        *files.ENDPOINTS,
+        *usage.ENDPOINTS,
+        *memory.ENDPOINTS,
+        *articles.ENDPOINTS,
+        *admin.ENDPOINTS,
+        *console_sign_in.ENDPOINTS,
+        *console.ENDPOINTS,
+        *operations.ENDPOINTS,
+    ]
+)
+# Of the operators' own listener.
+OPERATORS_ENDPOINTS: Final = operations.OPERATORS_ENDPOINTS

@@ -1,0 +1,109 @@
+"""The handler of the endpoints of administration, each of which calls one RPC."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import grpc
+import orjson
+from google.protobuf.message import Message
+from pydantic import BaseModel
+
+from facade.bodies import ReceivedBody
+from facade.dialects import admin
+from facade.dialects.admin import Arguments
+from facade.dialects.admin.bodies import Query
+from facade.dialects.json_schemas import JsonObject, NamedSchema
+from facade.endpoint import Answer, Body, EndpointSpec, path_parameter
+from facade.http.exchange import Exchange
+from facade.http.responses import JsonResponse, Response
+from facade.routes.generation import check_json, rpc_metadata
+from services.common.errors import from_rpc_error
+
+_PREFIX = "/admin/v1"
+# Prefix of the names of schemas in the OpenAPI document.
+_SCHEMAS = "Admin."
+# Maximum size of a body: lists of models are the largest.
+_MAX_BODY = 256 << 10
+
+_ID = re.compile(r"{(\w+)}")
+_ID_SCHEMA = {"type": "string", "minLength": 1, "maxLength": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """The RPC of an endpoint, and the translation of its request and response."""
+
+    stub: str
+    rpc: str
+    request: Callable[[Arguments], Message]
+    render: Callable[[Any], JsonObject]
+    query: type[BaseModel]
+    body: type[BaseModel] | None
+    body_may_be_empty: bool
+
+
+def rpc_endpoint(
+    method: str,
+    path: str,
+    operation_id: str,
+    summary: str,
+    *,
+    rpc: str,
+    request: Callable[[Arguments], Message],
+    render: Callable[[Any], JsonObject],
+    answer: JsonObject,
+    stub: str = "admin",
+    query: type[BaseModel] = Query,
+    body: type[BaseModel] | None = None,
+    body_may_be_empty: bool = False,
+) -> EndpointSpec:
+    """Return the spec of an endpoint that calls one RPC.
+
+    Args:
+        method: HTTP method.
+        path: below `/admin/v1`, with the names of ids in braces.
+        operation_id: name in the OpenAPI document.
+        summary: one line for people.
+        rpc: name of the RPC.
+        request: returns the request message.
+        render: returns the JSON object of the response message.
+        answer: JSON schema of that object.
+        stub: the attribute of the facade's context with the gRPC stub.
+        query: type of the query.
+        body: type of the JSON body, or None without a body.
+        body_may_be_empty: whether a request without a body counts as `{}`.
+    """
+    call = _Call(stub, rpc, request, render, query, body, body_may_be_empty)
+    return EndpointSpec(
+        method=method,
+        path=_PREFIX + path,
+        handler=partial(_handle, call),
+        operation_id=operation_id,
+        summary=summary,
+        parameters=[path_parameter(name, _ID_SCHEMA) for name in _ID.findall(path)],
+        query=query,
+        body=None if body is None else Body(body, is_required=not body_may_be_empty),
+        answer=Answer("Success", [NamedSchema(_SCHEMAS + operation_id, answer)]),
+        schema_prefix=_SCHEMAS,
+    )
+
+
+async def _handle(call: _Call, exchange: Exchange) -> Response:
+    """Parse a request, call the service, return its response."""
+    body = b""
+    if call.body is not None:
+        async with ReceivedBody(exchange, _MAX_BODY, "") as held:
+            body = held.pop()
+        if body or not call.body_may_be_empty:
+            check_json(exchange)
+    query = [*exchange.query.items()]
+    arguments = admin.parse(call.query, call.body, exchange.path_values, query, body)
+    method = getattr(getattr(exchange.context, call.stub), call.rpc)
+    try:
+        response: Any = await method(call.request(arguments), metadata=rpc_metadata(exchange))
+    except grpc.aio.AioRpcError as error:
+        raise admin.to_caller_error(from_rpc_error(error)) from None
+    return JsonResponse(orjson.dumps(call.render(response)))

@@ -1,0 +1,160 @@
+"""The handler of the endpoints of document editing, each of which calls one RPC."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import grpc
+from google.protobuf.message import Message
+from pydantic import BaseModel
+
+from facade.bodies import ReceivedBody
+from facade.dialects import articles
+from facade.dialects.articles import Code, answers, bodies, requests
+from facade.dialects.articles.examples import EXAMPLES
+from facade.endpoint import Answer, Body, EndpointSpec
+from facade.http.exchange import Exchange
+from facade.http.responses import JsonResponse, Response
+from facade.parsing import check_values
+from facade.routes.generation import rpc_metadata
+from gateway.articles.v1.articles_pb2 import KeepSessionAliveRequest, ReadArticleResponse
+from gateway.articles.v1.edits_pb2 import Edit
+from services.common.errors import GatewayError, from_rpc_error
+from services.common.offload import offload_if
+from services.common.texts import quoted
+
+_PREFIX = "/article/v1/"
+MAX_BODY = 2 << 20
+
+# Bodies of at least this size are parsed in a thread.
+_LARGE = 128 << 10
+# Documents of at least this many blocks are rendered in a thread: 10,000 take 20 ms.
+_MANY_BLOCKS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """The RPC of an endpoint, and the translation of its request and response."""
+
+    rpc: str
+    body: type[BaseModel]
+    request: Callable[[Any], Message]
+    data: Callable[[Any, Any], answers.Data]
+
+
+def rpc_endpoint(
+    path: str,
+    operation_id: str,
+    rpc: str,
+    summary: str,
+    body: type[BaseModel],
+    request: Callable[[Any], Message],
+    answer: type[BaseModel],
+    data: Callable[[Any, Any], answers.Data],
+) -> EndpointSpec:
+    """Return the spec of an endpoint that calls one RPC.
+
+    Args:
+        path: path below `/article/v1/`.
+        operation_id: name in the OpenAPI document.
+        rpc: name of the RPC of the ArticleEditorService.
+        summary: one line for people.
+        body: wire type of the request.
+        request: converts the body to the RPC's request; raises GatewayError.
+        answer: wire type of the response's `data`.
+        data: returns `data` for the body and the RPC's response.
+    """
+    example = EXAMPLES[path]
+    return EndpointSpec(
+        method="POST",
+        path=_PREFIX + path,
+        handler=partial(_handle, _Call(rpc, body, request, data)),
+        operation_id=operation_id,
+        summary=summary,
+        body=Body(body, example=example.body),
+        answer=Answer("Success", [answer], examples={"": example.data}),
+        schema_prefix="articles.",
+    )
+
+
+def edit_endpoint(
+    path: str,
+    operation_id: str,
+    summary: str,
+    body: type[bodies.EditBody],
+    edit: Callable[[Any], Edit],
+    answer: type[BaseModel] = answers.Edited,
+    data: Callable[[Any, Any], answers.Data] = answers.edited,
+) -> EndpointSpec:
+    """Return the spec of an endpoint that applies an edit; `edit` translates the body."""
+    request = partial(_edit_request, edit)
+    return rpc_endpoint(path, operation_id, "ApplyEdit", summary, body, request, answer, data)
+
+
+def _edit_request(edit: Callable[[Any], Edit], body: bodies.EditBody) -> Message:
+    return requests.apply_edit(body, edit(body))
+
+
+async def _handle(call: _Call, exchange: Exchange) -> Response:
+    """Parse a request, call the service, return its response."""
+    _check_json(exchange)
+    async with ReceivedBody(exchange, MAX_BODY, "") as held:
+        content = held.pop()
+        is_large = len(content) > _LARGE
+        limit = exchange.context.settings.limits.max_body_values
+        fields = await offload_if(is_large, _read_object, content, limit)
+        del content
+    try:
+        body, message = await offload_if(is_large, _translate, call, fields)
+    except GatewayError:
+        await _keep_session_alive(exchange, fields.get("sessionId"))
+        raise
+    method = getattr(exchange.context.articles, call.rpc)
+    response: Any = await method(message, metadata=rpc_metadata(exchange))
+    is_long = isinstance(response, ReadArticleResponse) and len(response.blocks) > _MANY_BLOCKS
+    rendered = await offload_if(is_long, _render, call, body, response)
+    return JsonResponse(rendered)
+
+
+def _read_object(content: bytes, max_values: int) -> dict[str, Any]:
+    check_values(content, max_values)
+    return articles.read_object(content)
+
+
+def _translate(call: _Call, fields: dict[str, Any]) -> tuple[BaseModel, Message]:
+    body = articles.read(call.body, fields)
+    return body, call.request(body)
+
+
+def _render(call: _Call, body: BaseModel, response: Message) -> bytes:
+    return articles.render(call.data(body, response))
+
+
+async def _keep_session_alive(exchange: Exchange, session_id: object) -> None:
+    """Keep the session of a rejected request alive, as the service does.
+
+    Raises:
+        GatewayError: the session has ended or is not the caller's; this error replaces the original
+            one.
+    """
+    if not isinstance(session_id, str):
+        return
+    keep_alive = KeepSessionAliveRequest(session_id=session_id)
+    try:
+        await exchange.context.articles.KeepSessionAlive(
+            keep_alive, metadata=rpc_metadata(exchange)
+        )
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error) from None
+
+
+def _check_json(exchange: Exchange) -> None:
+    """Check that the content type of a request is JSON.
+
+    Raises:
+        GatewayError: 40001 for another content type.
+    """
+    if exchange.content_type != "application/json":
+        problem = f"must be application/json, not {quoted(exchange.content_type)}"
+        raise articles.request_error(Code.BODY, "Content-Type", problem)
