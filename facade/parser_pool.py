@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from facade.dialects import responses
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
-from facade.parsing import Kind, Option, Options, parse
+from facade.parsing import EMBEDDINGS, BodyFormat, Option, Options, parse
 from gateway.inference.v1.inference_pb2 import EmbedRequest
 from services.common import lazy_request
 from services.common.errors import GatewayError, unavailable
@@ -51,7 +51,9 @@ class ParserPool:
         self._idle: list[subprocess.Popen[bytes]] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    async def parse(self, kind: Kind, held: list[bytes], **options: Option) -> ParsedRequest:
+    async def parse(
+        self, body_format: BodyFormat, held: list[bytes], **options: Option
+    ) -> ParsedRequest:
         """Parse the body of a request; see `facade.parsing.parse`.
 
         Raises:
@@ -60,16 +62,16 @@ class ParserPool:
         size = len(held[0])
         lazily = size <= lazy_request.MAX_BODY
         if size <= _SMALL:
-            return parse(kind, held, options, self._max_values, lazily=lazily)
+            return parse(body_format, held, options, self._max_values, lazily=lazily)
         if size <= _QUICK_BYTES:
             parsed = await asyncio.to_thread(
-                _parse_if_quick, kind, held, options, self._max_values, lazily
+                _parse_if_quick, body_format, held, options, self._max_values, lazily
             )
             if parsed is not None:
                 return parsed
         try:
             return await self._loop.run_in_executor(
-                self._threads, self._parse_apart, kind, held, options
+                self._threads, self._parse_apart, body_format, held, options
             )
         finally:
             self._end_later()
@@ -91,10 +93,12 @@ class ParserPool:
         if not self._idle:
             self._idle.append(_start_process())
 
-    def _parse_apart(self, kind: Kind, held: list[bytes], options: Options) -> ParsedRequest:
+    def _parse_apart(
+        self, body_format: BodyFormat, held: list[bytes], options: Options
+    ) -> ParsedRequest:
         process = self._idle_or_new_process()
         assert process.stdin is not None and process.stdout is not None
-        head = {"kind": kind, "options": options, "max_values": self._max_values}
+        head = {"format": body_format.name, "options": options, "max_values": self._max_values}
         try:
             write_frame(process.stdin, head, held.pop())
             result, _ = read_frame(process.stdout)
@@ -113,7 +117,7 @@ class ParserPool:
         if result["state"] is not None:
             result["state"] = responses.ResponseState.load(result["state"])
         request: LargeRequest | EmbedRequest = LargeRequest(parts)
-        if kind == "embeddings":
+        if body_format is EMBEDDINGS:
             request = EmbedRequest.FromString(b"".join(parts))
         return ParsedRequest(
             request, **{**result, "source_map": SourceMap.load(result["source_map"])}
@@ -138,10 +142,12 @@ class ParserPool:
 
 
 def _parse_if_quick(
-    kind: Kind, held: list[bytes], options: Options, max_values: int, lazily: bool
+    body_format: BodyFormat, held: list[bytes], options: Options, max_values: int, lazily: bool
 ) -> ParsedRequest | None:
     """Parse a body, unless it needs a process."""
-    return parse(kind, held, options, max_values, lazily=lazily) if is_quick(held[0]) else None
+    return (
+        parse(body_format, held, options, max_values, lazily=lazily) if is_quick(held[0]) else None
+    )
 
 
 def is_quick(body: bytes) -> bool:

@@ -13,7 +13,7 @@ import sys
 import traceback
 from typing import Any
 
-from facade.parsing import parse
+from facade.parsing import FORMATS, parse
 from services.common.errors import GatewayError
 from services.common.frames import read_frame, write_frame
 from services.common.large_request import serialize
@@ -22,7 +22,7 @@ from services.common.large_request import serialize
 def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
     """Parse one body; return the head of the first frame, and the parts of the request."""
     try:
-        parsed = parse(head["kind"], held, head["options"], head["max_values"])
+        parsed = parse(FORMATS[head["format"]], held, head["options"], head["max_values"])
         parts = serialize(parsed.message)
         head = {
             "parts": len(parts),

@@ -1,45 +1,111 @@
 """Parser for bodies of chat completions, messages, responses and embeddings."""
 
-from collections.abc import Mapping
-from functools import cache
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 from facade.dialects import anthropic, openai, responses
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import FieldNames
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.errors.v1 import errors_pb2
 from services.common import json_scan
 from services.common.errors import GatewayError
 
-Kind = Literal["chat", "messages", "count_tokens", "embeddings", "responses"]
 Option = bool | list[str] | dict[str, str]
-# Arguments of a dialect's parser beside the body, and the caller's `headers`, if any.
+# Arguments of a format's parser beside the body, and the caller's `headers`, if any.
 Options = Mapping[str, Any]
 
 
-@cache
-def field_names(kind: Kind, *, are_functions: bool = False) -> FieldNames:
-    """Return the names of the canonical request's fields in an endpoint's bodies."""
-    match kind:
-        case "chat":
-            return openai.FUNCTION_NAMES if are_functions else openai.FIELD_NAMES
-        case "messages" | "count_tokens":
-            return anthropic.FIELD_NAMES
-        case "embeddings":
-            return openai.EMBEDDING_NAMES
-        case "responses":
-            return responses.FIELD_NAMES
+@dataclass(frozen=True, slots=True)
+class BodyFormat:
+    """The format of the bodies of an endpoint.
+
+    Attributes:
+        name: its name, by which a parser process finds it.
+        dialect: the dialect, whose headers are forwarded.
+        parse: parses the body in a list, from which it is removed so that its memory can be freed
+            early, with the parser's options; the conversation may be translated later if the last
+            argument is true.
+        field_names: names of the canonical request's fields in the bodies.
+        function_names: the same for requests with functions in place of tools.
+        passes_streams: whether streams may be passed through, as whole answers may.
+    """
+
+    name: str
+    dialect: Dialect.ValueType
+    parse: Callable[[list[bytes], Options, bool], ParsedRequest]
+    field_names: FieldNames
+    function_names: FieldNames | None = None
+    passes_streams: bool = False
+
+
+# The body is popped within the call of the parser, so that no frame keeps it.
+def _parse_chat(held: list[bytes], _: Options, lazily: bool) -> ParsedRequest:
+    return openai.parse_chat(held.pop(), lazily=lazily)
+
+
+def _parse_embeddings(held: list[bytes], _: Options, lazily: bool) -> ParsedRequest:
+    return openai.parse_embeddings(held.pop())
+
+
+def _parse_messages(held: list[bytes], options: Options, lazily: bool) -> ParsedRequest:
+    betas, coding = options["betas"], options["coding"]
+    return anthropic.parse_messages(held.pop(), betas=betas, coding=coding, lazily=lazily)
+
+
+def _parse_count_tokens(held: list[bytes], options: Options, lazily: bool) -> ParsedRequest:
+    betas, coding = options["betas"], options["coding"]
+    return anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
+
+
+def _parse_response(held: list[bytes], _: Options, lazily: bool) -> ParsedRequest:
+    return responses.parse_request(held.pop(), lazily=lazily)
+
+
+CHAT: Final = BodyFormat(
+    "chat",
+    conversation_pb2.DIALECT_OPENAI,
+    _parse_chat,
+    openai.FIELD_NAMES,
+    function_names=openai.FUNCTION_NAMES,
+)
+EMBEDDINGS: Final = BodyFormat(
+    "embeddings", conversation_pb2.DIALECT_OPENAI, _parse_embeddings, openai.EMBEDDING_NAMES
+)
+MESSAGES: Final = BodyFormat(
+    "messages", conversation_pb2.DIALECT_ANTHROPIC, _parse_messages, anthropic.FIELD_NAMES
+)
+COUNT_TOKENS: Final = BodyFormat(
+    "count_tokens", conversation_pb2.DIALECT_ANTHROPIC, _parse_count_tokens, anthropic.FIELD_NAMES
+)
+RESPONSES: Final = BodyFormat(
+    "responses",
+    conversation_pb2.DIALECT_RESPONSES,
+    _parse_response,
+    responses.FIELD_NAMES,
+    passes_streams=True,
+)
+FORMATS: Final[Mapping[str, BodyFormat]] = {
+    each.name: each for each in (CHAT, EMBEDDINGS, MESSAGES, COUNT_TOKENS, RESPONSES)
+}
 
 
 def parse(
-    kind: Kind, held: list[bytes], options: Options, max_values: int, *, lazily: bool = False
+    body_format: BodyFormat,
+    held: list[bytes],
+    options: Options,
+    max_values: int,
+    *,
+    lazily: bool = False,
 ) -> ParsedRequest:
     """Parse the body of a request.
 
     Args:
-        kind: the endpoint.
+        body_format: the format of the endpoint's bodies.
         held: a list with the body, which is removed so that its memory can be freed early.
-        options: options of the dialect's parser.
+        options: options of the format's parser.
         max_values: maximum number of JSON values.
         lazily: whether the conversation may be translated later.
 
@@ -48,21 +114,8 @@ def parse(
     """
     if len(held[0]) > max_values:
         check_values(held[0], max_values)
-    # Passed by keyword: unpacked arguments are held until the call returns.
-    if kind == "chat":
-        parsed = openai.parse_chat(held.pop(), lazily=lazily)
-    elif kind == "embeddings":
-        parsed = openai.parse_embeddings(held.pop())
-    elif kind == "responses":
-        parsed = responses.parse_request(held.pop(), lazily=lazily)
-    else:
-        betas, coding = options["betas"], bool(options["coding"])
-        if kind == "messages":
-            parsed = anthropic.parse_messages(held.pop(), betas=betas, coding=coding, lazily=lazily)
-        else:
-            parsed = anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
-    # Passthrough is possible for whole answers, and for streams of the responses endpoint.
-    if not (parsed.stream and kind != "responses") and not parsed.calls_functions:
+    parsed = body_format.parse(held, options, lazily)
+    if (not parsed.stream or body_format.passes_streams) and not parsed.calls_functions:
         parsed.request.takes_passthrough = True
     if "headers" in options:
         parsed.request.headers.update(options["headers"])

@@ -8,12 +8,13 @@ from facade.dialects.parsed_request import ParsedRequest
 from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import Response
+from facade.parsing import CHAT
 from facade.routes.generation import generate, parse, stream
 
 
 async def create(exchange: Exchange) -> Response:
     """Generate a chat completion."""
-    return await _begin(exchange, await parse(exchange, "chat"))
+    return await _begin(exchange, await parse(exchange, CHAT))
 
 
 def _begin(exchange: Exchange, parsed: ParsedRequest) -> Awaitable[Response]:

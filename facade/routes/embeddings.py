@@ -8,6 +8,7 @@ from facade.dialects.parsed_request import ParsedRequest
 from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
+from facade.parsing import EMBEDDINGS
 from facade.route_headers import answer_headers
 from facade.routes.generation import parse, rpc_metadata
 from gateway.conversation.v1.conversation_pb2 import Usage
@@ -21,7 +22,7 @@ _LARGE = 1 << 18
 async def create(exchange: Exchange) -> Response:
     """Create embeddings of texts."""
     # No local name for the parsed request: it may be megabytes, and an answer may take minutes.
-    return await _begin(exchange, await parse(exchange, "embeddings"))
+    return await _begin(exchange, await parse(exchange, EMBEDDINGS))
 
 
 def _begin(exchange: Exchange, parsed: ParsedRequest) -> Awaitable[Response]:

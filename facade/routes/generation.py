@@ -4,7 +4,7 @@ A conversation may be many megabytes and an answer may take minutes, so the body
 parsing, and the request after sending.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -14,11 +14,9 @@ from facade.dialects.paths import CallerPaths
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.http_errors import unsupported_media_type
-from facade.parsing import Kind, Option, field_names
+from facade.parsing import BodyFormat, Option
 from facade.route_headers import answer_headers
 from facade.sse import Encoder, EndObserver, relay
-from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.byte_budget import request_charge
 from services.common.channels import Metadata, call_metadata
@@ -28,13 +26,6 @@ from services.common.inprocess.response_stream import deliver
 
 _JSON = "application/json"
 _MAX_CACHE_CONTROL = 256  # characters
-_DIALECTS: Mapping[Kind, Dialect.ValueType] = {
-    "chat": conversation_pb2.DIALECT_OPENAI,
-    "messages": conversation_pb2.DIALECT_ANTHROPIC,
-    "count_tokens": conversation_pb2.DIALECT_ANTHROPIC,
-    "embeddings": conversation_pb2.DIALECT_OPENAI,
-    "responses": conversation_pb2.DIALECT_RESPONSES,
-}
 
 
 def check_json(exchange: Exchange) -> None:
@@ -50,7 +41,7 @@ def check_json(exchange: Exchange) -> None:
         raise unsupported_media_type(exchange.content_type)
 
 
-async def parse(exchange: Exchange, kind: Kind, **options: Option) -> ParsedRequest:
+async def parse(exchange: Exchange, body_format: BodyFormat, **options: Option) -> ParsedRequest:
     """Read and parse a request: its body, and the headers that belong to the caller's dialect.
 
     Raises:
@@ -59,7 +50,7 @@ async def parse(exchange: Exchange, kind: Kind, **options: Option) -> ParsedRequ
     check_json(exchange)
     headers = exchange.checked.dialect_headers
     if headers is None:
-        headers = of_request(_DIALECTS[kind], exchange.headers)
+        headers = of_request(body_format.dialect, exchange.headers)
         exchange.checked.dialect_headers = headers
     if headers:
         options["headers"] = headers
@@ -69,19 +60,20 @@ async def parse(exchange: Exchange, kind: Kind, **options: Option) -> ParsedRequ
     if body is not None:
         held = [body]
         del body  # so that a large body can be freed after parsing
-        parsed = await context.parser.parse(kind, held, **options)
+        parsed = await context.parser.parse(body_format, held, **options)
     else:
         context.parser.expect(exchange.content_length)
         received = ReceivedBody(exchange, max_body_bytes)
         async with received as held:
-            parsed = await context.parser.parse(kind, held, **options)
+            parsed = await context.parser.parse(body_format, held, **options)
             received.keep()
         if exchange.body_charge is not None:
             request_charge.set(exchange.body_charge)
     exchange.model = parsed.model
-    exchange.caller_paths = CallerPaths(
-        field_names(kind, are_functions=parsed.calls_functions), parsed.source_map
-    )
+    names = body_format.field_names
+    if parsed.calls_functions and body_format.function_names is not None:
+        names = body_format.function_names
+    exchange.caller_paths = CallerPaths(names, parsed.source_map)
     return parsed
 
 

@@ -8,6 +8,7 @@ from facade.dialects.parsed_request import ParsedRequest
 from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
+from facade.parsing import COUNT_TOKENS, MESSAGES
 from facade.route_headers import answer_headers
 from facade.routes.generation import generate, parse, rpc_metadata, stream
 from gateway.conversation.v1.conversation_pb2 import Usage
@@ -18,7 +19,7 @@ async def create(exchange: Exchange, *, coding: bool = False) -> Response:
     """Generate a message; `coding` selects the rules for coding agents."""
     betas = _betas(exchange)
     # No local name for the parsed request: it may be megabytes, and an answer may take minutes.
-    return await _begin(exchange, await parse(exchange, "messages", betas=betas, coding=coding))
+    return await _begin(exchange, await parse(exchange, MESSAGES, betas=betas, coding=coding))
 
 
 def _begin(exchange: Exchange, parsed: ParsedRequest) -> Awaitable[Response]:
@@ -31,7 +32,7 @@ def _begin(exchange: Exchange, parsed: ParsedRequest) -> Awaitable[Response]:
 async def count_tokens(exchange: Exchange, *, coding: bool = False) -> Response:
     """Count the input tokens of a conversation; `coding` selects the rules for coding agents."""
     betas = _betas(exchange)
-    parsed = await parse(exchange, "count_tokens", betas=betas, coding=coding)
+    parsed = await parse(exchange, COUNT_TOKENS, betas=betas, coding=coding)
     inference = exchange.context.inference
     counted = await inference.CountTokens(parsed.request, metadata=rpc_metadata(exchange))
     exchange.answer_summary = AnswerSummary.of(

@@ -9,6 +9,7 @@ from facade.dialects.parsed_request import ParsedRequest
 from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
+from facade.parsing import RESPONSES
 from facade.response_conversations import insert_previous_items
 from facade.response_storage import ResponseStore, StoredStream
 from facade.routes.generation import generate, parse, rpc_metadata, stream
@@ -18,7 +19,7 @@ from services.common.ids import new_response_id
 
 async def create(exchange: Exchange) -> Response:
     """Generate a response, and store it unless the request has `store: false`."""
-    parsed = await parse(exchange, "responses")
+    parsed = await parse(exchange, RESPONSES)
     state = parsed.state
     assert state is not None
     if state.previous_response_id is None and state.conversation is None and not state.references:

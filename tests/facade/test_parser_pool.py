@@ -11,6 +11,7 @@ import pytest_asyncio
 from facade import parser_pool, parsing
 from facade.dialects import anthropic, openai
 from facade.parser_pool import ParserPool, is_quick
+from facade.parsing import CHAT, COUNT_TOKENS, MESSAGES
 from services.common.errors import GatewayError
 from tests.bench import processes
 from tests.waiting import until
@@ -40,17 +41,17 @@ def children() -> set[int]:
 async def test_a_chat_is_the_same_as_here(pool, stream):
     fields = {"stream": stream, "stream_options": {"include_usage": True}} if stream else {}
     assert not is_quick(body(**fields))
-    parsed = await pool.parse("chat", [body(**fields)])
+    parsed = await pool.parse(CHAT, [body(**fields)])
     here = openai.parse_chat(body(**fields)).request
     here.takes_passthrough = not stream
     assert parsed.request.parse() == here
     assert (parsed.stream, parsed.include_usage) == (stream, stream)
 
 
-@pytest.mark.parametrize("kind", ["messages", "count_tokens"])
-async def test_messages_are_the_same_as_here(pool, kind):
+@pytest.mark.parametrize("body_format", [MESSAGES, COUNT_TOKENS])
+async def test_messages_are_the_same_as_here(pool, body_format):
     options = {"betas": ["a", "b"], "coding": True}
-    parsed = await pool.parse(kind, [body()], **options)
+    parsed = await pool.parse(body_format, [body()], **options)
     here = anthropic.parse_messages(body(), **options).request
     here.takes_passthrough = True
     assert parsed.request.parse() == here
@@ -59,7 +60,7 @@ async def test_messages_are_the_same_as_here(pool, kind):
 async def test_an_error_is_the_same_as_here(pool):
     wrong = body(temperature="warm")
     with pytest.raises(GatewayError) as there:
-        await pool.parse("chat", [wrong])
+        await pool.parse(CHAT, [wrong])
     with pytest.raises(GatewayError) as here:
         openai.parse_chat(wrong)
     for name in ("code", "message", "param", "limit"):
@@ -69,7 +70,7 @@ async def test_an_error_is_the_same_as_here(pool):
 async def test_too_many_values_are_reported_with_the_limit():
     pool = ParserPool(1, 1000)
     with pytest.raises(GatewayError) as refused:
-        await pool.parse("chat", [body()])
+        await pool.parse(CHAT, [body()])
     assert refused.value.limit == "limits.max_body_values"
     await pool.close()
 
@@ -77,11 +78,11 @@ async def test_too_many_values_are_reported_with_the_limit():
 async def test_a_process_that_dies_is_replaced():
     pool = ParserPool(1, 1_000_000)
     before = children()
-    await pool.parse("chat", [body()])
+    await pool.parse(CHAT, [body()])
     (process,) = children() - before
     os.kill(process, signal.SIGKILL)
     await until(lambda: not processes.is_running(process))
-    await pool.parse("chat", [body()])
+    await pool.parse(CHAT, [body()])
     assert process not in children()
     await pool.close()
     assert children() == before
@@ -91,7 +92,7 @@ async def test_a_process_without_work_is_ended(monkeypatch):
     monkeypatch.setattr(parser_pool, "IDLE_S", 0.05)
     pool = ParserPool(1, 1_000_000)
     before = children()
-    await pool.parse("chat", [body()])
+    await pool.parse(CHAT, [body()])
     await until(lambda: children() == before)
     await pool.close()
 
@@ -100,7 +101,7 @@ async def test_a_small_body_needs_no_process():
     pool = ParserPool(1, 1_000_000)
     before = children()
     small = json.dumps({"model": "m", "messages": MANY[:10]}).encode()
-    assert (await pool.parse("chat", [small])).model == "m"
+    assert (await pool.parse(CHAT, [small])).model == "m"
     assert children() == before
     await pool.close()
 
@@ -129,6 +130,6 @@ async def test_a_body_of_some_size_is_parsed_in_a_thread(pool, monkeypatch, size
     monkeypatch.setattr(parser_pool, "parse", noting)
     before = children()
     asked = {"model": "m", "messages": [{"role": "user", "content": "x" * size}]}
-    assert (await pool.parse("chat", [json.dumps(asked).encode()])).model == "m"
+    assert (await pool.parse(CHAT, [json.dumps(asked).encode()])).model == "m"
     assert (threads == [threading.get_ident()]) is not is_apart
     assert children() == before
