@@ -118,6 +118,10 @@ async def test_both_count_as_one_route(gateway: Gateway, connection: str) -> Non
 
 async def test_plain_requests_are_served_under_both() -> None:
     endpoints = plain_endpoints()
+    assert {path for path in endpoints if not path.startswith(b"/v1")} == {
+        *(b"/beta/v1/chat/completions", b"/beta/v1/responses", b"/beta/v1/embeddings"),
+        *(b"/beta/v1/messages", b"/coding/v1/messages"),
+    }
     assert {path for path in endpoints if path.startswith(b"/v1")} == {
         path.removeprefix(b"/beta") for path in endpoints if path.startswith(b"/beta")
     }
