@@ -79,7 +79,7 @@ class _Resource:
     """The endpoints of one path, by method."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path = _VARIABLE.sub(r"{\1}", path)
         self.endpoints: dict[str, Endpoint] = {}
         self._pattern = _pattern(path) if "{" in path else None
 

@@ -116,6 +116,12 @@ async def test_both_count_as_one_route(gateway: Gateway, connection: str) -> Non
     assert not [route for route in routes if route.startswith("/v1")]
 
 
+async def test_a_route_is_named_as_in_the_document(gateway: Gateway) -> None:
+    await answer(gateway, "GET", "/v1/models/sandbox/echo")
+    labels = {"route": "/beta/v1/models/{model}", "status": "200"}
+    assert gateway.counters.get_sample_value("gateway_http_requests_total", labels)
+
+
 async def test_plain_requests_are_served_under_both() -> None:
     endpoints = plain_endpoints()
     assert {path for path in endpoints if not path.startswith(b"/v1")} == {
