@@ -4,7 +4,6 @@ The routes (`facade.app`), the OpenAPI document (`facade.openapi`) and the table
 `docs/http-api.md` (`facade.endpoint_table`) are made from the specs in `facade.routes`.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -17,12 +16,12 @@ from facade.credentials import Rules
 from facade.dialects.json_schemas import NAME, OBJECT, JsonObject, NamedSchema
 from facade.http.exchange import Exchange
 from facade.http.responses import Response
+from facade.http.router import VARIABLE
 
 # The type of a JSON value: a pydantic model, or a JSON schema.
 WireType = type[BaseModel] | NamedSchema | JsonObject
 Handler = Callable[[Exchange], Awaitable[Response]]
 
-_VARIABLE = re.compile(r"{(\w+)(?::[^}]+)?}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +105,12 @@ class EndpointSpec:
     @property
     def documented_path(self) -> str:
         """The path without the patterns of its variables."""
-        return _VARIABLE.sub(r"{\1}", self.path)
+        return VARIABLE.sub(r"{\1}", self.path)
 
     def all_parameters(self) -> Sequence[JsonObject]:
         """Return OpenAPI's objects for all parameters, except fields of `query`."""
         described = {parameter["name"] for parameter in self.parameters}
-        names = [name for name in _VARIABLE.findall(self.path) if name not in described]
+        names = [match[1] for match in VARIABLE.finditer(self.path) if match[1] not in described]
         return [*(path_parameter(name, NAME) for name in names), *self.parameters]
 
 

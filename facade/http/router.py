@@ -22,7 +22,8 @@ from facade.http.responses import Response
 
 Endpoint = Callable[[Exchange], Awaitable[Response]]
 
-_VARIABLE = re.compile(r"\{(\w+)(?::(\.[*+]))?\}")
+# A variable of a path, with the pattern of its values if these are no single segment.
+VARIABLE = re.compile(r"\{(\w+)(?::(\.[*+]))?\}")
 _SEGMENT: Final = "[^{}/]+"
 # A letter, digit, "-", ".", "_" or "~".
 _ENCODED_UNRESERVED = re.compile("%(?:[46][1-9A-F]|[57][0-9A]|3[0-9]|2[DE]|5F|7E)", re.IGNORECASE)
@@ -79,7 +80,7 @@ class _Resource:
     """The endpoints of one path, by method."""
 
     def __init__(self, path: str) -> None:
-        self.path = _VARIABLE.sub(r"{\1}", path)
+        self.path = VARIABLE.sub(r"{\1}", path)
         self.endpoints: dict[str, Endpoint] = {}
         self._pattern = _pattern(path) if "{" in path else None
 
@@ -143,7 +144,7 @@ class Router:
 def _pattern(path: str) -> re.Pattern[str]:
     """Return the pattern of a path with variables."""
     pattern, end = "", 0
-    for variable in _VARIABLE.finditer(path):
+    for variable in VARIABLE.finditer(path):
         name, values = variable.groups()
         pattern += f"{re.escape(path[end : variable.start()])}(?P<{name}>{values or _SEGMENT})"
         end = variable.end()
