@@ -2,14 +2,15 @@
 
 Each request is sent several times, so that caches are filled and modules imported; the last one is
 counted, until its answer has been received. Counted are the functions of `services/` and `facade/`
-that begin on the event loop. A move is the beginning of a function of another file than that of the
-function that began before.
+that begin on the event loop, except in tasks that ran before, such as those of sweepers, and in the
+sandbox, which imitates the provider. A move is the beginning of a function of another file than
+that of the function that began before.
 """
 
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +21,7 @@ from tests.gateway_in_process import Gateway, running_gateway
 
 ROOT = Path(__file__).parents[2]
 _COUNTED = tuple(f"{ROOT}{os.sep}{folder}{os.sep}" for folder in ("facade", "services"))
+_SANDBOX = str(ROOT / "services" / "sandbox")
 _WARM_UPS = 3
 # Until then, the work that a request leaves to later, such as its usage record, has ended.
 _SETTLING_S = 0.5
@@ -31,10 +33,12 @@ class Trace:
     """What ran.
 
     Attributes:
+        background: tasks whose functions are not counted.
         functions: the functions, by file and qualified name.
         moves: how often control went from a file to another one.
     """
 
+    background: Set[asyncio.Task[Any]] = frozenset()
     functions: set[tuple[str, str]] = field(default_factory=set)
     moves: int = 0
     _last_file: str = ""
@@ -49,7 +53,9 @@ class Trace:
         if event != "call":
             return
         file = frame.f_code.co_filename
-        if not file.startswith(_COUNTED):
+        if not file.startswith(_COUNTED) or file.startswith(_SANDBOX):
+            return
+        if asyncio.current_task() in self.background:
             return
         self.functions.add((file, frame.f_code.co_qualname))
         if file != self._last_file:
@@ -61,7 +67,7 @@ async def _traced(ask: Callable[[], Awaitable[None]]) -> Trace:
     for _ in range(_WARM_UPS):
         await ask()
         await asyncio.sleep(_SETTLING_S)
-    trace = Trace()
+    trace = Trace(asyncio.all_tasks())
     sys.setprofile(trace.profile)
     try:
         await ask()
