@@ -15,10 +15,8 @@ converts errors of the database.
 import asyncio
 import logging
 import os
-import sqlite3
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,14 +42,12 @@ from services.common.migrations import HEAD
 from services.common.migrations.record import Record, insert_record, read_record, write_oldest
 from services.common.private import make_private
 from services.common.settings import SettingsError, Storage
+from services.common.sqlite_file import SqliteFile, set_up
 from services.common.write_turns import WriteTurns
 
 SQLITE_FILE = "gateway.db"
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 
-# Time that a statement waits for another writer of a SQLite file.
-_BUSY_TIMEOUT_MS = 10_000
-_BUSY_PAUSE_S = 0.005
 # Each connection has a thread of its own. More connections than the pool keeps open have half the
 # throughput, since the excess ones are opened again each time.
 _READS_AT_ONCE = 4
@@ -369,64 +365,16 @@ def _open_sqlite(folder: Path) -> AsyncEngine:
     engine = create_async_engine(
         URL.create("sqlite+aiosqlite", database=str(file)),
         module=SqliteDriver(),
-        connect_args={"factory": _SqliteConnection},
+        connect_args={"factory": SqliteFile},
         hide_parameters=True,
         execution_options={
             _WRITERS: WriteTurns(),
             _READS: asyncio.Semaphore(_READS_AT_ONCE),
         },
     )
-    event.listen(engine.sync_engine, "connect", _set_up_sqlite)
+    event.listen(engine.sync_engine, "connect", set_up)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine
-
-
-class _SqliteConnection(sqlite3.Connection):
-    """A connection that rolls back its transaction when it is closed.
-
-    When a connection is closed because its caller was cancelled, a statement may still be running
-    or referenced. SQLite then keeps the transaction open, and with it the lock that all other
-    writers wait for.
-    """
-
-    def close(self) -> None:
-        """Roll back and close."""
-        # The connection may already be closed.
-        with suppress(sqlite3.Error):
-            if self.in_transaction:
-                self.rollback()
-        super().close()
-
-
-def _set_up_sqlite(connection: Any, _record: object) -> None:
-    # Otherwise Python's driver begins transactions implicitly, and none for DDL.
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    for pragma in (
-        f"busy_timeout = {_BUSY_TIMEOUT_MS}",
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "foreign_keys = ON",
-    ):
-        _execute_patiently(cursor, f"PRAGMA {pragma}")
-    cursor.close()
-
-
-def _execute_patiently(cursor: Any, statement: str) -> None:
-    """Execute a statement; retry while the database is locked.
-
-    `busy_timeout` does not apply to the change to a write-ahead log, which several processes may
-    attempt at once when they open a new file.
-    """
-    until = time.monotonic() + _BUSY_TIMEOUT_MS / 1000
-    while True:
-        try:
-            cursor.execute(statement)
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                raise
-            time.sleep(_BUSY_PAUSE_S)
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -442,7 +390,7 @@ def _begin_sqlite(connection: Connection) -> None:
     if connection.info.get(_SYNCHRONOUS) != how:
         connection.exec_driver_sql(f"PRAGMA synchronous = {how}")
         connection.info[_SYNCHRONOUS] = how
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    adapted.begin_to_write()
 
 
 def _open_postgresql(url: str, connections: int) -> AsyncEngine:

@@ -19,7 +19,7 @@ _PROGRAMMING_ERRORS = (
     *(sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.DataError),
     sqlite3.NotSupportedError,
 )
-OPERATIONAL_ERRORS = (exc.DBAPIError, exc.TimeoutError, TimeoutError)
+OPERATIONAL_ERRORS = (exc.DBAPIError, exc.TimeoutError, sqlite3.OperationalError, TimeoutError)
 
 # Prefixes of SQLite's error names and of PostgreSQL's SQLSTATE.
 _FULL = ("SQLITE_FULL", "53100")

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.sqlite.aiosqlite import (
     AsyncAdapt_aiosqlite_cursor,
     AsyncAdapt_aiosqlite_dbapi,
 )
-from sqlalchemy.util import EMPTY_DICT
+from sqlalchemy.util import EMPTY_DICT, await_only
 
 _T = TypeVar("_T")
 
@@ -140,6 +140,17 @@ class SqliteConnection(AsyncAdapt_aiosqlite_connection):
             self._connection._conn.rollback()
         else:
             super().rollback()
+
+    def begin_to_write(self) -> None:
+        """Begin a transaction that writes, in the thread of the connection."""
+        driver: Any = self._connection
+        if self.is_in_thread():
+            driver._conn.begin_to_write()
+        else:
+            try:
+                await_only(driver._execute(driver._conn.begin_to_write))
+            except Exception as error:
+                self._handle_exception(error)
 
     async def visit(self, work: Callable[..., _T], *args: Any) -> _T:
         """Call a function in the connection's thread, where it executes statements itself."""

@@ -14,7 +14,7 @@ from sqlalchemy import event, insert, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
-from services.common import database, leases
+from services.common import leases, sqlite_file
 from services.common.database import migrate, open_engine, reading, writing
 from services.common.database_errors import DatabaseError
 from services.common.settings import SettingsError, Storage
@@ -133,7 +133,7 @@ async def test_a_read_only_file_is_reported_and_still_read(engine: AsyncEngine) 
 async def test_a_file_that_is_locked_for_too_long_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "_BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr(sqlite_file, "_BUSY_TIMEOUT_MS", 50)
     engine = open_engine(Storage(data_dir=tmp_path))
     await migrate(engine)
     other = sqlite3.connect(tmp_path / "gateway.db", isolation_level=None)

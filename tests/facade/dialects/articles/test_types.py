@@ -13,7 +13,11 @@ from services.articles.tree.parsing import parse_element, parse_leaf
 from services.articles.tree.style import check_article_style, check_element_style
 from services.common.articles.blocks import ELEMENTS, VoidContent
 
-SCHEMAS = orjson.loads(openapi.document(ENDPOINTS))["components"]["schemas"]
+SCHEMAS = {
+    name: schema
+    for name, schema in orjson.loads(openapi.document(ENDPOINTS))["components"]["schemas"].items()
+    if name.startswith("articles.")
+}
 UNKNOWN = {"unknown": 1}
 
 
