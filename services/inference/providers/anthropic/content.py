@@ -204,8 +204,8 @@ class Conversation(ConversationWriter):
         signature = thinking.signature
         if not signature or is_gateway_signature(signature):
             # Anthropic rejects foreign signatures. Servers without signatures require their own
-            # thinking back unchanged.
-            if not (self._fields.takes_unsigned and thinking.text):
+            # thinking back unchanged; the gateway has signed it, even if it is empty.
+            if not (self._fields.takes_unsigned and (thinking.text or signature)):
                 return None
             signature = ""
         return {"type": "thinking", "thinking": thinking.text, "signature": signature}
