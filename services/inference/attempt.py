@@ -117,8 +117,8 @@ class Attempt:
             route.dropped = call.dropped
         if self._left_out:
             route.memory_truncated = self._left_out
-        if self._adapted:
-            route.adapted = self._adapted
+        if self._adapted or call.adapted:
+            route.adapted = [*self._adapted, *call.adapted]
         if target.is_deployment:
             route.deployment = f"{target.provider}/{target.upstream}"
         return route

@@ -43,7 +43,7 @@ async def count_tokens(prepared: PreparedRequest, failure_log: FailureLog) -> Co
         attempts=1,
         dropped=call.dropped,
         memory_truncated=seen.left_out,
-        adapted=seen.adapted,
+        adapted=[*seen.adapted, *call.adapted],
         upstream_request_id=upstream_request_id,
         headers=headers,
     )

@@ -128,6 +128,8 @@ class Call:
         target: the model to call.
         stream: whether to stream the answer.
         dropped: paths of dropped request fields; added by the provider before it sends the request.
+        adapted: parts that the provider got in another form, as in `RouteInfo.adapted`; added
+            likewise.
         accepts: the form in which the answer may be returned in place of its events.
         refused_fields: fields that the model rejects, by the provider's names.
         lazy: the request as the caller wrote it, sent in place of what `request` lacks; None if
@@ -153,6 +155,7 @@ class Call:
     answer_headers: Mapping[str, str] | None = None
     stored: StoredFiles | None = None
     plain: PlainRequest | None = None
+    adapted: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Add the fields that the model is known to reject."""
@@ -178,6 +181,10 @@ class Call:
         """Report the field of the request at `path` as dropped."""
         if path not in self.dropped:
             self.dropped.append(path)
+
+    def adapt(self, path: str) -> None:
+        """Report the part of the request at `path` as sent as text."""
+        self.adapted.append(f"{path}:text")
 
     def set_answer_headers(self, headers: Mapping[str, str]) -> None:
         """Set the headers of the provider's response, of any status."""

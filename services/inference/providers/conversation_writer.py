@@ -7,7 +7,11 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Media, O
 from services.common.errors import GatewayError
 from services.common.mime import image_type
 from services.inference.paths import block_path
+from services.inference.providers.foreign_blocks import text_of_block
 from services.inference.providers.request_fields import RequestFields, read_object
+
+# Path by which dropped blocks are reported.
+_OPAQUE = "messages[].blocks[].opaque"
 
 
 class ConversationWriter:
@@ -22,11 +26,30 @@ class ConversationWriter:
     def __init__(self) -> None:
         self._message = self._block = 0
         self._inner: int | None = None
+        self._is_assistant = False  # whether the current message is the assistant's
 
     def _path(self) -> str:
         """Return the path of the current block."""
         inner = () if self._inner is None else (self._inner,)
         return block_path(self._message, self._block, *inner)
+
+    def _foreign_text(self, opaque: Opaque) -> str:
+        """Return the text for a block of another dialect; see `text_of_block`.
+
+        A block without a text is left out of an answer (""), and refused elsewhere: it may be an
+        instruction.
+
+        Raises:
+            GatewayError: unsupported.
+        """
+        path = self._path()
+        if text := text_of_block(read_object(opaque.json, path)):
+            self._fields.adapt(path)
+        elif self._is_assistant:
+            self._fields.drop(_OPAQUE)
+        else:
+            raise self._refuse("parts of this type")
+        return text
 
     def _refuse(self, what: str) -> GatewayError:
         """Return the error for unsupported content `what` in the current block."""

@@ -64,6 +64,10 @@ class RequestFields:
         """Report the field at `path` as dropped: the provider has no counterpart."""
         self._call.drop(path)
 
+    def adapt(self, path: str) -> None:
+        """Report the part at `path` as sent as text."""
+        self._call.adapt(path)
+
     def native_fields(
         self, opaque: Opaque, path: str, dropped_as: str = "", *, is_part: bool = False
     ) -> Json:

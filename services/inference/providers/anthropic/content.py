@@ -71,7 +71,6 @@ class Conversation(ConversationWriter):
         self._blocks: list[Json] = []
         self._extra: Json = {}
         self._has_results = False
-        self._is_assistant = False  # whether the current message is the assistant's
 
         self._add_all(messages)
         self._finish()
@@ -229,11 +228,7 @@ class Conversation(ConversationWriter):
     def _opaque(self, block: Block) -> Json | None:
         path = self._path()
         if not self._fields.is_native_opaque(block.opaque):
-            if self._is_assistant:
-                # An unknown part of another provider's answer, such as a reference.
-                self._fields.drop("messages[].blocks[].opaque")
-                return None
-            raise self._refuse("parts of this type")
+            return self._text_block(self._foreign_text(block.opaque))
         return self._fields.checked_object(block.opaque.json, path)
 
     def _tool_use(self, call: ToolUse) -> Json:

@@ -78,6 +78,7 @@ class Conversation(ConversationWriter):
     def _add(self, message: Message) -> None:
         is_system = message.role in _SYSTEM_ROLES
         role = _ROLES.get(message.role, "")
+        self._is_assistant = role == "model"
         if not (role or is_system):
             path = f"messages[{self._message}].role"
             raise invalid(path, f"{path}: must be user, assistant, system or developer")
@@ -120,8 +121,10 @@ class Conversation(ConversationWriter):
             path = f"{self._path()}.extra"
             extra = self._fields.leave_out(block.extra, path, _OF_BLOCKS, read=("extra_content",))
         kind = block.WhichOneof("kind")
-        if kind == "text" or kind == "refusal":
-            if text := block.text or block.refusal:
+        if kind == "text" or kind == "refusal" or kind == "opaque":
+            is_foreign = kind == "opaque"
+            text = self._foreign_text(block.opaque) if is_foreign else block.text or block.refusal
+            if text:
                 self._parts.append({"text": text})
         elif self._parts is self.system:
             raise self._refuse("content other than text in a system prompt")
@@ -135,8 +138,6 @@ class Conversation(ConversationWriter):
             self._thinking(block.thinking.text, block.thinking.signature)
         elif kind == "redacted_thinking":
             self._thinking("", block.redacted_thinking)
-        elif kind == "opaque":
-            raise self._refuse("parts of this type")
         else:
             raise invalid(self._path(), f"{self._path()}: a block must have content")
 
@@ -194,6 +195,8 @@ class Conversation(ConversationWriter):
                 media.append(self._media(inner.media))
             elif name := referenced_tool(inner.opaque):
                 texts.append(f"[The tool {name} can be called.]")
+            elif kind == "opaque":
+                texts.append(self._foreign_text(inner.opaque))
             else:
                 raise self._refuse("parts of this type")
         self._inner = None

@@ -140,9 +140,10 @@ class Conversation(ConversationWriter):
 
     def _add(self, message: Message) -> None:
         role = message.role
+        self._is_assistant = role == conversation_pb2.ROLE_ASSISTANT
         if role == conversation_pb2.ROLE_USER:
             self._add_user(message)
-        elif role == conversation_pb2.ROLE_ASSISTANT:
+        elif self._is_assistant:
             self._add_waiting()
             self._unanswered.clear()
             self._add_assistant(message)
@@ -346,7 +347,13 @@ class Conversation(ConversationWriter):
             if tool_name := referenced_tool(block.opaque):
                 tool_name = self._fields.tool_name(tool_name)
                 return [text_part(f"[The tool {tool_name} can be called.]")]
-            return [self._fields.own_value(block.opaque, path, "parts of this type")]
+            if self._fields.is_native_opaque(block.opaque):
+                return [self._fields.own_value(block.opaque, path, "parts of this type")]
+            text = self._foreign_text(block.opaque)
+            if not text:
+                return []
+            # Texts of a model are concatenated.
+            return [text_part(f"\n{text}\n" if self._is_assistant else text)]
         raise self._fields.unsupported(path, f"{kind or 'empty blocks'} here")
 
     def _kept(self, block: Block) -> Json:

@@ -11,6 +11,7 @@ from services.inference.providers.conversation_writer import (
     ConversationWriter,
     base64_of,
     image_type_of,
+    referenced_tool,
 )
 from services.inference.providers.openai_responses.fields import ResponsesFields
 from services.inference.providers.request_fields import Json, read_object
@@ -72,6 +73,7 @@ class Input(ConversationWriter):
             self.instructions = ""
 
     def _add(self, message: Message) -> None:
+        self._is_assistant = message.role == conversation_pb2.ROLE_ASSISTANT
         if message.role in (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER):
             message = self._fields.system_prompt(message)
         if self._message == 0 and (text := _instructions(message)):
@@ -191,7 +193,13 @@ class Input(ConversationWriter):
         if kind == "media" and not is_model:
             return [{**self._kept(block), **self._media(block.media)}]
         if kind == "opaque":
-            return [self._fields.own_value(block.opaque, self._path(), "parts of this type")]
+            if self._fields.is_native_opaque(block.opaque):
+                return [self._fields.own_value(block.opaque, self._path(), "parts of this type")]
+            if tool_name := referenced_tool(block.opaque):
+                text = f"[The tool {tool_name} can be called.]"
+            else:
+                text = self._foreign_text(block.opaque)
+            return self._text(Block(text=text), is_model=is_model)
         raise self._fields.unsupported(self._path(), f"{kind or 'empty blocks'} here")
 
     def _text(self, block: Block, *, is_model: bool) -> list[Item]:
