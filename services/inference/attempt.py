@@ -20,7 +20,7 @@ class Attempt:
         provider: the provider to call.
         filters: applied to the events of the answer, in order.
         left_out: number of remembered turns left out of the request.
-        adapted: media that were converted for the model; see `RouteInfo.adapted`.
+        adapted: parts that were converted for the model; see `RouteInfo.adapted`.
         signer: signs the thinking, before the filters; None if the provider signs it.
 
     Attributes:

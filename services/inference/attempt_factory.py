@@ -1,6 +1,7 @@
 """Makes the attempts of one request, each with the request as adapted to the step's model."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
@@ -19,10 +20,15 @@ from services.inference.media import MediaRef
 from services.inference.memory.conversation import Conversation
 from services.inference.offload import mark, mark_large, offload
 from services.inference.plans.plan import Plan, Step
-from services.inference.providers.base import AnswerForm, Call, Provider
+from services.inference.providers.base import AnswerForm, Call, Provider, Target
 from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
 from services.inference.request_changes import can_prefill, continued, copied
-from services.inference.step_request import StepRequest, prepare_for, with_converted
+from services.inference.step_request import (
+    StepRequest,
+    prepare_for,
+    with_converted,
+    with_output_bound,
+)
 from services.inference.stored_files import StoredFiles
 from services.inference.stream.continuation import Continuation
 from services.inference.stream.custom_calls import CustomCallFilter
@@ -211,7 +217,10 @@ class RequestAttempts:
         lazy = self._lazy
         if lazy is not None and not self._takes_verbatim(lazy, step, provider, options):
             lazy = None
+        target = self._bounded(step)
         prepared = self.complete(step)
+        if target is not step.target:
+            prepared = with_output_bound(prepared, target.max_output_tokens)
         request = prepared.request
         filters: list[StreamFilter] = []
         continues = False
@@ -242,13 +251,13 @@ class RequestAttempts:
         if helpers:
             filters.append(HelperUsageFilter(helpers))
         return (
-            self._attempt(step, provider, request, options, filters, prepared, lazy),
+            self._attempt(target, provider, request, options, filters, prepared, lazy),
             continues,
         )
 
     def _attempt(
         self,
-        step: Step,
+        target: Target,
         provider: Provider,
         request: GenerateRequest,
         options: AttemptOptions,
@@ -279,7 +288,7 @@ class RequestAttempts:
             request = stored.with_tokens(request)
         call = Call(
             request,
-            step.target,
+            target,
             stream,
             list(prepared.dropped),
             accepts,
@@ -293,9 +302,10 @@ class RequestAttempts:
 
     def direct_attempt(self, step: Step, *, stream: bool) -> Attempt | None:
         """Return an attempt made of the lazy request as it is; see `AttemptFactory`."""
-        lazy, request, target = self._lazy, self._request, step.target
+        lazy, request = self._lazy, self._request
         if lazy is None:
             return None
+        target = self._bounded(step)
         provider = self._providers[target.provider]
         refused_fields = self.refused(step)
         is_own = provider.dialect == request.dialect
@@ -304,6 +314,7 @@ class RequestAttempts:
             step.parameters is not None
             or (not is_own and (plain is None or limits_tools(request, provider.dialect)))
             or (target.max_output_tokens and request.max_tokens > target.max_output_tokens)
+            or (target is not step.target and not request.max_tokens)
             or (request.stop_sequences and _needs_stop_filter(request, provider))
             or not provider.takes_lazy(lazy, refused_fields)
             or (
@@ -374,6 +385,25 @@ class RequestAttempts:
         if not (known or self._refusals.by_model):
             return known
         return all_refused(known, self._refusals.of(step.key))
+
+    def learn_output_bound(self, step: Step, bound: int) -> bool:
+        """Record a model's largest accepted `max_tokens`; return whether it is a new one."""
+        bounds, limit = self._refusals.output_bounds, step.target.max_output_tokens
+        before = bounds.of(step.key, limit)
+        if before and bound >= before:
+            return False
+        bounds.add(step.key, bound)
+        return True
+
+    def _bounded(self, step: Step) -> Target:
+        """Return a step's model, with the output bound that was learnt of it."""
+        target = step.target
+        limit = self._refusals.output_bounds.of(step.key, target.max_output_tokens)
+        return (
+            target
+            if limit == target.max_output_tokens
+            else replace(target, max_output_tokens=limit)
+        )
 
     def learn_refusal(self, key: ModelKey, name: str) -> None:
         """Record that a model rejects a field, or PREFILL."""

@@ -221,6 +221,10 @@ class EmbeddingAttempts:
         """Return the fields that a step's model rejects."""
         return self._refusals.of(step.key)
 
+    def learn_output_bound(self, step: Step, bound: int) -> bool:
+        """Return False: embeddings have no such bound."""
+        return False
+
     def learn_refusal(self, key: ModelKey, name: str) -> None:
         """Record that a model rejects a field."""
         self._refusals.add(key, name)

@@ -16,6 +16,7 @@ from gateway.conversation.v1.conversation_pb2 import MediaKind
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
 from services.inference.circuit_breaker import ModelKey
+from services.inference.output_bounds import OutputBounds, bound_in
 
 # A final assistant message, which the model would continue.
 PREFILL = "prefill"
@@ -222,14 +223,16 @@ _OF_MEDIA = frozenset(
 
 
 class Refusals:
-    """The rejected fields of each model, as named by `new_refusal`.
+    """The rejected fields of each model, as named by `new_refusal`, and its rejected values.
 
     Attributes:
         by_model: the rejected fields, by model.
+        output_bounds: the largest accepted `max_tokens`, by model.
     """
 
     def __init__(self) -> None:
         self.by_model: OrderedDict[ModelKey, frozenset[str]] = OrderedDict()
+        self.output_bounds = OutputBounds()
 
     def of(self, key: ModelKey) -> frozenset[str]:
         """Return the fields that a model has rejected."""
@@ -319,6 +322,14 @@ def _of_messages(name: str, needed: frozenset[str], place: str) -> str:
     if name in _KNOWN:
         return name
     return "" if name in needed else place + name
+
+
+def output_bound(error: UpstreamError) -> int:
+    """Return the bound on `max_tokens` that an error response names, or 0."""
+    if error.reason != errors_pb2.REASON_UPSTREAM_REJECTED:
+        return 0
+    param, _, message = _read(error.body)
+    return bound_in(f"{param} {message}")
 
 
 def refuses_value(error: UpstreamError) -> bool:

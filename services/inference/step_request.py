@@ -99,6 +99,15 @@ def with_converted(prepared: StepRequest, adapted: Adapted, *, in_place: bool) -
     )
 
 
+def with_output_bound(prepared: StepRequest, bound: int) -> StepRequest:
+    """Return a prepared request whose `max_tokens` is at most what its model accepts."""
+    request, dropped = clamped(prepared.request, bound)
+    if request is prepared.request:
+        return prepared
+    dropped = [*prepared.dropped, "max_tokens", *dropped]
+    return prepared._replace(request=request, dropped=[*dict.fromkeys(dropped)])
+
+
 def _wants_thinking(request: GenerateRequest, provider: Provider) -> bool:
     """Return whether a provider rejects tool calls without the thinking that led to them."""
     thinks = request.thinking.mode in (

@@ -63,5 +63,8 @@ class AttemptFactory(Protocol):
     def refused(self, step: Step) -> frozenset[str]:
         """Return the fields that a model rejects, as named by `services.inference.refusals`."""
 
+    def learn_output_bound(self, step: Step, bound: int) -> bool:
+        """Record a model's largest accepted `max_tokens`; return whether it is a new one."""
+
     def learn_refusal(self, key: ModelKey, name: str) -> None:
         """Record that a model rejects a field, or PREFILL."""

@@ -28,6 +28,7 @@ from services.inference.refusals import (
     PREFILL,
     UNSIGNED_THINKING,
     new_refusal,
+    output_bound,
     refuses_value,
 )
 
@@ -251,6 +252,8 @@ class StepRunner:
             # That the model rejects a prefill must not hide the failure that led to it.
             attempts.learn_refusal(key, PREFILL)
             self._continues = False
+            return True
+        if (bound := output_bound(error)) and attempts.learn_output_bound(self.step, bound):
             return True
         if field := new_refusal(error, self._options.refused_fields):
             if field in MEDIA and not attempts.converts(self.step, field):

@@ -1504,7 +1504,7 @@ class RouteInfo(_message.Message):
 
     @_builtins.property
     def adapted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Media that were converted for the model: for each, the path of its block and the
+        """Optional. Parts that were converted for the model: for each, the path of its block and the
         conversion, as in `messages[0].blocks[1]:image-described`.
         """
 
