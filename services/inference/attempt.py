@@ -8,6 +8,7 @@ from services.common.passthrough_answer import PassthroughAnswer, Route, TokenCo
 from services.inference.providers.base import Call, Provider
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter
+from services.inference.stream.property_names import PropertyNameFilter
 from services.inference.stream.sign_thinking import ThinkingSigner
 from services.inference.thinking import Signer
 
@@ -29,7 +30,7 @@ class Attempt:
     """
 
     __slots__ = (
-        *("_adapted", "_call", "_filters", "_left_out", "_provider", "_signer"),
+        *("_adapted", "_call", "_filters", "_has_begun", "_left_out", "_provider", "_signer"),
         *("is_done", "usage"),
     )
 
@@ -48,6 +49,7 @@ class Attempt:
         self._left_out = left_out
         self._adapted = adapted
         self._signer = signer
+        self._has_begun = False
         self.usage: Usage | TokenCounts | None = None
         self.is_done = False
 
@@ -90,10 +92,10 @@ class Attempt:
 
     def apply_filters(self, batch: Batch) -> Batch:
         """Apply the filters to a batch; return the resulting events, possibly none."""
-        if self._signer is not None:
-            # Created on the first batch: most whole answers have no events.
-            signing = ThinkingSigner(self._signer, self._call.target.upstream)
-            self._filters, self._signer = (signing, *self._filters), None
+        if not self._has_begun:
+            # On the first batch: most whole answers have no events.
+            self._has_begun = True
+            self._add_first_filters()
         for event in batch:
             if event.HasField("usage"):
                 self.usage = event.usage
@@ -106,6 +108,14 @@ class Attempt:
     def add_head(self, error: UpstreamError) -> None:
         """Add the response headers and request id that a caller may see to an error."""
         self._call.add_head(error, self._provider.dialect)
+
+    def _add_first_filters(self) -> None:
+        """Add the filters that depend on what was sent, and that of the gateway's signatures."""
+        if names := self._call.property_names:
+            self._filters = (PropertyNameFilter(names), *self._filters)
+        if self._signer is not None:
+            signing = ThinkingSigner(self._signer, self._call.target.upstream)
+            self._filters = (signing, *self._filters)
 
     def route(self, step_id: str, attempts: int) -> Route:
         """Return the route: the model and provider, and what was dropped or converted."""

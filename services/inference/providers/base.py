@@ -130,6 +130,8 @@ class Call:
         dropped: paths of dropped request fields; added by the provider before it sends the request.
         adapted: parts that the provider got in another form, as in `RouteInfo.adapted`; added
             likewise.
+        property_names: the caller's names of renamed properties by the sent ones, by tool; added
+            likewise.
         accepts: the form in which the answer may be returned in place of its events.
         refused_fields: fields that the model rejects, by the provider's names.
         lazy: the request as the caller wrote it, sent in place of what `request` lacks; None if
@@ -156,6 +158,7 @@ class Call:
     stored: StoredFiles | None = None
     plain: PlainRequest | None = None
     adapted: list[str] = field(default_factory=list)
+    property_names: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Add the fields that the model is known to reject."""

@@ -25,6 +25,7 @@ _SCHEMAS = frozenset(("items", "additionalProperties", "not", "contains", "prope
 _LISTS = frozenset((*_UNIONS, "prefixItems"))
 _MAPS = frozenset(("properties", "$defs", "definitions", "patternProperties"))
 # Maximum references followed from one schema to the next; more form a circle.
+_TO_PROPERTIES = "#/properties/"
 _MAX_REFERENCES = 64
 
 # The keywords of Anthropic's structured outputs, and the values of `format`.
@@ -186,6 +187,30 @@ def _fit_gemini(schema: Schema) -> Schema:
     return schema
 
 
+def with_property_names(schema: Schema, names: Mapping[str, str]) -> Schema:
+    """Return an object schema with other names of its properties, and of references to them.
+
+    Args:
+        schema: the schema.
+        names: the new names, by the old ones.
+    """
+    properties = schema["properties"].items()
+    renamed = {**schema, "properties": {names.get(name, name): one for name, one in properties}}
+    required = schema.get("required")
+    if isinstance(required, list):
+        renamed["required"] = [names.get(name, name) for name in required if _is_name(name)]
+
+    def refer(part: Schema) -> Schema:
+        reference = part.get("$ref")
+        if isinstance(reference, str) and reference.startswith(_TO_PROPERTIES):
+            name, slash, inside = reference.removeprefix(_TO_PROPERTIES).partition("/")
+            name = _unescaped(name)
+            part["$ref"] = f"{_TO_PROPERTIES}{names.get(name, name)}{slash}{inside}"
+        return part
+
+    return _mapped(renamed, refer) if _TO_PROPERTIES.encode() in write_body(renamed) else renamed
+
+
 def for_answer(schema: Schema) -> Schema:
     """Return the schema of an answer as Anthropic's structured outputs accept it.
 
@@ -281,10 +306,13 @@ def _target(reference: str, root: Mapping[str, Any]) -> Schema | None:
     if start != "#":
         return None
     for step in steps:
-        node = (
-            node.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(node, dict) else None
-        )
+        node = node.get(_unescaped(step)) if isinstance(node, dict) else None
     return node if isinstance(node, dict) else None
+
+
+def _unescaped(step: str) -> str:
+    """Return the name in a step of a JSON pointer (RFC 6901)."""
+    return step.replace("~1", "/").replace("~0", "~")
 
 
 def _chain(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -102,7 +102,7 @@ class Conversation(ConversationWriter):
                 continue
             self._blocks += blocks
             if message.calls:
-                self._blocks += map(_call, message.calls)
+                self._blocks += map(self._plain_call, message.calls)
 
     def _shape_ends(self) -> None:
         """Adapt the beginning and the end of the conversation to Anthropic's rules."""
@@ -234,7 +234,7 @@ class Conversation(ConversationWriter):
     def _tool_use(self, call: ToolUse) -> Json:
         if call.freeform:
             raise self._refuse("calls of a tool with free-text input")
-        arguments = tool_input(call.input)
+        arguments = tool_input(self._fields.tool_input(call.name, call.input))
         if isinstance(arguments, dict) and self._fields.is_native:
             path = f"{self._path()}.tool_use.input"
             raise invalid(path, f"{path}: the tool's arguments must be a JSON object")
@@ -243,6 +243,15 @@ class Conversation(ConversationWriter):
             "id": self._id(call.id),
             "name": call.name,
             "input": arguments,
+        }
+
+    def _plain_call(self, call: PlainCall) -> Json:
+        name = call.function.name
+        return {
+            "type": "tool_use",
+            "id": sanitizing.tool_use_id(call.id),
+            "name": name,
+            "input": tool_input(self._fields.tool_input(name, call.function.arguments)),
         }
 
     def _id(self, given: str) -> str:
@@ -321,15 +330,6 @@ class Conversation(ConversationWriter):
 
 def _text(text: str) -> Json:
     return {"type": "text", "text": text}
-
-
-def _call(call: PlainCall) -> Json:
-    return {
-        "type": "tool_use",
-        "id": sanitizing.tool_use_id(call.id),
-        "name": call.function.name,
-        "input": tool_input(call.function.arguments),
-    }
 
 
 def _plain_result(message: PlainMessage, blocks: list[Json]) -> Json:

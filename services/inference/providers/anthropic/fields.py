@@ -1,9 +1,15 @@
 """Fields unknown to the canonical request, for servers of Anthropic's dialect. Pure."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
-from services.inference.providers.base import Call
-from services.inference.providers.request_fields import RequestFields
+from services.inference.providers.anthropic import sanitizing
+from services.inference.providers.base import AnswerForm, Call
+from services.inference.providers.request_fields import Json, RequestFields
+from services.inference.providers.schemas import object_schema, with_property_names
 from services.inference.refusals import THINKING_BUDGET, UNSIGNED_THINKING
+from services.inference.stream.property_names import with_names
 
 
 class AnthropicFields(RequestFields):
@@ -12,6 +18,7 @@ class AnthropicFields(RequestFields):
     Attributes:
         official: whether the provider is Anthropic itself.
         takes_unsigned: whether unsigned thinking may be sent.
+        property_names: valid names of properties that Anthropic rejects, by tool.
         takes_budgets: whether a token budget for thinking may be sent.
     """
 
@@ -22,5 +29,23 @@ class AnthropicFields(RequestFields):
     ) -> None:
         super().__init__(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
         self.official = official
+        self.property_names: dict[str, dict[str, str]] = {}
         self.takes_unsigned = not official and UNSIGNED_THINKING not in call.refused_fields
         self.takes_budgets = THINKING_BUDGET not in call.refused_fields
+
+    def tool_schema(self, tool: str, schema: Mapping[str, Any]) -> Json:
+        """Return a tool's schema as Anthropic accepts it, and remember what it renamed."""
+        fitted = object_schema(schema)
+        names = sanitizing.property_names(fitted)
+        if not names:
+            return fitted
+        self.property_names[tool] = names
+        self._call.property_names[tool] = {sent: name for name, sent in names.items()}
+        # The names are restored in events.
+        self._call.accepts = AnswerForm.EVENTS
+        return with_property_names(fitted, names)
+
+    def tool_input(self, tool: str, arguments: str) -> str:
+        """Return the arguments of an earlier call with the names that the tool's schema has."""
+        names = self.property_names.get(tool)
+        return with_names(arguments, names) if names else arguments

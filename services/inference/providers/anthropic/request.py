@@ -182,14 +182,16 @@ def _conversation(call: Call, fields: AnthropicFields) -> Json:
         return {name: orjson.Fragment(json) for name, json in lazy.verbatim.items()}
     plain = call.plain
     if plain is not None:
-        written = Conversation(fields, plain.messages)
         given, other = plain.tools, partial(_tool, path="tools[]", fields=fields)
-        tools = [_plain_tool(one) if isinstance(one, PlainTool) else other(one) for one in given]
+        tools = [
+            _plain_tool(one, fields) if isinstance(one, PlainTool) else other(one) for one in given
+        ]
+        written = Conversation(fields, plain.messages)
     else:
         call.complete()
         request = call.request
-        written = Conversation(fields, request.messages)
         tools = [_tool(tool, path, fields) for path, tool in fields.accepted_tools(request)]
+        written = Conversation(fields, request.messages)
     if call.request.output_format.kind == OutputFormat.KIND_JSON_OBJECT:
         # Anthropic enforces only schemas; for an arbitrary JSON object the prompt has to ask.
         written.system.append({"type": "text", "text": sanitizing.JSON_ALONE})
@@ -201,11 +203,11 @@ def _conversation(call: Call, fields: AnthropicFields) -> Json:
     return translated
 
 
-def _plain_tool(tool: PlainTool) -> Json:
+def _plain_tool(tool: PlainTool, fields: AnthropicFields) -> Json:
     written: Json = {"name": tool.name}
     if tool.description:
         written["description"] = tool.description
-    written["input_schema"] = object_schema(tool.parameters)
+    written["input_schema"] = fields.tool_schema(tool.name, tool.parameters)
     if tool.strict:
         written["strict"] = True
     return written
@@ -270,7 +272,9 @@ def _tool(tool: Tool, path: str, fields: AnthropicFields) -> Json:
     if tool.description:
         translated["description"] = tool.description
     schema = read_object(tool.input_schema or b"{}", f"{path}.input_schema")
-    if not fields.is_native or not schema:
+    if not fields.is_native:
+        schema = fields.tool_schema(tool.name, schema)
+    elif not schema:
         schema = object_schema(schema)
     translated["input_schema"] = schema
     # False is the default, and older models do not support the field.

@@ -4,6 +4,8 @@ They are not applied to requests of Anthropic's own dialect.
 """
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from services.inference.providers.conversation_writer import digest_of
 
@@ -11,6 +13,11 @@ _ID = re.compile(r"[a-zA-Z0-9_-]{1,256}", re.ASCII)
 # Anthropic rejects personal data here, such as e-mail addresses and names.
 _END_USER = re.compile(r"[a-zA-Z0-9_.:|/-]{1,256}", re.ASCII)
 _DIGEST_LENGTH = 32
+
+_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}", re.ASCII)
+_INVALID = re.compile(r"[^a-zA-Z0-9_.-]", re.ASCII)
+_MAX_PROPERTY = 64
+_SHORT_DIGEST = 12
 
 JSON_ALONE = "Answer with one JSON object and nothing else: no words around it, no code fence."
 
@@ -21,6 +28,22 @@ def tool_use_id(given: str) -> str:
     A call and its result have the same id, and so the same hash.
     """
     return given if _ID.fullmatch(given) else f"call_{digest_of(given, _DIGEST_LENGTH)}"
+
+
+def property_names(schema: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of a tool's properties that Anthropic rejects, with valid ones.
+
+    A valid name ends in a hash, so that two names never become one.
+    """
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return {}
+    return {name: _property(name) for name in properties if not _PROPERTY.fullmatch(name)}
+
+
+def _property(given: str) -> str:
+    readable = _INVALID.sub("_", given)[: _MAX_PROPERTY - _SHORT_DIGEST - 1]
+    return f"{readable}_{digest_of(given, _SHORT_DIGEST)}"
 
 
 def end_user(given: str) -> str:
