@@ -314,7 +314,6 @@ class RequestAttempts:
             step.parameters is not None
             or (not is_own and (plain is None or limits_tools(request, provider.dialect)))
             or (target.max_output_tokens and request.max_tokens > target.max_output_tokens)
-            or (target is not step.target and not request.max_tokens)
             or (request.stop_sequences and _needs_stop_filter(request, provider))
             or not provider.takes_lazy(lazy, refused_fields)
             or (
