@@ -3,9 +3,10 @@
 import argparse
 import os
 
-from services.common import process, settings
+from services.common import settings
 from services.common.clock import Clock
-from services.common.imports import import_without_tls
+from services.common.process import lifetime as process
+from services.common.process.imports import import_without_tls
 
 
 def main() -> None:
@@ -36,9 +37,9 @@ def main() -> None:
         # proxy.
         import_without_tls("aiohttp")
         from facade.server import Facade
-        from services.common.channels import open_channel
-        from services.common.grpc_tls import channel_credentials
-        from services.common.telemetry.opening import open_telemetry
+        from services.common.grpc.channels import open_channel
+        from services.common.grpc.tls import channel_credentials
+        from services.common.process.telemetry.opening import open_telemetry
 
         loaded = settings.load()
         telemetry = open_telemetry(loaded.telemetry, str(os.getpid()))

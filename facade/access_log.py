@@ -7,7 +7,7 @@ errors. Lines are buffered and written a moment later.
 import logging
 from collections.abc import Callable
 
-from services.common import logs
+from services.common.process import logs
 
 log = logging.getLogger("facade.access")
 

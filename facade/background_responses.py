@@ -21,9 +21,9 @@ from facade.http.exchange import Exchange
 from facade.live_events import LiveEvents
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.responses_pb2 import FinishResponse, RunResponseRequest, StartResponse
-from services.common.byte_budget import Charge
-from services.common.channels import Metadata
 from services.common.errors import GatewayError, from_rpc_error, internal
+from services.common.grpc.channels import Metadata
+from services.common.process.byte_budget import Charge
 
 log = logging.getLogger(__name__)
 

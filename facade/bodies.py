@@ -12,8 +12,8 @@ from typing import Final
 from facade.http.exchange import BrokenBodyError, Exchange
 from facade.http_errors import HttpError
 from gateway.errors.v1 import errors_pb2
-from services.common.byte_budget import Charge
 from services.common.errors import GatewayError, invalid
+from services.common.process.byte_budget import Charge
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 # Bodies of up to this size are not charged once they have been parsed.

@@ -18,12 +18,12 @@ from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
 from gateway.memory.v1 import conversations_pb2_grpc, memory_pb2_grpc, responses_pb2_grpc
-from services.common.authentication import Identify
-from services.common.byte_budget import ByteBudget
 from services.common.clock import Clock
+from services.common.grpc.authentication import Identify
+from services.common.process.byte_budget import ByteBudget
+from services.common.process.telemetry.spans import Telemetry
+from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Settings
-from services.common.telemetry.spans import Telemetry
-from services.common.timer_wheel import TimerWheel
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Literal
 
 from facade.aliases import names_of
 from gateway.errors.v1 import errors_pb2
-from services.common.authentication import bearer_key
 from services.common.errors import GatewayError, invalid, invalid_api_key
+from services.common.grpc.authentication import bearer_key
 from services.common.key_format import is_key
 
 COMPAT_VERSION = "2023-06-01"

@@ -23,7 +23,6 @@ WireType = type[BaseModel] | NamedSchema | JsonObject
 Handler = Callable[[Exchange], Awaitable[Response]]
 
 
-
 @dataclass(frozen=True, slots=True)
 class Body:
     """The body of a request.

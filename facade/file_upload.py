@@ -14,7 +14,7 @@ from gateway.files.v1.files_pb2 import (
     FileTrailer,
 )
 from services.common.errors import unavailable
-from services.common.terminal_status import TerminalStatus
+from services.common.grpc.terminal_status import TerminalStatus
 
 # Bytes per message, as each message has a constant cost.
 CHUNK = 256 << 10

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
-from services.common.texts import cut, quoted
+from services.common.text.texts import cut, quoted
 
 _SHOWN_PATH = 128  # maximum length of a path in a message
 

@@ -16,11 +16,11 @@ from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
 from facade.parsing import EMBEDDINGS, BodyFormat, Option, Options, parse
 from gateway.inference.v1.inference_pb2 import EmbedRequest
-from services.common import lazy_request
 from services.common.errors import GatewayError, unavailable
-from services.common.frames import read_frame, write_frame
-from services.common.json_scan import upper_bound
-from services.common.large_request import LargeRequest
+from services.common.messages import lazy_request
+from services.common.messages.large_request import LargeRequest
+from services.common.process.frames import read_frame, write_frame
+from services.common.text.json_scan import upper_bound
 
 IDLE_S = 60.0
 
@@ -29,7 +29,7 @@ IDLE_S = 60.0
 _SMALL = 128 << 10
 _QUICK_BYTES = 3 << 20
 _QUICK_VALUES = 20_000
-# Return large buffers to the system, as `services.common.process` does.
+# Return large buffers to the system, as `services.common.process.lifetime` does.
 _ALLOCATOR = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(1 << 20),

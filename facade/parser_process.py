@@ -15,8 +15,8 @@ from typing import Any
 
 from facade.parsing import FORMATS, parse
 from services.common.errors import GatewayError
-from services.common.frames import read_frame, write_frame
-from services.common.large_request import serialize
+from services.common.messages.large_request import serialize
+from services.common.process.frames import read_frame, write_frame
 
 
 def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:

@@ -10,8 +10,8 @@ from facade.dialects.paths import FieldNames
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.errors.v1 import errors_pb2
-from services.common import json_scan
 from services.common.errors import GatewayError
+from services.common.text import json_scan
 
 Option = bool | list[str] | dict[str, str]
 # Arguments of a format's parser beside the body, and the caller's `headers`, if any.

@@ -16,12 +16,12 @@ from facade.failures import failed, to_gateway_error
 from facade.http.exchange import Exchange
 from facade.http.responses import Response
 from facade.tracing import begin_trace, end_trace, stream_timing
-from services.common import logs
-from services.common.authentication import Caller
-from services.common.hops import HOPS_KEY, MAX_HOPS, loop_detected, parse_hops
+from services.common.grpc.authentication import Caller
+from services.common.grpc.hops import HOPS_KEY, MAX_HOPS, loop_detected, parse_hops
 from services.common.ids import MAX_REQUEST_ID, new_request_id
-from services.common.telemetry.trace_context import TRACEPARENT_KEY
-from services.common.texts import cut, printable
+from services.common.process import logs
+from services.common.process.telemetry.trace_context import TRACEPARENT_KEY
+from services.common.text.texts import cut, printable
 
 _REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
 _MAX_PATH = 256  # maximum characters of a logged path

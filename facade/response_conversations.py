@@ -28,12 +28,12 @@ from gateway.memory.v1.responses_pb2 import (
     GetResponseChainRequest,
     GetResponseChainResponse,
 )
-from services.common.byte_budget import Charge, load_charged
-from services.common.channels import Metadata
 from services.common.errors import GatewayError, from_rpc_error, invalid
-from services.common.large_request import LargeRequest
-from services.common.lazy_request import LazyRequest
-from services.common.offload import offload_if
+from services.common.grpc.channels import Metadata
+from services.common.messages.large_request import LargeRequest
+from services.common.messages.lazy_request import LazyRequest
+from services.common.process.byte_budget import Charge, load_charged
+from services.common.process.offload import offload_if
 
 _PREVIOUS = "previous_response_id"
 _CONVERSATION = "conversation"

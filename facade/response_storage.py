@@ -10,8 +10,8 @@ from facade.dialects import conversations, responses, stored_responses
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.conversations_pb2 import CreateItemsRequest
 from gateway.memory.v1.responses_pb2 import CheckCapacityRequest, CreateResponseRequest
-from services.common.channels import Metadata
 from services.common.errors import GatewayError, from_rpc_error
+from services.common.grpc.channels import Metadata
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from gateway.accounts.v1.limits_pb2 import LimitState
 from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import RouteInfo
-from services.common.passthrough_answer import CallerLimit, Route
-from services.common.texts import MAX_NAME
+from services.common.messages.passthrough_answer import CallerLimit, Route
+from services.common.text.texts import MAX_NAME
 
 # Names may come from callers; other characters are not safe in a header.
 _SAFE = "/:@!$&'()*+;=~[]._-"

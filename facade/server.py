@@ -29,14 +29,14 @@ from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc, admin_pb2_grpc,
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import providers_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
-from services.common import logs, metrics
-from services.common.authentication import CachingAuthenticator, Caller, Identify
-from services.common.byte_budget import ByteBudget, open_budget
-from services.common.channels import call_metadata
 from services.common.clock import Clock
 from services.common.errors import from_rpc_error
+from services.common.grpc.authentication import CachingAuthenticator, Caller, Identify
+from services.common.grpc.channels import call_metadata
+from services.common.process import logs, metrics
+from services.common.process.byte_budget import ByteBudget, open_budget
+from services.common.process.telemetry.spans import Telemetry
 from services.common.settings import Settings
-from services.common.telemetry.spans import Telemetry
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -1,8 +1,8 @@
 """Tracing of requests: their spans, and the trace context of their calls."""
 
 from facade.http.exchange import Exchange
-from services.common.telemetry.spans import Span
-from services.common.telemetry.trace_context import (
+from services.common.process.telemetry.spans import Span
+from services.common.process.telemetry.trace_context import (
     TRACEPARENT_KEY,
     TRACESTATE_KEY,
     current_trace,

@@ -17,7 +17,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import FileHeader, FileTrailer
 from services.common.errors import GatewayError, invalid
 from services.common.settings import MAX_FILE_LIFETIME_S
-from services.common.texts import parse_digits
+from services.common.text.texts import parse_digits
 
 MAX_FIELD = 8 << 10
 

@@ -4,8 +4,9 @@ import argparse
 import os
 
 from services import SERVICES
-from services.common import process, settings
+from services.common import settings
 from services.common.clock import Clock
+from services.common.process import lifetime as process
 
 
 def _known(name: str) -> str:
@@ -43,7 +44,7 @@ def main() -> None:
     async def serve(lifecycle: process.Lifecycle) -> None:
         # Imported here, so that --help and invalid options respond at once.
         from services.assembly import Services
-        from services.common.telemetry.opening import open_telemetry
+        from services.common.process.telemetry.opening import open_telemetry
 
         loaded = settings.load()
         telemetry = open_telemetry(loaded.telemetry, str(os.getpid()))

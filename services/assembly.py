@@ -37,19 +37,19 @@ from services.accounts.usage.assembly import UsageRecords
 from services.articles import assembly as articles
 from services.articles.assembly import Articles
 from services.common import settings as settings_module
-from services.common.authentication import CachingAuthenticator, Identify
-from services.common.byte_budget import ByteBudget, open_budget
 from services.common.clock import Clock
-from services.common.database import is_sqlite, migrate, open_engine
-from services.common.disk import DiskReserve
-from services.common.metrics import Gauge
-from services.common.process_registry import ProcessRegistry
-from services.common.secrets import load_secrets
-from services.common.server import Server
+from services.common.grpc.authentication import CachingAuthenticator, Identify
+from services.common.grpc.server import Server
+from services.common.process.byte_budget import ByteBudget, open_budget
+from services.common.process.metrics import Gauge
+from services.common.process.registry import ProcessRegistry
+from services.common.process.telemetry.spans import Telemetry
 from services.common.settings import Settings, SettingsError, Storage
-from services.common.sqlite_log import allocate_log
-from services.common.sweeping import sweeper_lease
-from services.common.telemetry.spans import Telemetry
+from services.common.storage.database import is_sqlite, migrate, open_engine
+from services.common.storage.disk import DiskReserve
+from services.common.storage.secrets import load_secrets
+from services.common.storage.sqlite_log import allocate_log
+from services.common.storage.sweeping import sweeper_lease
 from services.files import servicer as files
 from services.files.assembly import Files
 from services.inference import servicer as inference

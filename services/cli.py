@@ -153,8 +153,8 @@ def sandbox(
 @app.command()
 def providers() -> None:
     """List the providers that this gateway knows, and the variables that each still needs."""
-    from services.common.presets import PRESETS
     from services.common.settings import effective_providers
+    from services.common.settings.presets import PRESETS
 
     settings = read_settings()
     joined = effective_providers(settings, os.environ)

@@ -47,5 +47,5 @@ def compiled_statements():
         execution_options = {**(execution_options or {}), "compiled_cache": compiled}
         return create_async_engine(*address, execution_options=execution_options, **options)
 
-    with patch("services.common.database.create_async_engine", create):
+    with patch("services.common.storage.database.create_async_engine", create):
         yield

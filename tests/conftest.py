@@ -57,7 +57,7 @@ ON_PYTHONS_LOOP = (
     "tests/e2e/",
     "tests/facade/plain/",
     *(f"tests/facade/test_{name}.py" for name in ("background_responses", "stalled_readers")),
-    "tests/services/common/test_database.py",
+    "tests/services/common/storage/test_database.py",
     "tests/services/supervisor/",
 )
 # Tests of how long clients may take, and of requests in pieces, each of which is read before the

@@ -16,8 +16,8 @@ import asyncpg  # type: ignore[import-untyped]  # it brings no types
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common.database import SQLITE_FILE, migrate, open_engine
 from services.common.settings import Storage
+from services.common.storage.database import SQLITE_FILE, migrate, open_engine
 
 # The server lives in a process of its own that ends it when this one is gone, however
 # it went. The package locks a file among the runtime files: they go into our folder.
@@ -191,7 +191,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]
     database: MigratedDatabase = request.getfixturevalue("migrated_database")
     with pytest.MonkeyPatch.context() as patched:
         # Many connections begin at once, and a busy machine may need longer than five seconds.
-        patched.setattr("services.common.database._CONNECT_TIMEOUT_S", 60.0)
+        patched.setattr("services.common.storage.database._CONNECT_TIMEOUT_S", 60.0)
         yield Storage(data_dir=tmp_path, database_url=database.url)
     database.empty()
 

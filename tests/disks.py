@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from services.common.disk import DiskReserve
+from services.common.storage.disk import DiskReserve
 
 
 class Disk:

@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def _import_gateway() -> None:
-    from services.common import process
+    from services.common.process import lifetime as process
     from services.worker.imports import import_used_parts
 
     import_used_parts()

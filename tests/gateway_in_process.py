@@ -22,9 +22,9 @@ from services import SERVICES
 from services.accounts.repository import AccountRepository
 from services.assembly import Services
 from services.common.clock import Clock
-from services.common.database import SQLITE_FILE, migrate, open_engine
+from services.common.process.telemetry.opening import open_telemetry
 from services.common.settings import Storage, parse
-from services.common.telemetry.opening import open_telemetry
+from services.common.storage.database import SQLITE_FILE, migrate, open_engine
 from tests.upstream.app import create_app
 
 # The key of a new SQLite file and its content. Making them takes a quarter of a start of a gateway,

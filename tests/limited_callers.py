@@ -12,8 +12,8 @@ from services.accounts.limits.repository import LimitRepository
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
-from services.common.database import open_engine
 from services.common.settings import Storage
+from services.common.storage.database import open_engine
 from tests.gateway_in_process import Gateway, running_gateway
 from tests.manual_clock import ManualClock
 

@@ -68,7 +68,7 @@ def test_no_number_is_what_str_isdigit_accepts():
         for path in (root / package).rglob("*.py")
         if INSTALLED.isdisjoint(path.parts) and ".isdigit(" in path.read_text()
     }
-    assert asking == READS_BYTES, "use services.common.texts.parse_digits: int('²') fails"
+    assert asking == READS_BYTES, "use services.common.text.texts.parse_digits: int('²') fails"
 
 
 def asks_for_dialect(node: ast.AST) -> bool:

@@ -15,8 +15,8 @@ from gateway.accounts.v1.limits_pb2 import (
     MEASURE_SPEND_PER_MONTH,
     LimitState,
 )
+from services.common.messages.passthrough_answer import CallerLimit
 from services.common.money import decimal_dollars
-from services.common.passthrough_answer import CallerLimit
 
 BUDGET_REMAINING: Final = "x-gateway-budget-remaining-usd"
 BUDGET_RESET: Final = "x-gateway-budget-reset"

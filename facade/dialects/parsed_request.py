@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from facade.dialects.paths import SourceMap
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 
 if TYPE_CHECKING:
     from facade.dialects.responses.state import ResponseState

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from services.common.errors import invalid
-from services.common.texts import parse_digits
+from services.common.text.texts import parse_digits
 
 
 def parse_limit(query: Mapping[str, str], *, default: int, largest: int) -> int:

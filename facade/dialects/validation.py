@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from gateway.conversation.v1.conversation_pb2 import Dialect, Opaque
 from services.common.errors import GatewayError, invalid
-from services.common.json_scan import MAX_OPAQUE_VALUES, exceeds
+from services.common.text.json_scan import MAX_OPAQUE_VALUES, exceeds
 
 # Prefix of union member names in pydantic's error locations.
 TAG = "#"

@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from facade.dialects.validation import exact_json, too_deep
-from services.common.raw_json import NULL, fields_of
+from services.common.text.raw_json import NULL, fields_of
 
 Filled = Annotated[str, Meta(min_length=1)]
 

@@ -13,10 +13,10 @@ from facade.context import Context
 from facade.dialects.paths import CallerPaths
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import RouteInfo
-from services.common.authentication import Caller
-from services.common.byte_budget import Charge, response_charge
-from services.common.passthrough_answer import Route, TokenCounts
-from services.common.telemetry.trace_context import TraceContext
+from services.common.grpc.authentication import Caller
+from services.common.messages.passthrough_answer import Route, TokenCounts
+from services.common.process.byte_budget import Charge, response_charge
+from services.common.process.telemetry.trace_context import TraceContext
 
 _NO_CONTENT_TYPE = "application/octet-stream"
 _EMPTY: Mapping[str, str] = {}

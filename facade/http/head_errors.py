@@ -14,9 +14,9 @@ from facade.credentials import ApiFormat
 from facade.dialects.errors import render_error
 from facade.http.responses import status_line
 from facade.http_errors import HttpError
-from services.common import logs
 from services.common.errors import GatewayError, unavailable
 from services.common.ids import new_request_id
+from services.common.process import logs
 from services.common.settings import Limits
 
 # Prefix of aiohttp's message for too many header fields, which has no exception type.

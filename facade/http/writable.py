@@ -13,7 +13,7 @@ from aiohttp.tcp_helpers import tcp_keepalive
 
 from facade.context import Context
 from facade.http.connections import Connections
-from services.common.byte_budget import Charge
+from services.common.process.byte_budget import Charge
 
 # Bytes of responses that are buffered when writing pauses, and when it resumes.
 _HIGH: Final = 32 << 10

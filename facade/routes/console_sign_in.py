@@ -19,8 +19,8 @@ from facade.http.responses import JsonResponse, Response
 from facade.http_errors import HttpError
 from facade.routes.generation import check_json
 from gateway.accounts.v1.accounts_pb2 import RedeemSignInCodeRequest
-from services.common.channels import REQUEST_ID_KEY
 from services.common.errors import from_rpc_error
+from services.common.grpc.channels import REQUEST_ID_KEY
 
 # Maximum size of a body, in bytes.
 _MAX_BODY = 1024

@@ -30,9 +30,9 @@ from gateway.memory.v1.conversations_pb2 import (
     UpdateConversationRequest,
 )
 from gateway.memory.v1.responses_pb2 import ResponseItem
-from services.common.byte_budget import Charge
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.offload import offload_if
+from services.common.process.byte_budget import Charge
+from services.common.process.offload import offload_if
 
 # Maximum bytes and JSON values of a body, which is parsed in this process.
 _MAX_BODY = 16 << 20

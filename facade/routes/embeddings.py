@@ -13,7 +13,7 @@ from facade.route_headers import answer_headers
 from facade.routes.generation import parse, rpc_metadata
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import EmbedResponse
-from services.common.offload import offload_if
+from services.common.process.offload import offload_if
 
 # Packed vectors of more bytes take some milliseconds to render, and are rendered in a thread.
 _LARGE = 1 << 18

@@ -18,11 +18,11 @@ from facade.parsing import BodyFormat, Option
 from facade.route_headers import answer_headers
 from facade.sse import Encoder, EndObserver, relay
 from gateway.inference.v1.inference_pb2 import GenerateResponse
-from services.common.byte_budget import request_charge
-from services.common.channels import Metadata, call_metadata
-from services.common.dialect_headers import of_request
-from services.common.hops import HOPS_KEY, parse_hops
-from services.common.inprocess.response_stream import deliver
+from services.common.grpc.channels import Metadata, call_metadata
+from services.common.grpc.dialect_headers import of_request
+from services.common.grpc.hops import HOPS_KEY, parse_hops
+from services.common.grpc.inprocess.response_stream import deliver
+from services.common.process.byte_budget import request_charge
 
 _JSON = "application/json"
 _MAX_CACHE_CONTROL = 256  # characters

@@ -13,8 +13,8 @@ from facade.parsing import RESPONSES
 from facade.response_conversations import insert_previous_items
 from facade.response_storage import ResponseStore, StoredStream
 from facade.routes.generation import generate, parse, rpc_metadata, stream
-from services.common.byte_budget import Charge, request_charge
 from services.common.ids import new_response_id
+from services.common.process.byte_budget import Charge, request_charge
 
 
 async def create(exchange: Exchange) -> Response:

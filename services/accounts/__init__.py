@@ -12,5 +12,5 @@ keys for up to `limits.identify_cache_s`, and usually drops a changed one within
 Modules: `keys` (format of a key), `plans` (plans by name), `names` (rules of names), `tables`,
 `membership` (users and their teams), `repository` (owners of keys), `servicer` (gRPC), `admin`
 (changes, and their audit log), `limits` (limits and the leases on them), `usage` (usage records),
-`development` (the key of a first start). The cache is in `services.common.authentication`.
+`development` (the key of a first start). The cache is in `services.common.grpc.authentication`.
 """

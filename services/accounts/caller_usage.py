@@ -10,9 +10,9 @@ from gateway.accounts.v1.usage_pb2 import UsageSum
 from services.accounts.limits.usage import usage_of_limits
 from services.accounts.usage.reporting import COUNTS, cost_columns, cost_of
 from services.accounts.usage.tables import DAY_MS, days
-from services.common.authentication import Caller
 from services.common.clock import Clock
-from services.common.database import reading
+from services.common.grpc.authentication import Caller
+from services.common.storage.database import reading
 
 
 class CallerUsage:

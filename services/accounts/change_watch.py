@@ -15,10 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.accounts.admin.audit import Subject
 from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.tables import audit_log
-from services.common.authentication import CachingAuthenticator
 from services.common.clock import Clock
-from services.common.database import reading_once
 from services.common.errors import GatewayError
+from services.common.grpc.authentication import CachingAuthenticator
+from services.common.storage.database import reading_once
 
 EVERY_S = 2.0
 # Entries are read again from this long before the last reading: transactions take time, and the

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from services.accounts.keys import hash_key
 from services.accounts.repository import AccountRepository
-from services.common import sign_in_codes
 from services.common.clock import Clock
-from services.common.database import is_sqlite
 from services.common.key_format import is_key
 from services.common.settings import Settings
+from services.common.storage import sign_in_codes
+from services.common.storage.database import is_sqlite
 
 USER = "dev"
 PLAN = "enterprise"

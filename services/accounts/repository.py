@@ -20,10 +20,10 @@ from services.accounts.names import unknown_user
 from services.accounts.plans import PLANS
 from services.accounts.tables import api_keys, plan_in_force, teams, users
 from services.common import ids
-from services.common.authentication import Caller
 from services.common.clock import Clock
-from services.common.database import reading, reading_once, writing_alone
 from services.common.errors import invalid_api_key
+from services.common.grpc.authentication import Caller
+from services.common.storage.database import reading, reading_once, writing_alone
 
 
 class AccountRepository:

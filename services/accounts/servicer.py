@@ -15,8 +15,8 @@ from gateway.accounts.v1.accounts_pb2 import (
 )
 from gateway.accounts.v1.accounts_pb2_grpc import AccountsServiceServicer
 from gateway.errors.v1 import errors_pb2
-from services.common.authentication import Caller, caller
 from services.common.errors import GatewayError
+from services.common.grpc.authentication import Caller, caller
 
 SERVICE_NAME = "gateway.accounts.v1.AccountsService"
 

@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 
 from services.accounts.plans import PLANS
-from services.common.database import metadata
+from services.common.storage.database import metadata
 
 _IS_PLAN = f"plan IN ({', '.join(map(repr, PLANS))})"
 

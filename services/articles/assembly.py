@@ -19,9 +19,9 @@ from services.articles.sessions import SessionRepository
 from services.articles.sweeper import article_sweeper
 from services.articles.usage import OwnerUsage
 from services.common.clock import Clock
-from services.common.disk import DiskReserve
 from services.common.settings import Settings
-from services.common.sweeping import Sweeper, sweeper_lease
+from services.common.storage.disk import DiskReserve
+from services.common.storage.sweeping import Sweeper, sweeper_lease
 
 SERVICE_NAME = "gateway.articles.v1.ArticleEditorService"
 

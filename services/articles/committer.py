@@ -32,9 +32,9 @@ from services.articles.snapshots import SnapshotTaker
 from services.articles.tree.document import Document
 from services.articles.tree.operations import Operation
 from services.articles.usage import OwnerUsage, add_to_documents, blocks_for, size_of
-from services.common.database import writing
 from services.common.errors import GatewayError, unavailable
-from services.common.offload import offload_if
+from services.common.process.offload import offload_if
+from services.common.storage.database import writing
 
 _BATCH = 64
 # With two busy processes an attempt succeeds about every other time.

@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles.tables import MAX_NAME, articles, grants, groups, members
 from services.common.clock import Clock
-from services.common.database import reading_once, writing
 from services.common.errors import invalid
+from services.common.storage.database import reading_once, writing
 
 # The only grant: to edit documents, where `articles.require_grant` is set.
 EDIT_ARTICLES = "articles"

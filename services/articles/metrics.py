@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from services.common.metrics import Counter, Gauge
+from services.common.process.metrics import Counter, Gauge
 
 
 class ArticleMetrics:

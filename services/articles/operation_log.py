@@ -19,8 +19,8 @@ from services.articles.tables import operations, snapshots
 from services.articles.tree.document import Document
 from services.articles.usage import OPERATION_BYTES, length_of
 from services.common.clock import Clock
-from services.common.database import insert_into, reading, writing
-from services.common.offload import offload_if
+from services.common.process.offload import offload_if
+from services.common.storage.database import insert_into, reading, writing
 
 # Bytes of operations from which on catching up replays them in a thread; a load always does.
 _LARGE_TAIL = 32 << 10

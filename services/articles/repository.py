@@ -27,9 +27,9 @@ from services.articles.tables import (
 )
 from services.articles.usage import DOCUMENT_BYTES, OwnerUsage, lock
 from services.common.clock import Clock
-from services.common.database import reading, writing
 from services.common.errors import invalid
 from services.common.settings import Articles
+from services.common.storage.database import reading, writing
 
 PRIVATE_GROUP = 0
 PRIVATE_GROUP_NAME = "Private"

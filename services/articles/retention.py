@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.articles.tables import articles, operations, sessions, snapshots, usage
 from services.articles.usage import OPERATION_BYTES, OwnerUsage, length_of, lock
 from services.common.clock import Clock
-from services.common.database import reading, writing
+from services.common.storage.database import reading, writing
 
 # `deleted_at_ms` of a document that is being purged and may be incomplete.
 PURGING_MS = 0

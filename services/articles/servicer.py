@@ -18,11 +18,11 @@ from services.articles.sessions import SessionRef, SessionRepository, is_session
 from services.articles.tree.operations import Operation
 from services.common import ids
 from services.common.articles import limits
-from services.common.authentication import caller
-from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
-from services.common.offload import offload_if
+from services.common.grpc.authentication import caller
 from services.common.plans import plan_name
+from services.common.process.offload import offload_if
+from services.common.storage.disk import DiskReserve
 
 # Size in bytes of an edit or document from which on it is decoded or rendered in a thread: 2 kB
 # take about a millisecond of the event loop.

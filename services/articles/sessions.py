@@ -24,9 +24,9 @@ from services.articles.tables import articles, operations, sessions
 from services.articles.usage import OwnerUsage
 from services.common import ids
 from services.common.clock import Clock
-from services.common.database import reading_once, writing
 from services.common.errors import GatewayError
 from services.common.settings import Articles
+from services.common.storage.database import reading_once, writing
 
 PREFIX = "session_"
 _MAX_ID = 64

@@ -6,9 +6,9 @@ from contextlib import aclosing
 from services.articles.metrics import ArticleMetrics
 from services.articles.retention import Retention
 from services.articles.sessions import SessionRepository
-from services.common.leases import Lease
 from services.common.settings import Articles
-from services.common.sweeping import Renew, Sweeper
+from services.common.storage.leases import Lease
+from services.common.storage.sweeping import Renew, Sweeper
 
 # Documents, or transactions, after which a sweep renews its lease.
 _AT_ONCE = 20

@@ -13,7 +13,7 @@ from sqlalchemy import (
     text,
 )
 
-from services.common.database import metadata
+from services.common.storage.database import metadata
 
 PRIVATE = "private"
 GROUP_ONLY = "group-only"

@@ -19,9 +19,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.articles.errors import quota_reached
 from services.articles.tables import articles, usage
-from services.common.database import insert_into
 from services.common.errors import GatewayError
 from services.common.settings import Articles, PlanLimits
+from services.common.storage.database import insert_into
 
 # Bytes charged for the rows and keys of a document and of an operation, besides their content.
 DOCUMENT_BYTES = 1024

@@ -11,8 +11,8 @@ from pathlib import Path
 from services.backup.backup import check_is_local
 from services.backup.copying import check_database, copy, sync_folder
 from services.backup.manifest import BLOBS, DATABASE, NAME, BackupError, Manifest
-from services.common.migrations import HEAD
 from services.common.settings import Storage
+from services.common.storage.migrations import HEAD
 from services.supervisor.process import StartError
 from services.supervisor.resources import LOCK_FILE, locked
 

@@ -27,7 +27,7 @@ async def _link(engine: "AsyncEngine", settings: "Settings") -> str:
 
     from services.accounts.development import find_development_key
     from services.accounts.repository import AccountRepository
-    from services.common import sign_in_codes
+    from services.common.storage import sign_in_codes
     from services.supervisor.greeting import base_url, sign_in_link
     from services.supervisor.resources import lock_holder
 

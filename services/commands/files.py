@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from gateway.files.v1.files_pb2 import File
-    from services.common.authentication import Caller
+    from services.common.grpc.authentication import Caller
     from services.common.settings import Settings
 
 Result = TypeVar("Result")

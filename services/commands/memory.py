@@ -155,8 +155,8 @@ def _print_json(value: dict[str, Any]) -> None:
 def _for_user(user: str, work: "Callable[[_Remembered], Awaitable[Result]]") -> "Result":
     async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
         from services.accounts.repository import AccountRepository
-        from services.common.byte_budget import open_budget
         from services.common.clock import Clock
+        from services.common.process.byte_budget import open_budget
         from services.memory.assembly import open_locks, open_queue
         from services.memory.jobs.stores import Stores
         from services.memory.management import MemoryManagement

@@ -68,9 +68,9 @@ def on_database(work: "Callable[[AsyncEngine, Settings], Awaitable[Result]]") ->
     import asyncio
     import logging
 
-    from services.common.database_errors import DatabaseError
     from services.common.errors import GatewayError
     from services.common.settings import SettingsError
+    from services.common.storage.database_errors import DatabaseError
 
     # No logs: the message on standard error has the same information.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -88,7 +88,7 @@ def on_database(work: "Callable[[AsyncEngine, Settings], Awaitable[Result]]") ->
 async def _with_database(
     settings: "Settings", work: "Callable[[AsyncEngine, Settings], Awaitable[Result]]"
 ) -> "Result":
-    from services.common.database import migrate, open_engine
+    from services.common.storage.database import migrate, open_engine
 
     _check_data_folder(settings)
     engine = open_engine(settings.storage)
@@ -104,8 +104,8 @@ def _check_data_folder(settings: "Settings") -> None:
 
     A key in a new database would not be valid for any running gateway.
     """
-    from services.common.database import SQLITE_FILE, is_sqlite
     from services.common.settings import SettingsError
+    from services.common.storage.database import SQLITE_FILE, is_sqlite
 
     folder = settings.storage.data_dir
     if is_sqlite(settings.storage) and not folder.is_absolute():

@@ -5,7 +5,7 @@
     GatewayError            error whose message callers may read
     └── UpstreamError       failure of a provider, with the provider's response
 
-A servicer raises a `GatewayError`. `services.common.interceptors` converts it to a gRPC status
+A servicer raises a `GatewayError`. `services.common.grpc.interceptors` converts it to a gRPC status
 (`to_status`), the calling side converts the status back (`from_rpc_error`), and the facade's
 middleware converts it to an HTTP response (`http_status`) in the format of the endpoint.
 Messages of other exceptions never leave the process.
@@ -20,7 +20,7 @@ from google.rpc import status_pb2
 from gateway.accounts.v1.limits_pb2 import LimitState
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, ErrorDetail, Reason
-from services.common import texts
+from services.common.text import texts
 
 STATUS_METADATA_KEY = "grpc-status-details-bin"
 
@@ -118,7 +118,7 @@ class GatewayError(Exception):
             or a number as in the response, or "".
         upstream_param: the `param` of that response, or ""; a field of the caller's dialect.
         headers: headers of the provider's response for a caller of its dialect, with names in
-            lower case; see `services.common.dialect_headers`.
+            lower case; see `services.common.grpc.dialect_headers`.
         upstream_request_id: the provider's id of the request, or "".
         caller_limits: states of the caller's limits, for rate limit headers.
     """

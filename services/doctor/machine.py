@@ -6,8 +6,8 @@ import resource
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from services.common.disk import free_bytes
 from services.common.settings import Settings, Storage
+from services.common.storage.disk import free_bytes
 from services.doctor.findings import Finding, failure, ok, warning
 from services.inference.conversion.confinement import Protections, protections
 from services.supervisor.process import StartError

@@ -7,8 +7,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from services.accounts.admin.admin_keys import configured_hashes
+from services.common.process.telemetry.opening import ENDPOINT_VARIABLE, load_otlp
 from services.common.settings import Admin, Limits, Settings, SettingsError, Telemetry
-from services.common.telemetry.opening import ENDPOINT_VARIABLE, load_otlp
 from services.doctor.findings import Finding, failure, ok, warning
 from services.inference.usage.journal import FOLDER, SUFFIXES
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from sqlalchemy import text
 
-from services.common.database import SQLITE_FILE, is_sqlite, open_engine, reading
-from services.common.database_errors import DatabaseError
 from services.common.errors import GatewayError
 from services.common.ids import new_id
-from services.common.migrations import HEAD
-from services.common.migrations.record import Record, read_record
 from services.common.settings import SettingsError, Storage
+from services.common.storage.database import SQLITE_FILE, is_sqlite, open_engine, reading
+from services.common.storage.database_errors import DatabaseError
+from services.common.storage.migrations import HEAD
+from services.common.storage.migrations.record import Record, read_record
 from services.doctor.findings import Finding, failure, ok, warning
 from services.files.blobs import open_blobs
 

@@ -6,9 +6,9 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
-from services.common.disk import DiskReserve
 from services.common.settings import Settings
-from services.common.sweeping import Sweeper, sweeper_lease
+from services.common.storage.disk import DiskReserve
+from services.common.storage.sweeping import Sweeper, sweeper_lease
 from services.files.blobs import open_blobs
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository

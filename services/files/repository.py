@@ -33,8 +33,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import File, ListFilesRequest, Purpose
 from services.common.clock import Clock
-from services.common.database import insert_into, metadata, reading, reading_once, write, writing
 from services.common.errors import GatewayError, invalid
+from services.common.storage.database import (
+    insert_into,
+    metadata,
+    reading,
+    reading_once,
+    write,
+    writing,
+)
 from services.files.blob_errors import storage_unavailable
 
 PREFIX = "file-"

@@ -22,8 +22,8 @@ from gateway.files.v1.files_pb2 import (
     ReadFileResponse,
 )
 from gateway.files.v1.files_pb2_grpc import FileStoreServiceServicer
-from services.common.authentication import caller
 from services.common.errors import invalid
+from services.common.grpc.authentication import caller
 from services.common.settings import StorageLimits
 from services.files.metrics import FileMetrics
 from services.files.repository import MAX_PAGE, FileRepository

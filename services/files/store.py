@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from gateway.files.v1.files_pb2 import File, ReadFileRequest
-from services.common.authentication import Caller
 from services.common.errors import GatewayError
+from services.common.grpc.authentication import Caller
 from services.common.plans import limit_of, plan_name
 from services.common.settings import StorageLimits
 from services.files.blob_errors import BlobMissingError, storage_unavailable

@@ -9,9 +9,9 @@ within half of that period fails.
 import logging
 
 from services.common.clock import Clock, ExpiryClock
-from services.common.leases import Lease
 from services.common.settings import Limits
-from services.common.sweeping import Renew, Sweeper, remove_in_batches
+from services.common.storage.leases import Lease
+from services.common.storage.sweeping import Renew, Sweeper, remove_in_batches
 from services.files.blobs import Blobs
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository

@@ -14,12 +14,12 @@ from gateway.files.v1.files_pb2 import (
     Purpose,
 )
 from services.common import ids
-from services.common.authentication import Caller
 from services.common.clock import Clock
-from services.common.disk import DiskReserve
 from services.common.errors import GatewayError, invalid
-from services.common.mime import HEAD_SIZE, detect_type
+from services.common.grpc.authentication import Caller
 from services.common.settings import MAX_FILE_LIFETIME_S, Limits
+from services.common.storage.disk import DiskReserve
+from services.common.text.mime import HEAD_SIZE, detect_type
 from services.files.blobs import PIECE, Blobs, Writing
 from services.files.metrics import FileMetrics
 from services.files.names import clean_filename

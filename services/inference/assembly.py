@@ -11,15 +11,15 @@ from typing import Self
 from prometheus_client import CollectorRegistry
 
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
-from services.common.authentication import caller_id
-from services.common.byte_budget import ByteBudget, open_budget
 from services.common.clock import Clock
-from services.common.disk import DiskReserve
-from services.common.leases import Lease
-from services.common.secrets import Secrets
+from services.common.grpc.authentication import caller_id
+from services.common.process.byte_budget import ByteBudget, open_budget
+from services.common.process.telemetry.spans import Telemetry
 from services.common.settings import Adaptation as AdaptationSettings
 from services.common.settings import Provider, Settings, effective_providers
-from services.common.telemetry.spans import Telemetry
+from services.common.storage.disk import DiskReserve
+from services.common.storage.leases import Lease
+from services.common.storage.secrets import Secrets
 from services.inference import abilities, diagnostics, discovery, embeddings
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import Adaptation

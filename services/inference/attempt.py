@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.errors import UpstreamError
-from services.common.passthrough_answer import PassthroughAnswer, Route, TokenCounts
+from services.common.messages.passthrough_answer import PassthroughAnswer, Route, TokenCounts
 from services.inference.providers.base import Call, Provider
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter

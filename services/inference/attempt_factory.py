@@ -6,7 +6,7 @@ from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStrategy
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 from services.inference import estimate, thinking, validation
 from services.inference.adaptation.rules import MediaCapabilities, adapts, conversion_for
 from services.inference.adaptation.session import Session

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.errors.v1 import errors_pb2
-from services.common.byte_budget import Admit
-from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
+from services.common.process.byte_budget import Admit
 from services.common.settings import Storage
+from services.common.storage.disk import DiskReserve
 
 if TYPE_CHECKING:
     from obstore.store import S3Store

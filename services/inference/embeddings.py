@@ -18,7 +18,7 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateResponse,
 )
 from services.common.errors import invalid
-from services.common.texts import MAX_NAME, quoted
+from services.common.text.texts import MAX_NAME, quoted
 from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
 from services.inference.engine import Engine

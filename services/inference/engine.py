@@ -14,13 +14,13 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateResponse,
 )
 from services.common import ids
-from services.common.authentication import caller_id
-from services.common.byte_budget import ByteBudget, Charge, open_budget, request_charge
-from services.common.lazy_request import LazyRequest
-from services.common.passthrough_answer import PassthroughAnswer
+from services.common.grpc.authentication import caller_id
+from services.common.messages.lazy_request import LazyRequest
+from services.common.messages.passthrough_answer import PassthroughAnswer
+from services.common.process.byte_budget import ByteBudget, Charge, open_budget, request_charge
+from services.common.process.telemetry.spans import Telemetry
+from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Limits, Memory
-from services.common.telemetry.spans import Telemetry
-from services.common.timer_wheel import TimerWheel
 from services.inference import thinking
 from services.inference.adaptation.helpers import DESCRIBE
 from services.inference.adaptation.session import Adaptation, Admit

@@ -1,6 +1,6 @@
 """Estimate the input tokens of a request without a tokenizer, with a tendency to overestimate.
 
-Text is estimated by `services.common.tokens`. The result can be too low for images at some
+Text is estimated by `services.common.text.tokens`. The result can be too low for images at some
 providers and for documents, whose pages are estimated. The constants are rules of thumb, not
 measured.
 """
@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
-from services.common.lazy_request import LazyRequest
-from services.common.tokens import estimate_bytes, estimate_tokens
+from services.common.messages.lazy_request import LazyRequest
+from services.common.text.tokens import estimate_bytes, estimate_tokens
 
 # Overhead of the dialects per part of a request.
 _REQUEST = 10

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from services.common.metrics import Counter, Gauge, Histogram
+from services.common.process.metrics import Counter, Gauge, Histogram
 from services.inference.circuit_breaker import ModelKey, State
 
 _BREAKER_VALUES: dict[State, float] = {"closed": 0, "half_open": 0.5, "open": 1}

@@ -12,7 +12,7 @@ from contextvars import ContextVar, copy_context
 from typing import ParamSpec, TypeVar
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.large_request import LargeRequest
+from services.common.messages.large_request import LargeRequest
 
 # Minimum number of messages, blocks or tools of a large request.
 _MANY = 2_000

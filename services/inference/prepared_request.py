@@ -5,8 +5,8 @@ from functools import partial
 from typing import NamedTuple
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.byte_budget import Charge
 from services.common.errors import unsupported
+from services.common.process.byte_budget import Charge
 from services.inference import thinking, validation
 from services.inference.adaptation.helpers import Generate
 from services.inference.adaptation.session import Adaptation, Admit, Session

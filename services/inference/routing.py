@@ -20,7 +20,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
 from services.common import settings
 from services.common.errors import GatewayError, model_not_found
-from services.common.texts import MAX_NAME, quoted
+from services.common.text.texts import MAX_NAME, quoted
 from services.inference import catalogue
 from services.inference.catalogue import MEDIA, Abilities, Inputs, ModelInfo
 from services.inference.providers.base import Deployments, Target

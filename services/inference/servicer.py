@@ -7,10 +7,10 @@ from typing import Any
 import grpc
 
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
-from services.common.authentication import caller
 from services.common.errors import model_not_found
-from services.common.large_request import LargeRequest
-from services.common.lazy_request import LazyRequest
+from services.common.grpc.authentication import caller
+from services.common.messages.large_request import LargeRequest
+from services.common.messages.lazy_request import LazyRequest
 from services.inference import embeddings, tasks
 from services.inference.engine import Engine
 from services.inference.limits.limiter import Limiter

@@ -3,8 +3,8 @@
 import logging
 
 from services.common.clock import Clock
-from services.common.leases import Lease
-from services.common.sweeping import Renew, Sweeper
+from services.common.storage.leases import Lease
+from services.common.storage.sweeping import Renew, Sweeper
 from services.inference.byte_store import ByteStore, StoreLimits, overdue
 
 # Each sweep lists the whole store: it runs this many times less often than `limits.sweep_every_s`.
@@ -21,7 +21,7 @@ def store_sweeper(
     Args:
         name: the name of the store, for the log.
         store: the store.
-        lease: see `services.common.sweeping.sweeper_lease`.
+        lease: see `services.common.storage.sweeping.sweeper_lease`.
         every_s: seconds between two sweeps.
         bounds: the limits of the store.
         clock: the clock.

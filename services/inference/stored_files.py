@@ -17,8 +17,8 @@ from gateway.conversation.v1.conversation_pb2 import Block, Media
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import File
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.byte_budget import Charge
 from services.common.errors import GatewayError
+from services.common.process.byte_budget import Charge
 
 # Bytes charged for each byte of content that is loaded: the content, its copy in the request, and
 # its base64 text in the body that is sent.

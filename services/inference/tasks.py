@@ -20,8 +20,8 @@ from gateway.inference.v1.inference_pb2 import (
     Task,
     Vector,
 )
-from services.common import packed_floats
 from services.common.errors import GatewayError, UpstreamError, invalid
+from services.common.text import packed_floats
 from services.inference.embeddings import embedding_usage
 from services.inference.engine import Engine
 from services.inference.providers.base import EmbeddingCall

@@ -9,10 +9,10 @@ from typing import Any
 
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, ToolChoice
-from services.common.dialect_headers import interleaves_thinking
 from services.common.errors import invalid
-from services.common.json_scan import MAX_OPAQUE_VALUES, exceeds
-from services.common.texts import MAX_NAME, quoted
+from services.common.grpc.dialect_headers import interleaves_thinking
+from services.common.text.json_scan import MAX_OPAQUE_VALUES, exceeds
+from services.common.text.texts import MAX_NAME, quoted
 from services.inference.paths import block_path
 
 MAX_MESSAGES = 100_000

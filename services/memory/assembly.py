@@ -7,13 +7,13 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common.byte_budget import ByteBudget
 from services.common.clock import Clock
-from services.common.disk import DiskReserve
-from services.common.process_registry import ProcessRegistry
-from services.common.secrets import Secrets
+from services.common.process.byte_budget import ByteBudget
+from services.common.process.registry import ProcessRegistry
 from services.common.settings import Memory, Settings
-from services.common.sweeping import Sweeper, sweeper_lease
+from services.common.storage.disk import DiskReserve
+from services.common.storage.secrets import Secrets
+from services.common.storage.sweeping import Sweeper, sweeper_lease
 from services.memory.jobs.job_handlers import JobHandlers
 from services.memory.jobs.job_queue import JobQueue
 from services.memory.jobs.job_runner import JobRunner

@@ -6,10 +6,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1 import memory_pb2
-from services.common.byte_budget import ByteBudget, Charge
-from services.common.database import writing
 from services.common.errors import GatewayError
-from services.common.texts import MAX_NAME
+from services.common.process.byte_budget import ByteBudget, Charge
+from services.common.storage.database import writing
+from services.common.text.texts import MAX_NAME
 from services.memory.archive.archive import QuestionVector
 from services.memory.jobs.stores import Stores
 from services.memory.jobs.windows import Windows

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from services.common.metrics import Counter, Gauge, Histogram
+from services.common.process.metrics import Counter, Gauge, Histogram
 from services.memory.jobs.job_queue import Backlog, JobKind
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)

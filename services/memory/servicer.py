@@ -7,9 +7,9 @@ import grpc
 
 from gateway.memory.v1 import memory_pb2, memory_pb2_grpc
 from gateway.memory.v1.memory_pb2 import BeginTurn, RunTurnRequest, RunTurnResponse
-from services.common.authentication import caller
 from services.common.errors import GatewayError, invalid
-from services.common.texts import MAX_NAME
+from services.common.grpc.authentication import caller
+from services.common.text.texts import MAX_NAME
 from services.memory.jobs.windows import SMALLEST_WINDOW
 from services.memory.management import MemoryManagement
 from services.memory.storage.memory_records import is_memory_id

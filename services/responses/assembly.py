@@ -4,12 +4,12 @@ from typing import Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common.byte_budget import ByteBudget
 from services.common.clock import Clock
-from services.common.disk import DiskReserve
-from services.common.process_registry import ProcessRegistry
+from services.common.process.byte_budget import ByteBudget
+from services.common.process.registry import ProcessRegistry
 from services.common.settings import Settings
-from services.common.sweeping import Sweeper, sweeper_lease
+from services.common.storage.disk import DiskReserve
+from services.common.storage.sweeping import Sweeper, sweeper_lease
 from services.responses.conversations.records import ConversationLimits
 from services.responses.conversations.repository import ConversationRepository
 from services.responses.conversations.servicer import ConversationServicer

@@ -6,14 +6,14 @@ from typing import Any
 
 import grpc
 
-from services.common.byte_budget import (
+from services.common.grpc.inprocess.context import CallContext
+from services.common.process.byte_budget import (
     UNCHARGED,
     ByteBudget,
     load_charged,
     reading_charge,
     response_charge,
 )
-from services.common.inprocess.context import CallContext
 from services.responses.conversations.rows import ReadItems
 from services.responses.records import ITEM_COST
 

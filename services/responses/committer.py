@@ -13,8 +13,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
-from services.common.database import write
 from services.common.errors import GatewayError
+from services.common.storage.database import write
 from services.responses.records import ResponseLimits, storage_exceeded, taken
 from services.responses.response_chain import extend_expiry
 from services.responses.response_rows import NewRow, insert_responses

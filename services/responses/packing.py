@@ -12,7 +12,7 @@ from gateway.memory.v1.responses_pb2 import (
     ResponseItems,
     StoredResponse,
 )
-from services.common.offload import offload_if
+from services.common.process.offload import offload_if
 from services.responses.records import STATE_TO_PROTO, ResponseState
 
 # Bytes charged for a response, and for each item of its output, besides the content.

@@ -6,7 +6,7 @@ from enum import StrEnum
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.responses_pb2 import StoredResponse
 from services.common.errors import GatewayError
-from services.common.texts import quoted
+from services.common.text.texts import quoted
 from services.responses.conversations.records import ConversationLimits
 
 MAX_ID = 64

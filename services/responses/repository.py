@@ -19,13 +19,13 @@ from gateway.memory.v1.responses_pb2 import (
     StoredResponse,
 )
 from services.common import ids
-from services.common.byte_budget import UNCHARGED, Admit
 from services.common.clock import Clock
-from services.common.database import reading_once, writing
 from services.common.errors import GatewayError
-from services.common.leased_rows import LeasedRows, holder_prefix, is_held_by_process
-from services.common.owners import charge, stored_bytes
-from services.common.process_registry import ProcessRegistry
+from services.common.process.byte_budget import UNCHARGED, Admit
+from services.common.process.registry import ProcessRegistry
+from services.common.storage.database import reading_once, writing
+from services.common.storage.leased_rows import LeasedRows, holder_prefix, is_held_by_process
+from services.common.storage.owners import charge, stored_bytes
 from services.responses import response_rows
 from services.responses.committer import ResponseCommitter
 from services.responses.packing import (

@@ -7,7 +7,7 @@ from sqlalchemy import Row, Select, and_, func, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.clock import Clock
-from services.common.database import reading, reading_once
+from services.common.storage.database import reading, reading_once
 from services.responses.conversations.rows import ReadItems, read_until
 from services.responses.conversations.tables import origins
 from services.responses.packing import unpack_items

@@ -13,9 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.responses_pb2 import ResponseConversation, ResponseItem
-from services.common.database import execute_many
 from services.common.errors import GatewayError
-from services.common.owners import charge, ensure_owner
+from services.common.storage.database import execute_many
+from services.common.storage.owners import charge, ensure_owner
 from services.responses.conversations.records import ConversationLimits
 from services.responses.conversations.rows import append_items
 from services.responses.conversations.tables import origins

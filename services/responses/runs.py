@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from gateway.memory.v1.responses_pb2 import NewResponse, ResponseContent, StoredResponse
-from services.common.byte_budget import Charge
-from services.common.leased_rows import LeaseRenewer, wait_briefly
+from services.common.process.byte_budget import Charge
+from services.common.storage.leased_rows import LeaseRenewer, wait_briefly
 from services.responses.records import ITEM_COST, LeasedResponse, lease_lost_error
 from services.responses.repository import ResponseRepository
 

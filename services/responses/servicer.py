@@ -12,13 +12,13 @@ from gateway.memory.v1.responses_pb2 import (
     RunResponseRequest,
     RunResponseResponse,
 )
-from services.common.authentication import Caller, caller
-from services.common.byte_budget import ByteBudget, load_charged, reading_charge
-from services.common.disk import DiskReserve
 from services.common.errors import invalid
+from services.common.grpc.authentication import Caller, caller
 from services.common.ids import is_conversation_id
 from services.common.plans import limit_of, plan_name
+from services.common.process.byte_budget import ByteBudget, load_charged, reading_charge
 from services.common.settings import MemoryStorage
+from services.common.storage.disk import DiskReserve
 from services.responses.charged_reads import reading_items
 from services.responses.conversations.rows import ReadItems
 from services.responses.item_checks import check_items, is_item_id, page_size

@@ -1,7 +1,7 @@
 """Sweeper of stored responses and conversations."""
 
-from services.common.leases import Lease
-from services.common.sweeping import Renew, Sweeper, remove_in_batches
+from services.common.storage.leases import Lease
+from services.common.storage.sweeping import Renew, Sweeper, remove_in_batches
 from services.responses.conversations.repository import ConversationRepository
 from services.responses.repository import ResponseRepository
 

@@ -17,8 +17,8 @@ from sqlalchemy import (
     text,
 )
 
-from services.common.database import metadata
-from services.common.owners import owners
+from services.common.storage.database import metadata
+from services.common.storage.owners import owners
 
 _IS_RUNNING = text("holder <> ''")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 # Number of checks in the time after which a program has stalled.
 CHECKS = 10
 
-# As `services.common.heartbeat` writes it. Stacks contain no such byte.
+# As `services.common.process.heartbeat` writes it. Stacks contain no such byte.
 _BEAT = b"\0"
 _MAX_READ = 1 << 16
 

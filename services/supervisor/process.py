@@ -288,7 +288,7 @@ def _log(level: str, message: str, **extra: object) -> None:
     import logging
 
     if not logging.getLogger().handlers:
-        from services.common import logs
+        from services.common.process import logs
 
         logs.configure()
     logging.getLogger(__name__).log(logging.getLevelName(level.upper()), message, extra=extra)

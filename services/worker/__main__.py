@@ -22,7 +22,7 @@ def main() -> None:
     from services.worker.imports import import_used_parts
 
     import_used_parts()
-    from services.common import process
+    from services.common.process import lifetime as process
 
     async def serve(lifecycle: process.Lifecycle) -> None:
         # Imported after `process.run` has set the variables that gRPC reads when it is imported.

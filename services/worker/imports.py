@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from google.protobuf.internal import api_implementation
 
-from services.common.imports import import_bare
+from services.common.process.imports import import_bare
 
 
 def import_used_parts() -> None:

@@ -6,13 +6,13 @@ from services.accounts import development
 from services.accounts.admin.admin_keys import configured_hashes
 from services.accounts.development import ensure_development_key
 from services.accounts.repository import AccountRepository
-from services.common import sign_in_codes
-from services.common.database import migrate, open_engine
-from services.common.database_errors import DatabaseError
 from services.common.errors import GatewayError
-from services.common.private import make_private
-from services.common.secrets import load_secrets
 from services.common.settings import Settings, SettingsError
+from services.common.storage import sign_in_codes
+from services.common.storage.database import migrate, open_engine
+from services.common.storage.database_errors import DatabaseError
+from services.common.storage.private import make_private
+from services.common.storage.secrets import load_secrets
 from services.files import blobs
 
 

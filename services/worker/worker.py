@@ -8,8 +8,8 @@ from services import SERVICES
 from services.assembly import Services
 from services.common import settings
 from services.common.clock import Clock
-from services.common.process import Lifecycle
-from services.common.telemetry.opening import open_telemetry
+from services.common.process.lifetime import Lifecycle
+from services.common.process.telemetry.opening import open_telemetry
 from services.worker.prepare import NotPreparedError, prepare
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from services.accounts.repository import AccountRepository
-from services.common.database import open_engine
 from services.common.settings import Storage
+from services.common.storage.database import open_engine
 from tests.attacks.observer import Observer, Prober
 from tests.e2e.gateway import Gateway, gateway
 

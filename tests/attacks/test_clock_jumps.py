@@ -18,8 +18,8 @@ from services.accounts.limits.repository import LimitRepository
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
-from services.common.database import open_engine, reading
 from services.common.settings import Storage
+from services.common.storage.database import open_engine, reading
 from services.memory.storage.tables import claims
 from tests.e2e.users import User
 from tests.faults import wire

@@ -11,8 +11,8 @@ from services.accounts.limits.repository import LimitRepository
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
-from services.common.database import open_engine
 from services.common.settings import Storage
+from services.common.storage.database import open_engine
 from tests.attacks.observer import Observer
 from tests.bench import processes
 from tests.e2e.gateway import Gateway

@@ -9,9 +9,9 @@ import pytest_asyncio
 from sqlalchemy import func, select
 
 from services.accounts.repository import AccountRepository
-from services.common.database import open_engine, reading
-from services.common.owners import owners
 from services.common.settings import Storage
+from services.common.storage.database import open_engine, reading
+from services.common.storage.owners import owners
 from tests.databases import PostgreSQL
 from tests.databases import postgresql as postgresql
 from tests.e2e.gateway import Gateway, gateway

@@ -15,8 +15,8 @@ import aiohttp
 import pytest
 
 from services.accounts.repository import AccountRepository
-from services.common.database import open_engine
 from services.common.settings import Storage, parse
+from services.common.storage.database import open_engine
 from tests.attacks.hostile_callers import ATTACKS
 from tests.attacks.hostile_upstream import hostile_upstream
 from tests.attacks.observer import WORKER, rss_mb

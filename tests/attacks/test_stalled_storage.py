@@ -14,8 +14,8 @@ import aiohttp
 import pytest
 
 from services.accounts.repository import AccountRepository
-from services.common.database import migrate, open_engine
 from services.common.settings import Storage
+from services.common.storage.database import migrate, open_engine
 from tests.attacks.observer import WORKER
 from tests.attacks.stalling_proxy import StallingProxy, stalling_proxy
 from tests.bench import processes

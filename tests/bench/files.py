@@ -20,8 +20,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.files.v1.files_pb2 import ListFilesRequest
-from services.common.database import migrate, open_engine, writing
 from services.common.settings import Storage
+from services.common.storage.database import migrate, open_engine, writing
 from services.files.repository import FileRepository
 from tests.bench import load, processes
 from tests.bench.load import WrongAnswerError

@@ -11,8 +11,8 @@ from playwright.async_api import Page, expect
 
 from services.accounts.admin.keys import KeyAdministration
 from services.common.clock import Clock
-from services.common.database import open_engine
 from services.common.settings import Storage
+from services.common.storage.database import open_engine
 from tests.console.accessibility import serious_violations
 from tests.console.conftest import opened
 from tests.console.scripted_upstream import HOSTILE, ScriptedUpstream

@@ -5,7 +5,7 @@ import time
 import pytest
 from playwright.async_api import expect
 
-from services.common.sign_in_codes import issue
+from services.common.storage.sign_in_codes import issue
 from tests.console.conftest import opened
 from tests.gateway_in_process import running_gateway
 

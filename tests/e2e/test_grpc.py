@@ -10,8 +10,8 @@ import pytest
 import trustme
 
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
-from services.common.channels import call_metadata, open_channel
-from services.common.grpc_tls import channel_credentials
+from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.tls import channel_credentials
 from services.common.settings import Grpc
 from tests.e2e.gateway import Gateway, gateway
 from tests.e2e.processes import PYTHON, ROOT

@@ -13,8 +13,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from services.common.database import migrate, open_engine
 from services.common.settings import Storage
+from services.common.storage.database import migrate, open_engine
 from tests.bench import processes
 from tests.e2e.gateway import Gateway, gateway
 from tests.e2e.users import Answer, User

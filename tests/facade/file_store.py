@@ -15,10 +15,10 @@ from gateway.errors.v1 import errors_pb2
 from gateway.files.v1 import files_pb2 as files
 from gateway.files.v1 import files_pb2_grpc
 from services.accounts.servicer import AccountsServicer
-from services.common.authentication import Caller
 from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid, invalid_api_key
-from services.common.server import Server
+from services.common.grpc.authentication import Caller
+from services.common.grpc.server import Server
 from services.common.settings import parse
 
 KEY = "gw-" + "k" * 43

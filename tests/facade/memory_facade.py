@@ -14,10 +14,10 @@ from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
 from gateway.memory.v1 import memory_pb2 as pb
 from gateway.memory.v1 import memory_pb2_grpc
 from services.accounts.servicer import AccountsServicer
-from services.common.authentication import Caller
 from services.common.clock import Clock
 from services.common.errors import invalid_api_key
-from services.common.server import Server
+from services.common.grpc.authentication import Caller
+from services.common.grpc.server import Server
 from services.common.settings import parse
 
 KEY = "gw-" + "k" * 43

@@ -16,8 +16,8 @@ from facade.http.plain import PlainEndpoint
 from facade.http.responses import Response
 from facade.metrics import FacadeMetrics
 from services.common.clock import Clock
+from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Limits
-from services.common.timer_wheel import TimerWheel
 
 NOW = 1_795_000_000.9
 PATH = "/plain"

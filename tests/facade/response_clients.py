@@ -10,8 +10,8 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from services.accounts.repository import AccountRepository
-from services.common.database import open_engine
 from services.common.settings import Storage
+from services.common.storage.database import open_engine
 from tests.faults import actions, wire
 from tests.faults.upstream import Exchange, FaultUpstream, fault_upstream
 from tests.gateway_in_process import Gateway, running_gateway

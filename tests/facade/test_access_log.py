@@ -4,7 +4,7 @@ import logging
 import pytest
 
 from facade.access_log import AccessLog
-from services.common import logs
+from services.common.process import logs
 from tests.manual_clock import ManualClock
 
 

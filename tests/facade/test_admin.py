@@ -17,8 +17,8 @@ from services.accounts.admin.keys import MAX_GRACE_S
 from services.accounts.limits.rules import MAX_AMOUNT
 from services.accounts.plans import PLANS
 from services.common.clock import Clock
-from services.common.database import open_engine
 from services.common.settings import Storage
+from services.common.storage.database import open_engine
 from tests.gateway_in_process import Gateway, running_gateway
 from tests.manual_clock import ManualClock
 

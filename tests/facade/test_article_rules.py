@@ -9,8 +9,8 @@ import pytest_asyncio
 
 from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
-from services.common.database import open_engine
 from services.common.settings import parse
+from services.common.storage.database import open_engine
 from tests.gateway_in_process import running_gateway
 from tests.manual_clock import ManualClock
 

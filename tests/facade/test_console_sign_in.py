@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from services.common.sign_in_codes import issue
+from services.common.storage.sign_in_codes import issue
 from tests.gateway_in_process import running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 import facade
 from facade.cors import EXPOSED
-from services.common.hops import HOPS_KEY
+from services.common.grpc.hops import HOPS_KEY
 from tests.gateway_in_process import running_gateway
 
 APP = "https://app.example"

@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 
 from services.accounts.repository import AccountRepository
-from services.common.database import open_engine
 from services.common.settings import Storage
+from services.common.storage.database import open_engine
 from tests.facade.conftest import MODELS
 from tests.facade.conversations import png
 from tests.gateway_in_process import Gateway, running_gateway

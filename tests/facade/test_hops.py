@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from services.common.hops import HOPS_KEY, MAX_HOPS
+from services.common.grpc.hops import HOPS_KEY, MAX_HOPS
 from tests.gateway_in_process import Gateway, running_gateway
 
 CHAT, MESSAGES = "/beta/v1/chat/completions", "/beta/v1/messages"

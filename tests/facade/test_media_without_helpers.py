@@ -4,8 +4,8 @@ import pytest
 import pytest_asyncio
 
 from services.accounts.repository import AccountRepository
-from services.common.database import open_engine
 from services.common.settings import Storage
+from services.common.storage.database import open_engine
 from tests.facade.conversations import png
 from tests.facade.media import CHAT, MESSAGES, by_value, gateway_with_media
 

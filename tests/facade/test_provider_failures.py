@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from services.common.logs import JsonFormatter
+from services.common.process.logs import JsonFormatter
 from tests.facade.sockets import refusing_port
 from tests.gateway_in_process import running_gateway
 

@@ -24,7 +24,7 @@ from gateway.inference.v1.inference_pb2 import (
     StreamGenerateResponse,
 )
 from services.common.errors import GatewayError
-from services.common.inprocess.response_stream import deliver
+from services.common.grpc.inprocess.response_stream import deliver
 from services.common.settings import Limits
 from tests.facade.plain_connection import PlainServer
 from tests.services.inference.fallback.virtual_time import in_no_time

@@ -9,8 +9,8 @@ import pytest
 
 from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
-from services.common.database import open_engine
 from services.common.settings import Storage
+from services.common.storage.database import open_engine
 from services.inference.response_cache.cached_answers import CachedAnswers
 from tests.facade.deployment_upstream import DeploymentUpstream, failing
 from tests.gateway_in_process import Gateway, running_gateway, serving

@@ -16,7 +16,7 @@ from facade.http.exchange import Exchange
 from facade.metrics import FacadeMetrics
 from facade.request_context import request_context
 from services.common.clock import Clock
-from services.common.timer_wheel import TimerWheel
+from services.common.process.timer_wheel import TimerWheel
 from tests.facade.sockets import port_of
 from tests.gateway_in_process import running_gateway
 from tests.waiting import until

@@ -6,8 +6,8 @@ import logging
 import pytest
 from aiohttp import web
 
-from services.common.logs import JsonFormatter
-from services.common.telemetry.trace_context import TraceContext, parse_trace_context
+from services.common.process.logs import JsonFormatter
+from services.common.process.telemetry.trace_context import TraceContext, parse_trace_context
 from tests.facade.collector import Collector, attributes
 from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.upstream.app import create_app
@@ -54,7 +54,7 @@ async def ask(gateway: Gateway, path=CHAT, parent: TraceContext | None = None, *
 @pytest.fixture
 async def collector(monkeypatch):
     # What a gateway has not told within 5 s of its end is lost, on a busy machine too.
-    monkeypatch.setattr("services.common.telemetry.otlp._TIMEOUT_S", 60)
+    monkeypatch.setattr("services.common.process.telemetry.otlp._TIMEOUT_S", 60)
     collector = Collector()
     async with serving(collector.app) as url:
         collector.environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": url}

@@ -38,7 +38,7 @@ _SELDOM_S = 600
 _SELDOM = (
     "facade.loop_delay._EVERY_S",
     "services.accounts.change_watch.EVERY_S",
-    "services.common.disk._INTERVAL_S",
+    "services.common.storage.disk._INTERVAL_S",
     "services.inference.provider_states.servicer._WRITE_EVERY_S",
 )
 

@@ -15,7 +15,7 @@ import services
 
 ROOT = Path(services.__file__).parents[1]
 # Not modules of a process: run by Alembic, or as programs.
-_PROGRAMS = ("services.common.migrations", "__main__")
+_PROGRAMS = ("services.common.storage.migrations", "__main__")
 _CALLS = frozenset(
     {"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"}
 )

@@ -16,9 +16,9 @@ from services.accounts.admin.admin_keys import make_admin_key
 from services.accounts.repository import AccountRepository
 from services.assembly import Services
 from services.common import settings as settings_module
-from services.common.channels import call_metadata, open_channel
 from services.common.clock import Clock
-from services.common.database import migrate, open_engine
+from services.common.grpc.channels import call_metadata, open_channel
+from services.common.storage.database import migrate, open_engine
 
 CLOSED = "[discovery]\nenabled = false\n"
 MINE = '[[models]]\nname = "mine"\nprovider = "sandbox"\nupstream = "echo"\n'

@@ -13,9 +13,9 @@ from services import cli
 from services.accounts.plans import DEFAULT, PLANS
 from services.commands import shared
 from services.common.key_format import is_key
-from services.common.presets import PRESETS
+from services.common.settings.presets import PRESETS
 from services.common.settings_example import settings_example
-from services.common.sign_in_codes import redeem
+from services.common.storage.sign_in_codes import redeem
 from services.supervisor.resources import locked
 
 # Variables of whoever runs the tests, which would add providers.

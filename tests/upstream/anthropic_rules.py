@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from services.common.dialect_headers import interleaves_thinking
+from services.common.grpc.dialect_headers import interleaves_thinking
 from services.sandbox.model.signatures import is_redacted, sign
 from tests.upstream.checks import Problem, out_of_range
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from services.common.texts import parse_digits
+from services.common.text.texts import parse_digits
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 1000

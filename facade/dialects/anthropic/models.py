@@ -10,7 +10,7 @@ from facade.dialects.queries import parse_limit
 from gateway.conversation.v1.conversation_pb2 import MEDIA_KIND_DOCUMENT, MEDIA_KIND_IMAGE
 from gateway.inference.v1.inference_pb2 import Model
 from services.common.errors import invalid
-from services.common.texts import quoted
+from services.common.text.texts import quoted
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 1000

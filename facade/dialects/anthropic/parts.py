@@ -10,8 +10,8 @@ from facade.dialects.anthropic.web_results import citation_json, result_json
 from facade.dialects.gateway_objects import helpers_json
 from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Finish, GenerateResponse
-from services.common.passthrough_answer import TokenCounts
-from services.common.plain_answer import PlainChoice
+from services.common.messages.passthrough_answer import TokenCounts
+from services.common.messages.plain_answer import PlainChoice
 
 _STOP_REASONS = {
     pb.FINISH_REASON_UNSPECIFIED: None,

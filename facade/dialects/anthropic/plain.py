@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from facade.dialects.anthropic.messages import assistant_message, starts_with_billing
 from facade.dialects.anthropic.settings import custom_tool
 from gateway.conversation.v1.conversation_pb2 import Message
-from services.common.plain_message import (
+from services.common.messages.plain_message import (
     PlainCall,
     PlainFunction,
     PlainMessage,

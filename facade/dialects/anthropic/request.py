@@ -28,7 +28,7 @@ from facade.dialects.verbatim import (
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 
 _MESSAGES: TypeAdapter[MessagesBody] = TypeAdapter(MessagesBody)
 _COUNT_TOKENS: TypeAdapter[CountTokensBody] = TypeAdapter(CountTokensBody)

@@ -14,7 +14,7 @@ from facade.dialects.anthropic.parts import (
     usage_json,
 )
 from gateway.inference.v1.inference_pb2 import Choice, CountTokensResponse, GenerateResponse
-from services.common.plain_answer import PlainAnswer
+from services.common.messages.plain_answer import PlainAnswer
 
 
 def render_message(response: GenerateResponse | PlainAnswer) -> bytes:

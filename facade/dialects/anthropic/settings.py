@@ -12,8 +12,8 @@ from facade.dialects.anthropic.web_tools import BUILT_IN, web_tool
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
 from gateway.inference.v1 import inference_pb2 as pb
-from services.common.dialect_headers import interleaves_thinking
 from services.common.errors import invalid
+from services.common.grpc.dialect_headers import interleaves_thinking
 
 _CHOICES = {
     "auto": pb.ToolChoice.MODE_AUTO,

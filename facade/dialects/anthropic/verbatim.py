@@ -26,7 +26,7 @@ from facade.dialects.anthropic.types import (
 from facade.dialects.extensions import EXTENSION_FIELDS
 from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
 from facade.dialects.verbatim import Filled, VerbatimConversation, rewritten, tools_reader
-from services.common.raw_json import NULL, is_filled, is_text, text_of
+from services.common.text.raw_json import NULL, is_filled, is_text, text_of
 
 # Field that marks the end of a cached prompt, and its members.
 _MARK = "cache_control"

@@ -2,7 +2,7 @@
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
-from services.common.texts import cut
+from services.common.text.texts import cut
 
 _LONGEST_ID = 128
 

@@ -20,8 +20,8 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateRequest,
     TokenList,
 )
-from services.common import packed_floats
 from services.common.errors import invalid
+from services.common.text import packed_floats
 
 MAX_INPUTS = 2_048
 MAX_TOKENS = 1_000_000  # of one text

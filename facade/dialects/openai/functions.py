@@ -17,8 +17,8 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, GenerateResponse, ToolChoice
 from services.common.errors import invalid
-from services.common.plain_answer import PlainAnswer
-from services.common.texts import quoted
+from services.common.messages.plain_answer import PlainAnswer
+from services.common.text.texts import quoted
 
 _FINISH_REASON = "function_call"
 

@@ -12,7 +12,7 @@ from gateway.accounts.v1.limits_pb2 import (
     LimitState,
     Measure,
 )
-from services.common.passthrough_answer import CallerLimit
+from services.common.messages.passthrough_answer import CallerLimit
 
 LIMIT_HEADERS: Final = "x-ratelimit-"
 # Header names of the limit, of the remaining amount, and of the time until the reset.

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.json import Decoder
 
-from services.common.plain_message import PlainMessage, PlainRequest, PlainTool
+from services.common.messages.plain_message import PlainMessage, PlainRequest, PlainTool
 
 _MAX_TOKENS = "max_completion_tokens"
 

@@ -35,7 +35,7 @@ from facade.dialects.verbatim import (
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import invalid
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 
 _REQUEST: TypeAdapter[ChatRequest] = TypeAdapter(ChatRequest)
 _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)

@@ -16,8 +16,8 @@ from gateway.conversation.v1.conversation_pb2 import (
     Usage,
 )
 from gateway.inference.v1.inference_pb2 import Choice, Finish, GenerateResponse
-from services.common.passthrough_answer import TokenCounts
-from services.common.plain_answer import PlainAnswer, PlainChoice
+from services.common.messages.passthrough_answer import TokenCounts
+from services.common.messages.plain_answer import PlainAnswer, PlainChoice
 
 ID_PREFIX = "chatcmpl-"
 

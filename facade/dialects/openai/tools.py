@@ -11,7 +11,7 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ToolChoice
 from services.common.errors import invalid
-from services.common.texts import quoted
+from services.common.text.texts import quoted
 
 # Types of a dialect: the choice of a tool, and the tools.
 Choice = TypeVar("Choice")

@@ -22,7 +22,7 @@ from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOL_CALLS
 from facade.dialects.openai.tools import is_name
 from facade.dialects.openai.types import ChatRequest
 from facade.dialects.verbatim import Filled, VerbatimConversation, tools_reader
-from services.common.raw_json import NULL, is_filled, is_text, text_of
+from services.common.text.raw_json import NULL, is_filled, is_text, text_of
 
 _TOOL = frozenset({"type", "function"})
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})

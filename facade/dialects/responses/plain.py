@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from services.common.plain_message import (
+from services.common.messages.plain_message import (
     PlainCall,
     PlainFunction,
     PlainMessage,

@@ -56,7 +56,7 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common import ids
 from services.common.errors import invalid
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 
 _REQUEST: TypeAdapter[ResponseRequest] = TypeAdapter(ResponseRequest)
 _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)

@@ -15,8 +15,8 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, FinishReason, Opaque, Usage
 from gateway.inference.v1.inference_pb2 import Choice, GenerateResponse
 from services.common.errors import GatewayError
-from services.common.passthrough_answer import TokenCounts
-from services.common.plain_answer import PlainAnswer
+from services.common.messages.passthrough_answer import TokenCounts
+from services.common.messages.plain_answer import PlainAnswer
 
 # Reasons of incomplete responses; with any other finish reason a response is complete.
 _REASONS: dict[FinishReason.ValueType, str] = {

@@ -12,7 +12,7 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ToolChoice
 from services.common.errors import invalid
-from services.common.texts import quoted
+from services.common.text.texts import quoted
 
 _SEARCH = "web_search"
 _NAMED = frozenset({"function", "custom"})

@@ -23,7 +23,7 @@ from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
 from facade.dialects.openai.tools import is_name
 from facade.dialects.responses.types import ResponseRequest
 from facade.dialects.verbatim import Filled, VerbatimConversation, rewritten, tools_reader
-from services.common.raw_json import NULL, is_filled, is_text
+from services.common.text.raw_json import NULL, is_filled, is_text
 
 _FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
 _CUSTOM = frozenset({"type", "name", "description", "format"})

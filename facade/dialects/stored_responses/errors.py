@@ -2,7 +2,7 @@
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid
-from services.common.texts import cut, quoted
+from services.common.text.texts import cut, quoted
 
 _LONGEST_ID = 128
 

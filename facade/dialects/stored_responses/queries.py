@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from facade.dialects.queries import parse_limit
 from services.common.errors import invalid
-from services.common.texts import parse_digits
+from services.common.text.texts import parse_digits
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100

@@ -21,8 +21,8 @@ from facade.routes.generation import rpc_metadata
 from gateway.articles.v1.articles_pb2 import KeepSessionAliveRequest, ReadArticleResponse
 from gateway.articles.v1.edits_pb2 import Edit
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.offload import offload_if
-from services.common.texts import quoted
+from services.common.process.offload import offload_if
+from services.common.text.texts import quoted
 
 _PREFIX = "/article/v1/"
 MAX_BODY = 2 << 20

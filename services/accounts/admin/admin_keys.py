@@ -21,11 +21,11 @@ from services.accounts.admin.subjects import SubjectAdministration
 from services.accounts.names import check_label
 from services.accounts.tables import admin_keys
 from services.common import ids
-from services.common.authentication import is_admin_key
 from services.common.clock import Clock
-from services.common.database import reading_once, writing_alone
 from services.common.errors import GatewayError, invalid
+from services.common.grpc.authentication import is_admin_key
 from services.common.settings import Admin, SettingsError
+from services.common.storage.database import reading_once, writing_alone
 
 PREFIX = "gwadmin-"
 MAX_KEYS = 100

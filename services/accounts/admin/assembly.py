@@ -14,7 +14,7 @@ from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.common.clock import Clock
 from services.common.settings import Settings
-from services.common.sweeping import Sweeper, sweeper_lease
+from services.common.storage.sweeping import Sweeper, sweeper_lease
 
 
 def admin_authenticator(

@@ -17,11 +17,11 @@ from gateway.accounts.v1.admin_pb2 import AuditEntry
 from services.accounts.names import is_id
 from services.accounts.tables import audit_log
 from services.common.clock import Clock
-from services.common.database import reading_once, writing
 from services.common.errors import invalid
 from services.common.ids import IdGenerator
-from services.common.leases import Lease
-from services.common.sweeping import Sweeper, remove_in_batches
+from services.common.storage.database import reading_once, writing
+from services.common.storage.leases import Lease
+from services.common.storage.sweeping import Sweeper, remove_in_batches
 
 SUBJECT_KINDS = ("key", "user", "team", "admin_key")
 

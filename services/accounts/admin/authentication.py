@@ -7,8 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.accounts.v1 import accounts_pb2
 from services.accounts.admin.admin_keys import hash_admin_key
-from services.common.authentication import ADMINISTRATOR, Caller, bearer_admin_key, reject_admin
 from services.common.errors import invalid_api_key
+from services.common.grpc.authentication import (
+    ADMINISTRATOR,
+    Caller,
+    bearer_admin_key,
+    reject_admin,
+)
 
 # Minimum seconds between reads of the stored keys that an unknown key, or the lack of keys, causes.
 _RELOAD_S = 1.0

@@ -22,9 +22,9 @@ from services.accounts.names import check_label
 from services.accounts.tables import api_keys, teams, users
 from services.common import ids
 from services.common.clock import Clock
-from services.common.database import writing_alone
 from services.common.errors import conflict, invalid
 from services.common.key_format import is_key
+from services.common.storage.database import writing_alone
 
 MAX_GRACE_S = 30 * 86_400
 DEFAULT_GRACE_S = 86_400

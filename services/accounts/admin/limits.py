@@ -16,8 +16,8 @@ from services.accounts.names import is_id
 from services.accounts.tables import api_keys, teams, users
 from services.common import ids
 from services.common.clock import Clock
-from services.common.database import reading, writing_alone
 from services.common.errors import GatewayError
+from services.common.storage.database import reading, writing_alone
 
 _TABLES: Mapping[SubjectKind, Table] = {
     SubjectKind.KEY: api_keys,

@@ -16,9 +16,9 @@ from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.names import check_name, check_plan, is_id
-from services.common import logs
-from services.common.authentication import caller
 from services.common.errors import invalid
+from services.common.grpc.authentication import caller
+from services.common.process import logs
 
 _DEFAULT_PAGE, _LARGEST_PAGE = 20, 1000
 

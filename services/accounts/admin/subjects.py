@@ -16,8 +16,8 @@ from services.accounts.admin.audit import Actor, Record, Subject, record
 from services.accounts.names import is_id
 from services.common import ids
 from services.common.clock import Clock
-from services.common.database import reading_once
 from services.common.errors import GatewayError
+from services.common.storage.database import reading_once
 
 
 class Identified(Protocol):

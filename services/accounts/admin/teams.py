@@ -15,8 +15,8 @@ from services.accounts.membership import ensure_team
 from services.accounts.names import check_name, check_plan
 from services.accounts.plans import PLANS
 from services.accounts.tables import teams, users
-from services.common.database import writing_alone
 from services.common.errors import conflict, invalid
+from services.common.storage.database import writing_alone
 
 
 class TeamAdministration(SubjectAdministration[Team]):

@@ -16,8 +16,8 @@ from services.accounts.membership import KnownUser, add_user, ensure_team, find_
 from services.accounts.names import check_name, check_plan, unknown_user
 from services.accounts.plans import PLANS
 from services.accounts.tables import api_keys, plan_in_force, teams, users
-from services.common.database import writing_alone
 from services.common.errors import conflict, invalid
+from services.common.storage.database import writing_alone
 
 
 class DeletedUser(NamedTuple):

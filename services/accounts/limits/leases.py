@@ -16,7 +16,7 @@ from services.accounts.limits.rules import SubjectKind
 from services.accounts.limits.tables import allowances as table
 from services.accounts.limits.tables import limits
 from services.common.clock import Clock, ExpiryClock
-from services.common.database import execute_many, insert_into, writing
+from services.common.storage.database import execute_many, insert_into, writing
 
 # Holder of usage that no worker holds any more: the sum of workers that closed the allowance.
 SHARED = ""

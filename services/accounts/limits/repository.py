@@ -10,7 +10,7 @@ from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from services.accounts.limits.rules import AMOUNTS, SubjectKind, UsageLimits
 from services.accounts.limits.tables import limits as table
 from services.common.clock import Clock
-from services.common.database import insert_into, reading_once, writing
+from services.common.storage.database import insert_into, reading_once, writing
 
 
 class LimitRepository:

@@ -3,7 +3,7 @@
 from sqlalchemy import BigInteger, CheckConstraint, Column, String, Table, Text
 
 from services.accounts.limits.rules import AMOUNTS, SubjectKind
-from services.common.database import metadata
+from services.common.storage.database import metadata
 
 _IS_KIND = f"subject_kind IN ({', '.join(repr(kind.value) for kind in SubjectKind)})"
 

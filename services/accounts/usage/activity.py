@@ -25,11 +25,11 @@ from services.accounts.usage.grouping import (
 )
 from services.accounts.usage.tables import DAY_MS, TOKENS, records
 from services.common.clock import Clock
-from services.common.database import reading
 from services.common.errors import invalid
 from services.common.ids import RECORD, time_prefix
 from services.common.money import decimal_dollars
-from services.common.page_tokens import invalid_token
+from services.common.storage.database import reading
+from services.common.storage.page_tokens import invalid_token
 
 _HOUR_MS = 3_600_000
 _DEFAULT_MS = DAY_MS

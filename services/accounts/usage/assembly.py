@@ -8,7 +8,7 @@ from services.accounts.usage.servicer import UsageServicer
 from services.accounts.usage.sweeper import usage_sweeper
 from services.common.clock import Clock
 from services.common.settings import Settings
-from services.common.sweeping import Sweeper, sweeper_lease
+from services.common.storage.sweeping import Sweeper, sweeper_lease
 
 # Usage is deleted by the day; sweeping several times a day is enough.
 _SWEEP_EVERY_S = 3_600.0

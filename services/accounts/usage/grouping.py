@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.accounts.v1 import usage_pb2
 from gateway.accounts.v1.usage_pb2 import UsageFilter, UsageGrouping
 from services.accounts.tables import api_keys, teams, users
-from services.common import page_tokens
 from services.common.errors import invalid
+from services.common.storage import page_tokens
 
 MAX_PAGE_SIZE = 1_000
 

@@ -19,9 +19,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_FAILED
 from services.accounts.usage.sums import GROUP, SUMS, sums_of
 from services.accounts.usage.tables import DAY_MS, TOKENS, days, records
-from services.common.database import writing
-from services.common.database_errors import translate_errors
-from services.common.usage_batch import OWN, SHARED, UsageBatch
+from services.common.messages.usage_batch import OWN, SHARED, UsageBatch
+from services.common.storage.database import writing
+from services.common.storage.database_errors import translate_errors
 
 # Rows of one statement; binding their values holds the GIL for 50 microseconds.
 _ROWS = 25

@@ -18,10 +18,10 @@ from services.accounts.usage.grouping import (
     token_of,
 )
 from services.accounts.usage.tables import TOKENS, days
-from services.common.database import reading
 from services.common.errors import invalid
 from services.common.money import decimal_dollars
-from services.common.page_tokens import invalid_token
+from services.common.storage.database import reading
+from services.common.storage.page_tokens import invalid_token
 
 _EPOCH = date(1970, 1, 1)
 _DAY_NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)

@@ -20,7 +20,7 @@ from services.accounts.usage.recording import add_records
 from services.accounts.usage.reporting import report
 from services.common.clock import Clock
 from services.common.errors import invalid
-from services.common.usage_batch import UsageBatch
+from services.common.messages.usage_batch import UsageBatch
 
 SERVICE_NAME = usage_pb2.DESCRIPTOR.services_by_name["UsageService"].full_name
 

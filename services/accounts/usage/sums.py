@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_FAILED
 from services.accounts.usage.tables import DAY_MS, TOKENS, days
-from services.common.usage_batch import BIGGEST, OWN, SHARED, Own, UsageBatch
+from services.common.messages.usage_batch import BIGGEST, OWN, SHARED, Own, UsageBatch
 
 # The grouping columns, and the summed columns, of the table.
 GROUP = tuple(column.name for column in days.primary_key.columns)

@@ -7,11 +7,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.usage.tables import DAY_MS, days, records
 from services.common.clock import Clock
-from services.common.database import writing
 from services.common.ids import RECORD, time_prefix
-from services.common.leases import Lease
 from services.common.settings import Usage
-from services.common.sweeping import Renew, Sweeper, remove_in_batches
+from services.common.storage.database import writing
+from services.common.storage.leases import Lease
+from services.common.storage.sweeping import Renew, Sweeper, remove_in_batches
 
 _AT_ONCE = 5_000
 

@@ -6,7 +6,7 @@ and provider.
 
 from sqlalchemy import BigInteger, Column, Integer, SmallInteger, String, Table
 
-from services.common.database import metadata
+from services.common.storage.database import metadata
 
 DAY_MS = 86_400_000
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from services.common.key_format import is_key
-from services.common.presets import PRESETS
+from services.common.settings.presets import PRESETS
 from services.common.settings.providers import Provider
 from services.common.settings.sections import Server
 

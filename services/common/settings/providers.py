@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from services.common.presets import PRESETS
 from services.common.settings.base import Name, Section, setting, without_variables
+from services.common.settings.presets import PRESETS
 
 _CREDENTIAL_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
 

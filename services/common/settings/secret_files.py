@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from services.common.presets import PRESETS
 from services.common.settings.base import SettingsError
+from services.common.settings.presets import PRESETS
 
 # Suffix of the names of settings and of variables whose value is the path of a file with a secret.
 _SUFFIX = "_file"

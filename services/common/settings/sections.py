@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from services.common.settings.base import Section, setting
 
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-# A worker beats once a second; see `services.common.heartbeat`.
+# A worker beats once a second; see `services.common.process.heartbeat`.
 _MIN_STALL_S = 5
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 # An origin as browsers serialize it: in lower case and without a path; apps have other schemes.

@@ -12,10 +12,10 @@ from typing import Protocol, TypeVar
 
 import orjson
 
-from services.common.authentication import caller
-from services.common.byte_budget import Admit, is_over_budget
 from services.common.errors import GatewayError
-from services.common.offload import offload_if
+from services.common.grpc.authentication import caller
+from services.common.process.byte_budget import Admit, is_over_budget
+from services.common.process.offload import offload_if
 from services.inference.adaptation.codec import Made, dump, load
 from services.inference.metrics import InferenceMetrics
 

@@ -7,8 +7,8 @@ from typing import TypeVar
 from gateway.conversation.v1.conversation_pb2 import Block, Media
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Multimodal, PdfAdaptation
-from services.common.byte_budget import Charge
 from services.common.errors import GatewayError
+from services.common.process.byte_budget import Charge
 from services.inference.adaptation import wording
 from services.inference.adaptation.cache import Cache, M
 from services.inference.adaptation.codec import size_of

@@ -12,7 +12,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, HelperUsage, Media, 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse, Multimodal
 from services.common.errors import GatewayError, UpstreamError
-from services.common.texts import quoted
+from services.common.text.texts import quoted
 from services.inference.adaptation.errors import of_helper, of_part
 from services.inference.adaptation.rules import AUDIO, IMAGE, NAMES
 from services.inference.conversion.parts import Source

@@ -11,8 +11,8 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, HelperUsage, Media
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Multimodal
-from services.common.byte_budget import Charge, is_over_budget
 from services.common.errors import GatewayError
+from services.common.process.byte_budget import Charge, is_over_budget
 from services.inference.adaptation import wording
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.conversions import Conversions

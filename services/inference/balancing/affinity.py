@@ -10,7 +10,7 @@ from hashlib import blake2b
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 
 # Size of the beginning that is hashed.
 _MAX_BYTES = 64 << 10

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.authentication import caller
-from services.common.lazy_request import LazyRequest
+from services.common.grpc.authentication import caller
+from services.common.messages.lazy_request import LazyRequest
 from services.inference.balancing.affinity import affinity_of
 from services.inference.balancing.choice import STICKY_SLACK, draw, ordered
 from services.inference.balancing.loads import Loads, load_class

@@ -9,7 +9,7 @@ import mammoth
 import markdownify
 from bs4 import Tag
 
-from services.common.texts import parse_digits
+from services.common.text.texts import parse_digits
 from services.inference.conversion.embedded import PictureReader
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Ocr

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, unavailable
-from services.common.metrics import Counter
+from services.common.process.metrics import Counter
 from services.common.settings import Limits
 from services.inference.conversion.answers import death, failure, refused, with_blobs
 from services.inference.conversion.confinement import protections

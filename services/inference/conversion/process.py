@@ -1,9 +1,9 @@
 """Worker process of conversions: `python -m services.inference.conversion.process`.
 
 It reads one conversion after the other from standard input and writes each reply to standard
-output, in frames (`services.common.frames`). Media are untrusted: the process has a memory limit,
-is confined (`confinement`), and gets only the environment variables that `worker` passes. It exits
-when standard input closes, and so with the gateway.
+output, in frames (`services.common.process.frames`). Media are untrusted: the process has a memory
+limit, is confined (`confinement`), and gets only the environment variables that `worker` passes.
+It exits when standard input closes, and so with the gateway.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from typing import Any
 
 import orjson
 
-from services.common.frames import read_frame, write_frame
+from services.common.process.frames import read_frame, write_frame
 from services.inference.conversion.confinement import confine
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.limits import MAX_RESULT, MAX_TEXT, WorkerLimits

@@ -15,7 +15,7 @@ import typst
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
 
-from services.common.texts import parse_digits
+from services.common.text.texts import parse_digits
 from services.inference.conversion import docx, images
 from services.inference.conversion.errors import ConversionError
 

@@ -8,7 +8,7 @@ import trafilatura
 from lxml import etree
 from lxml.html import HtmlElement, HTMLParser, document_fromstring
 
-from services.common.texts import cut
+from services.common.text.texts import cut
 from services.inference.charsets import decode
 from services.inference.conversion.charsets import guess
 from services.inference.conversion.errors import ConversionError

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from services.common.frames import read_frame, write_frame
+from services.common.process.frames import read_frame, write_frame
 from services.inference.conversion.limits import MAX_RESULT, MAX_TEXT, WorkerLimits
 
 # Environment variables passed to a worker. Providers' API keys are withheld, as a malicious

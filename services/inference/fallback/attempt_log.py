@@ -8,10 +8,10 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.errors import GatewayError, UpstreamError
-from services.common.metrics import Counter, Histogram
-from services.common.passthrough_answer import TokenCounts
-from services.common.telemetry.spans import Span, Telemetry
-from services.common.telemetry.trace_context import TraceContext
+from services.common.messages.passthrough_answer import TokenCounts
+from services.common.process.metrics import Counter, Histogram
+from services.common.process.telemetry.spans import Span, Telemetry
+from services.common.process.telemetry.trace_context import TraceContext
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.rate_limits import after_failure, exhausted
 from services.inference.circuit_breaker import CircuitBreakers

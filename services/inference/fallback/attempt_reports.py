@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from gateway.inference.v1.providers_pb2 import AttemptCounts
 from services.common.errors import GatewayError, UpstreamError
-from services.common.telemetry.spans import Span, Telemetry
-from services.common.telemetry.trace_context import TraceContext, attempt_trace
+from services.common.process.telemetry.spans import Span, Telemetry
+from services.common.process.telemetry.trace_context import TraceContext, attempt_trace
 from services.inference.circuit_breaker import ModelKey
 from services.inference.plans.plan import Step
 

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
-from services.common.timer_wheel import TimerHandle, TimerWheel
+from services.common.process.timer_wheel import TimerHandle, TimerWheel
 
 
 class Closable(Protocol):

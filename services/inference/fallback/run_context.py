@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from gateway.errors.v1.errors_pb2 import Attempt
 from services.common.errors import GatewayError
-from services.common.telemetry.trace_context import current_trace
-from services.common.timer_wheel import TimerWheel
+from services.common.process.telemetry.trace_context import current_trace
+from services.common.process.timer_wheel import TimerWheel
 from services.inference.circuit_breaker import Uniform
 from services.inference.fallback.attempt_log import AttemptLog, AttemptRecord
 from services.inference.fallback.attempts import AttemptFactory

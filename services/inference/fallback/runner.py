@@ -12,7 +12,7 @@ from typing import Any
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
-from services.common.passthrough_answer import PassthroughAnswer
+from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.attempt import Attempt
 from services.inference.fallback.hedging import Hedge
 from services.inference.fallback.run_context import RetryBudget, RunContext

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
-from services.common.passthrough_answer import PassthroughAnswer, Route
-from services.common.timer_wheel import Deadline
-from services.common.tokens import estimate_bytes, estimate_tokens
+from services.common.messages.passthrough_answer import PassthroughAnswer, Route
+from services.common.process.timer_wheel import Deadline
+from services.common.text.tokens import estimate_bytes, estimate_tokens
 from services.inference.attempt import Attempt
 from services.inference.fallback.attempt_log import AttemptRecord, DeploymentRecord
 from services.inference.fallback.run_context import RunContext

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, UpstreamError
-from services.common.timer_wheel import Deadline
+from services.common.process.timer_wheel import Deadline
 from services.inference.attempt import Attempt
 from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.fallback.attempts import AttemptOptions

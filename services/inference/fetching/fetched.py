@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.common.byte_budget import Admit
+from services.common.process.byte_budget import Admit
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Container, Sequence
 from io import BytesIO
 
 from gateway.errors.v1 import errors_pb2
-from services.common.byte_budget import Admit
 from services.common.errors import GatewayError, invalid
+from services.common.process.byte_budget import Admit
 from services.common.settings import Limits
 from services.inference import http
 from services.inference.fetching import connecting, naming

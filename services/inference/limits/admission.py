@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.errors import GatewayError
-from services.common.passthrough_answer import CallerLimit, Route
+from services.common.messages.passthrough_answer import CallerLimit, Route
 from services.inference.limits.allowance import Allowance
 from services.inference.limits.leaser import RETURN_AFTER_S, Leaser
 from services.inference.limits.limit_errors import limit_reached

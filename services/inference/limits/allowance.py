@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Measure
 from services.common.limit_windows import Window, window_of
-from services.common.passthrough_answer import CallerLimit
+from services.common.messages.passthrough_answer import CallerLimit
 
 # The amount kept available after a tick, as a multiple of what was used in the tick.
 _TICKS_AHEAD: Final = 2

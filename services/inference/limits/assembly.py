@@ -5,8 +5,8 @@ from prometheus_client import CollectorRegistry
 
 from services.common import ids
 from services.common.clock import Clock
-from services.common.secrets import Secrets
 from services.common.settings import Settings
+from services.common.storage.secrets import Secrets
 from services.inference.limits.admission import Admission
 from services.inference.limits.lease_client import LimitClient
 from services.inference.limits.leaser import Leaser

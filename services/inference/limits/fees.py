@@ -14,7 +14,7 @@ import orjson
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import MediaKind
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest, Tool
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 from services.inference.media import media_blocks
 from services.inference.pricing.price import Unit
 

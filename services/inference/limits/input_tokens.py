@@ -9,7 +9,7 @@ from typing import Final
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Media
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 from services.inference.estimate import (
     PAGE,
     estimate_input_tokens,

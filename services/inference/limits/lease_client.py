@@ -6,9 +6,9 @@ import grpc
 
 from gateway.accounts.v1 import limits_pb2, limits_pb2_grpc
 from gateway.accounts.v1.limits_pb2 import Grant, LeaseRequest
-from services.common.authentication import service_authorization
-from services.common.channels import USER_ID_KEY
 from services.common.errors import from_rpc_error
+from services.common.grpc.authentication import service_authorization
+from services.common.grpc.channels import USER_ID_KEY
 from services.inference.limits.allowance import Claim
 from services.inference.limits.leaser import Key
 from services.inference.limits.metrics import LimitMetrics

@@ -10,7 +10,7 @@ from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Measure, SubjectKind
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
-from services.common.texts import quoted
+from services.common.text.texts import quoted
 from services.inference.limits.allowance import Allowance
 from services.inference.limits.leaser import Key
 from services.inference.limits.subjects import SPEND

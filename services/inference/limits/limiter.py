@@ -11,8 +11,8 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateRequest,
     GenerateResponse,
 )
-from services.common.lazy_request import LazyRequest
-from services.common.passthrough_answer import PassthroughAnswer
+from services.common.messages.lazy_request import LazyRequest
+from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.limits.admission import KEPT_CALLERS, Admission, Permit
 from services.inference.limits.fees import Fees, fees_of
 from services.inference.limits.input_tokens import most_input_tokens

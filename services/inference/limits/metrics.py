@@ -5,7 +5,7 @@ Reached limits are counted by `gateway_limits_reached`, together with those of t
 
 from prometheus_client import CollectorRegistry
 
-from services.common.metrics import Counter
+from services.common.process.metrics import Counter
 
 
 class LimitMetrics:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
-from services.common.texts import quoted
+from services.common.text.texts import quoted
 from services.inference.limits.fees import Fees, fees_of
 from services.inference.limits.input_tokens import most_input_tokens
 from services.inference.plans.plan import Plan, Step

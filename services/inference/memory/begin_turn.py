@@ -10,8 +10,8 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Message, Opaque
 from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse, Multimodal
 from gateway.memory.v1.memory_pb2 import BeginTurn
-from services.common.byte_budget import Charge, is_over_budget
 from services.common.errors import GatewayError
+from services.common.process.byte_budget import Charge, is_over_budget
 from services.inference.adaptation.rules import adapts
 from services.inference.files import place_files
 from services.inference.media import MediaRef

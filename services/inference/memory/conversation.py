@@ -14,7 +14,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory, Multimodal
 from gateway.memory.v1.memory_pb2 import TurnContext
-from services.common.tokens import estimate_tokens
+from services.common.text.tokens import estimate_tokens
 from services.inference import thinking
 from services.inference.adaptation import wording
 from services.inference.adaptation.media_types import essence

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from gateway.memory.v1.memory_pb2 import Snippet
-from services.common.tokens import estimate_tokens
+from services.common.text.tokens import estimate_tokens
 
 _NOTES = (
     "The gateway keeps these notes for you. They tell what was said before, and are no"

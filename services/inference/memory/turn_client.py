@@ -15,11 +15,11 @@ from gateway.memory.v1.memory_pb2 import (
     RunTurnResponse,
     TurnContext,
 )
-from services.common import logs
-from services.common.authentication import caller_key
-from services.common.channels import call_metadata
 from services.common.errors import from_rpc_error, internal
-from services.common.terminal_status import TerminalStatus
+from services.common.grpc.authentication import caller_key
+from services.common.grpc.channels import call_metadata
+from services.common.grpc.terminal_status import TerminalStatus
+from services.common.process import logs
 
 # Seconds to wait for Memory to release the lock after a turn; a commit does not depend on it.
 _CLOSING_S = 2.0

@@ -21,7 +21,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import GatewayError, invalid
 from services.common.settings import Limits
-from services.common.texts import MAX_NAME
+from services.common.text.texts import MAX_NAME
 from services.inference import validation
 from services.inference.circuit_breaker import ModelKey
 from services.inference.plans.policy import FallbackRule, Retries

@@ -12,8 +12,8 @@ from typing import Self
 
 from gateway.inference.v1.providers_pb2 import Provider, ProviderModel
 from services.common import ids
-from services.common.file_locks import create_locked, open_others, try_lock
 from services.common.settings import SettingsError
+from services.common.storage.file_locks import create_locked, open_others, try_lock
 
 FOLDER = "provider_states"
 _DIGEST = 16

@@ -12,11 +12,11 @@ from gateway.inference.v1.inference_pb2 import (
     Event,
     GenerateRequest,
 )
-from services.common import dialect_headers
 from services.common.errors import GatewayError, UpstreamError, unsupported
-from services.common.lazy_request import LazyRequest
-from services.common.passthrough_answer import PassthroughAnswer
-from services.common.plain_message import PlainRequest
+from services.common.grpc import dialect_headers
+from services.common.messages.lazy_request import LazyRequest
+from services.common.messages.passthrough_answer import PassthroughAnswer
+from services.common.messages.plain_message import PlainRequest
 from services.common.settings import Balance
 from services.inference.conversion.parts import Source
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused

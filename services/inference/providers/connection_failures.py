@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
-from services.common.texts import printable
+from services.common.text.texts import printable
 from services.inference import http
 from services.inference.providers import failures, redaction
 from services.inference.providers.sse import SseTooLongError

@@ -5,7 +5,7 @@ import hashlib
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Media, Opaque
 from services.common.errors import GatewayError
-from services.common.mime import image_type
+from services.common.text.mime import image_type
 from services.inference.paths import block_path
 from services.inference.providers.foreign_blocks import text_of_block
 from services.inference.providers.request_fields import RequestFields, read_object

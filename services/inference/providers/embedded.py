@@ -11,9 +11,9 @@ from typing import NoReturn, Protocol
 from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, MediaKind
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import EmbedRequest, EmbedResponse, Event
-from services.common import packed_floats
 from services.common.errors import GatewayError, UpstreamError, invalid, unsupported
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
+from services.common.text import packed_floats
 from services.inference.catalogue import ModelInfo
 from services.inference.conversion.parts import Source, TextVectors
 from services.inference.providers.base import (

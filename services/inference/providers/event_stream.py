@@ -2,8 +2,8 @@
 
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
+from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Limits
-from services.common.timer_wheel import TimerWheel
 from services.inference import http
 from services.inference.providers.idle_reader import IdleTimeoutReader
 from services.inference.providers.protocols import Reader

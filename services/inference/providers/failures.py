@@ -18,7 +18,7 @@ import orjson
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import UpstreamError
-from services.common.texts import printable
+from services.common.text.texts import printable
 from services.inference.providers.context_overflow import CONTEXT_CODES, CONTEXT_WORDS
 from services.inference.providers.redaction import redact
 

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from services.common.idle import IdleTimer
-from services.common.timer_wheel import TimerWheel
+from services.common.process.idle import IdleTimer
+from services.common.process.timer_wheel import TimerWheel
 from services.inference import http
 
 _T = TypeVar("_T")

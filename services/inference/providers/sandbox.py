@@ -23,9 +23,10 @@ from gateway.inference.v1.inference_pb2 import (
     ThinkingConfig,
     ToolChoice,
 )
-from services.common import ids, packed_floats
+from services.common import ids
 from services.common.errors import UpstreamError, invalid, unsupported
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
+from services.common.text import packed_floats
 from services.inference.catalogue import ModelInfo
 from services.inference.conversion.parts import Source
 from services.inference.offload import mark_large, offload

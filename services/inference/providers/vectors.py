@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from services.common import packed_floats
 from services.common.errors import UpstreamError, unsupported
+from services.common.text import packed_floats
 from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.request_fields import RequestFields
@@ -114,7 +114,7 @@ def check_lengths(vectors: Sequence[Vector | None], provider: str) -> Sequence[V
 
 
 def packed(vector: Vector, provider: str) -> bytes:
-    """Return a vector as 32-bit floats; see `services.common.packed_floats`.
+    """Return a vector as 32-bit floats; see `services.common.text.packed_floats`.
 
     Raises:
         UpstreamError: it contains something other than 32-bit floats.

@@ -17,11 +17,11 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateResponse,
     StreamGenerateResponse,
 )
-from services.common.authentication import caller
 from services.common.clock import Clock
 from services.common.errors import GatewayError
-from services.common.lazy_request import LazyRequest
-from services.common.passthrough_answer import PassthroughAnswer
+from services.common.grpc.authentication import caller
+from services.common.messages.lazy_request import LazyRequest
+from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.common.settings import ResponseCache
 from services.inference.byte_store import ByteStore
 from services.inference.engine import Engine

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.authentication import Caller
-from services.common.lazy_request import LazyRequest
+from services.common.grpc.authentication import Caller
+from services.common.messages.lazy_request import LazyRequest
 from services.inference.plans.plan import Plan
 
 # Incremented when the format or content of entries changes.

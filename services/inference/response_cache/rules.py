@@ -13,7 +13,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 from services.inference.memory.split import uses_memory
 from services.inference.stored_references import find_reference
 

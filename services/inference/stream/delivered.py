@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import Event
-from services.common.tokens import estimate_tokens
+from services.common.text.tokens import estimate_tokens
 from services.inference.stream.pieces import MOST, join, keep
 
 # The kind of delta of each kind of block whose beginning can be compared.

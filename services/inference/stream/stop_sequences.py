@@ -14,7 +14,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Usage
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish
 from services.common.errors import unsupported
-from services.common.tokens import estimate_tokens
+from services.common.text.tokens import estimate_tokens
 from services.inference.stream.filters import Batch, ChoiceStates
 from services.inference.stream.pieces import keep
 from services.inference.stream.stop_automaton import StopAutomaton

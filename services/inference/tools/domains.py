@@ -10,7 +10,7 @@ from typing import NamedTuple
 from yarl import URL
 
 from services.common.errors import invalid
-from services.common.texts import quoted
+from services.common.text.texts import quoted
 
 _MAX_RULE = 512  # characters
 

@@ -21,7 +21,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, Finish, WebTool
 from services.common.ids import new_server_call_id
-from services.common.tokens import estimate_tokens
+from services.common.text.tokens import estimate_tokens
 from services.inference.estimate import estimate_messages
 from services.inference.fallback.run_context import RetryBudget
 from services.inference.fallback.runner import FallbackRunner

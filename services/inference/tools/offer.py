@@ -9,7 +9,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice, WebTool
 from services.common.errors import GatewayError, invalid, unsupported
-from services.common.texts import quoted
+from services.common.text.texts import quoted
 from services.inference.providers.base import Target
 from services.inference.providers.request_fields import is_optional_tool
 from services.inference.tools.domains import domain_of

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.common.authentication import caller_id
-from services.common.byte_budget import ByteBudget, Charge, request_charge
 from services.common.errors import invalid
-from services.common.mime import HEAD_SIZE, detect_type, is_text_type
+from services.common.grpc.authentication import caller_id
+from services.common.process.byte_budget import ByteBudget, Charge, request_charge
+from services.common.text.mime import HEAD_SIZE, detect_type, is_text_type
 from services.inference.charsets import decode
 from services.inference.conversion.converter import Converter
 from services.inference.conversion.parts import Ocr, Source

@@ -23,9 +23,9 @@ from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import WebTool
 from services.common.errors import GatewayError
-from services.common.telemetry.spans import Span, Telemetry
-from services.common.telemetry.trace_context import current_trace
-from services.common.texts import fit
+from services.common.process.telemetry.spans import Span, Telemetry
+from services.common.process.telemetry.trace_context import current_trace
+from services.common.text.texts import fit
 from services.inference.metrics import InferenceMetrics
 from services.inference.tools.domains import domain_of, permits
 from services.inference.tools.offer import SEARCH, Available

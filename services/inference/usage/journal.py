@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from services.common.file_locks import create_locked, is_at, try_lock
-from services.common.file_systems import overwrites_in_place
+from services.common.storage.file_locks import create_locked, is_at, try_lock
+from services.common.storage.file_systems import overwrites_in_place
 
 FOLDER = "usage"
 # Versions that cannot read plain lines ignore these files; theirs are `.journal`.

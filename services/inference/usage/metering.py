@@ -7,9 +7,9 @@ from gateway.accounts.v1.usage_pb2 import UsageOutcome
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect, HelperUsage, Usage
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common import logs
-from services.common.authentication import Caller, caller
-from services.common.passthrough_answer import TokenCounts
+from services.common.grpc.authentication import Caller, caller
+from services.common.messages.passthrough_answer import TokenCounts
+from services.common.process import logs
 from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.fallback.run_context import RunContext
 from services.inference.pricing.counts import counts_of_other_units

@@ -2,9 +2,9 @@
 
 from prometheus_client import CollectorRegistry
 
-from services.common.metrics import Counter, Gauge
+from services.common.messages.usage_batch import OWN, SHARED, UsageBatch
 from services.common.money import PER_DOLLAR
-from services.common.usage_batch import OWN, SHARED, UsageBatch
+from services.common.process.metrics import Counter, Gauge
 
 _PROVIDER = SHARED.index("provider")
 _COST = OWN.index("cost_pusd")

@@ -6,7 +6,7 @@ one. Without a bound, one row of the daily sums would be stored for each name.
 
 from collections.abc import Callable
 
-from services.common.usage_batch import SHARED, Shared
+from services.common.messages.usage_batch import SHARED, Shared
 
 # The name that replaces further unknown names.
 OTHER = "other"

@@ -19,8 +19,8 @@ from gateway.errors.v1 import errors_pb2
 from services.common import ids
 from services.common.clock import Clock
 from services.common.errors import GatewayError
+from services.common.messages.usage_batch import UsageBatch
 from services.common.settings import Usage
-from services.common.usage_batch import UsageBatch
 from services.inference.pricing.costs import Costs
 from services.inference.usage.journal import Journal, chunks_of
 from services.inference.usage.lines import SEPARATOR

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from services.common.ids import RECORD
+from services.common.messages.usage_batch import BIGGEST, SHARED, Own, Shared, UsageBatch
 from services.common.money import MAX_PUSD
-from services.common.usage_batch import BIGGEST, SHARED, Own, Shared, UsageBatch
 from services.inference.pricing.costs import Costs
 from services.inference.pricing.counts import counts_from
 from services.inference.pricing.price import TokenRates, Unit

@@ -6,9 +6,9 @@ import grpc
 
 from gateway.accounts.v1 import usage_pb2
 from gateway.accounts.v1.usage_pb2 import RecordUsageResponse
-from services.common.authentication import service_authorization
 from services.common.errors import from_rpc_error
-from services.common.usage_batch import UsageBatch
+from services.common.grpc.authentication import service_authorization
+from services.common.messages.usage_batch import UsageBatch
 
 _SERVICE = usage_pb2.DESCRIPTOR.services_by_name["UsageService"]
 _RECORD_USAGE = f"/{_SERVICE.full_name}/{_SERVICE.methods_by_name['RecordUsage'].name}"

@@ -15,9 +15,9 @@ from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
-from services.common.database import reading
-from services.common.database_threads import Compute, run_in_thread
-from services.common.texts import elide_middle
+from services.common.storage.database import reading
+from services.common.storage.database_threads import Compute, run_in_thread
+from services.common.text.texts import elide_middle
 from services.memory.archive import dates, index, words
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.lookup import WITHOUT_VECTORS, Lookup

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, Table, cast, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.common.database import execute_many, insert_if_absent, insert_into
+from services.common.storage.database import execute_many, insert_if_absent, insert_into
 from services.memory.archive import binary_quantization, dates, postings, words
 from services.memory.storage import tables
 

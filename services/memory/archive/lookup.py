@@ -9,7 +9,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from services.common.database_threads import Compute
+from services.common.storage.database_threads import Compute
 from services.memory.archive import binary_quantization, bm25f, postings
 from services.memory.archive.bm25f import Collection
 from services.memory.archive.index import ArchivedTurn

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from services.common.texts import normalized
-from services.common.tokens import estimate_tokens, longest_within
+from services.common.text.texts import normalized
+from services.common.text.tokens import estimate_tokens, longest_within
 from services.memory.archive.words import located_terms
 
 CUT = "…"

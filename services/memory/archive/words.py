@@ -16,7 +16,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Protocol
 
-from services.common.texts import normalized
+from services.common.text.texts import normalized
 
 # Combining marks of scripts that write vowels or tones with them; `\w` does not match them.
 _MARKS = (

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message
-from services.common.tokens import estimate_tokens
+from services.common.text.tokens import estimate_tokens
 from services.memory.profile import rules
 from services.memory.profile.sentences import split_sentences, strip_non_prose
 from services.memory.storage.messages import media_placeholder

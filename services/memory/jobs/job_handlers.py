@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common.database import reading, writing
+from services.common.storage.database import reading, writing
 from services.memory.archive.binary_quantization import VALUE_BYTES
 from services.memory.archive.index import ArchivedTurn
 from services.memory.jobs import extractive_summary, summary_prompt

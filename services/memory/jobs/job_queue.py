@@ -20,14 +20,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
 from services.common.clock import Clock
-from services.common.database import insert_if_absent, reading, writing
-from services.common.leased_rows import (
+from services.common.process.registry import ProcessRegistry
+from services.common.storage.database import insert_if_absent, reading, writing
+from services.common.storage.leased_rows import (
     LeasedRows,
     delete_in_order,
     holder_prefix,
     is_held_by_process,
 )
-from services.common.process_registry import ProcessRegistry
 from services.memory.storage.tables import jobs
 
 PREFIX = "job_"

@@ -13,12 +13,13 @@ from zlib import crc32
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common import ids, logs
-from services.common.database import writing
+from services.common import ids
 from services.common.errors import GatewayError
-from services.common.leased_rows import LeaseRenewer, wait_briefly
-from services.common.process_registry import ProcessRegistry
-from services.common.texts import elide_middle
+from services.common.process import logs
+from services.common.process.registry import ProcessRegistry
+from services.common.storage.database import writing
+from services.common.storage.leased_rows import LeaseRenewer, wait_briefly
+from services.common.text.texts import elide_middle
 from services.memory.jobs.job_handlers import JobHandlers, MemoryChangedError
 from services.memory.jobs.job_queue import Backlog, Job, JobKind, JobLostError, JobQueue
 from services.memory.jobs.retries import retry_after_s

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
 from services.common.clock import Clock
-from services.common.database import reading
+from services.common.storage.database import reading
 from services.memory.storage.tables import summaries
 
 PREFIX = "summary_"

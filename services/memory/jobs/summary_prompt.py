@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from gateway.inference.v1.inference_pb2 import Prompt
-from services.common.texts import elide_middle
-from services.common.tokens import estimate_tokens, longest_within
+from services.common.text.texts import elide_middle
+from services.common.text.tokens import estimate_tokens, longest_within
 from services.memory.jobs.extractive_summary import MAX_TOKENS
 
 # Tokens of the answer: a model that thinks writes more than its summary.

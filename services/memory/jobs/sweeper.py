@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from services.common.leases import Lease
-from services.common.sweeping import Renew, Sweeper, remove_in_batches
+from services.common.storage.leases import Lease
+from services.common.storage.sweeping import Renew, Sweeper, remove_in_batches
 from services.memory.locks.locks import MemoryLocks
 from services.memory.storage.repository import MemoryRepository
 

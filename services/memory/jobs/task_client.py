@@ -9,10 +9,10 @@ import grpc
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from gateway.inference.v1.inference_pb2 import Prompt, RunTaskRequest, RunTaskResponse
-from services.common import logs
-from services.common.authentication import service_authorization
-from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
 from services.common.errors import GatewayError, from_rpc_error
+from services.common.grpc.authentication import service_authorization
+from services.common.grpc.channels import REQUEST_ID_KEY, USER_ID_KEY
+from services.common.process import logs
 from services.common.settings import Roles
 
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)

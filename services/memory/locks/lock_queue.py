@@ -24,8 +24,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.clock import Clock
-from services.common.database import insert_into, reading, write
-from services.common.leased_rows import LeasedRows, delete_in_order, is_held_by_process
+from services.common.storage.database import insert_into, reading, write
+from services.common.storage.leased_rows import LeasedRows, delete_in_order, is_held_by_process
 from services.memory.storage.memory_records import lock_lost_error
 from services.memory.storage.tables import claims, memories, queues
 

@@ -26,10 +26,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
 from services.common.clock import Clock
-from services.common.database import writing
 from services.common.errors import GatewayError
-from services.common.leased_rows import LeaseRenewer, holder_prefix, wait_briefly
-from services.common.process_registry import ProcessRegistry
+from services.common.process.registry import ProcessRegistry
+from services.common.storage.database import writing
+from services.common.storage.leased_rows import LeaseRenewer, holder_prefix, wait_briefly
 from services.memory.locks.lock_queue import (
     CLAIM,
     READ,

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Prompt
 from services.common.errors import GatewayError
-from services.common.texts import elide_middle
+from services.common.text.texts import elide_middle
 from services.memory.profile import facts
 from services.memory.profile.facts import ExtractedFact, Fact
 from services.memory.profile.sentences import strip_non_prose

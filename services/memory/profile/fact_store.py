@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, delete, func, insert, sel
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
-from services.common.database import insert_into, reading
+from services.common.storage.database import insert_into, reading
 from services.memory.profile.fact_versions import (
     FactVersion,
     find_restated,

@@ -2,7 +2,7 @@
 
 import re
 
-from services.common.texts import elide_middle
+from services.common.text.texts import elide_middle
 
 # Characters of a text that are used, half from its beginning, half from its end: longer texts
 # were pasted.

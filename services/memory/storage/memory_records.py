@@ -8,7 +8,7 @@ from sqlalchemy import or_, select
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
-from services.common.texts import MAX_NAME
+from services.common.text.texts import MAX_NAME
 from services.memory.storage.tables import memories
 
 # A memory that never had a turn counts as absent; one whose turns were all rewound does not.

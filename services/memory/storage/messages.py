@@ -13,7 +13,7 @@ from itertools import accumulate, groupby
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
-from services.common.texts import normalized
+from services.common.text.texts import normalized
 
 KEY_SIZE = 8
 

@@ -9,9 +9,9 @@ from dataclasses import asdict
 from sqlalchemy import delete, not_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.common.database import insert_into
-from services.common.leased_rows import delete_in_order
-from services.common.owners import ensure_owner, owners
+from services.common.storage.database import insert_into
+from services.common.storage.leased_rows import delete_in_order
+from services.common.storage.owners import ensure_owner, owners
 from services.memory.storage import transcript_rows
 from services.memory.storage.memory_records import (
     COLUMNS,

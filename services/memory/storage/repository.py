@@ -23,11 +23,11 @@ from sqlalchemy import select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
-from services.common.byte_budget import Admit
 from services.common.clock import Clock, ExpiryClock
-from services.common.database import reading, reading_once, writing
-from services.common.owners import charge, stored_bytes
-from services.common.page_tokens import read_number, read_time_and_id, write_token
+from services.common.process.byte_budget import Admit
+from services.common.storage.database import reading, reading_once, writing
+from services.common.storage.owners import charge, stored_bytes
+from services.common.storage.page_tokens import read_number, read_time_and_id, write_token
 from services.memory.storage import quota, transcript_rows
 from services.memory.storage.memory_records import (
     COLUMNS,

@@ -1,7 +1,8 @@
 """The tables of memories: transcripts, locks, jobs, summaries, the archive, and facts.
 
-A memory belongs to an owner (see `services.common.owners`), who chose its name. Other tables refer
-to it by its id, which is never reused: a memory that is deleted and created again gets a new id.
+A memory belongs to an owner (see `services.common.storage.owners`), who chose its name. Other
+tables refer to it by its id, which is never reused: a memory that is deleted and created again
+gets a new id.
 """
 
 from sqlalchemy import (
@@ -20,8 +21,8 @@ from sqlalchemy import (
     text,
 )
 
-from services.common.database import metadata
-from services.common.owners import owners
+from services.common.storage.database import metadata
+from services.common.storage.owners import owners
 
 MAX_MEMORY_ID = 256
 

@@ -23,8 +23,8 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.memory.v1.memory_pb2 import Turn
-from services.common.database import execute_many
-from services.common.offload import offload_if
+from services.common.process.offload import offload_if
+from services.common.storage.database import execute_many
 from services.memory.storage.messages import KEY_SIZE, message_key
 from services.memory.storage.stored_turns import StoredTurn, have_many_messages, pending_call_ids
 from services.memory.storage.tables import keys, parts

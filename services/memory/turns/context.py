@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.memory.v1 import memory_pb2
 from gateway.memory.v1.memory_pb2 import TurnContext
-from services.common.byte_budget import Admit
 from services.common.errors import GatewayError, invalid
-from services.common.offload import offload_if
+from services.common.process.byte_budget import Admit
+from services.common.process.offload import offload_if
 from services.common.settings import Memory
-from services.common.tokens import estimate_tokens
+from services.common.text.tokens import estimate_tokens
 from services.memory.archive.archive import QuestionVector, excerpt
 from services.memory.jobs.stores import Stores
 from services.memory.jobs.summaries import NO_SUMMARY, Summary

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.conversation.v1.conversation_pb2 import Message
-from services.common.byte_budget import Admit
-from services.common.offload import offload_if
+from services.common.process.byte_budget import Admit
+from services.common.process.offload import offload_if
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.messages import has_large_messages, has_many_messages
 from services.memory.storage.repository import MemoryRepository

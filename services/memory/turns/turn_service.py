@@ -9,14 +9,14 @@ from functools import partial
 from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.memory_pb2 import BeginTurn, TurnContext
-from services.common.authentication import Caller
-from services.common.byte_budget import UNCHARGED, Admit, ByteBudget, Charge, request_charge
 from services.common.clock import Clock
-from services.common.disk import DiskReserve
 from services.common.errors import GatewayError, invalid
-from services.common.offload import offload_if
+from services.common.grpc.authentication import Caller
 from services.common.plans import limit_of, plan_name
+from services.common.process.byte_budget import UNCHARGED, Admit, ByteBudget, Charge, request_charge
+from services.common.process.offload import offload_if
 from services.common.settings import Memory
+from services.common.storage.disk import DiskReserve
 from services.memory.jobs.job_runner import JobRunner
 from services.memory.jobs.stores import Stores
 from services.memory.jobs.windows import Windows

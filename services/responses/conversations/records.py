@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
-from services.common.texts import quoted
+from services.common.text.texts import quoted
 
 # Bytes charged for a conversation, and for each item, besides the content.
 _ROW_BYTES = 512

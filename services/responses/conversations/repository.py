@@ -11,9 +11,9 @@ from gateway.memory.v1.conversations_pb2 import StoredConversation
 from gateway.memory.v1.responses_pb2 import ResponseItem
 from services.common import ids
 from services.common.clock import Clock
-from services.common.database import reading_once, writing
 from services.common.errors import invalid
-from services.common.owners import charge, ensure_owner
+from services.common.storage.database import reading_once, writing
+from services.common.storage.owners import charge, ensure_owner
 from services.responses.conversations.records import (
     ConversationLimits,
     check_size,

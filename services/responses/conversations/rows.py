@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.memory.v1.responses_pb2 import ResponseItem
 from services.common import ids
-from services.common.database import execute_many
+from services.common.storage.database import execute_many
 from services.responses.conversations.records import (
     ConversationLimits,
     check_size,

@@ -6,13 +6,13 @@ from typing import Any
 import grpc
 
 from gateway.memory.v1 import conversations_pb2, conversations_pb2_grpc
-from services.common.authentication import Caller, caller
-from services.common.byte_budget import ByteBudget
-from services.common.disk import DiskReserve
 from services.common.errors import invalid
+from services.common.grpc.authentication import Caller, caller
 from services.common.ids import is_conversation_id
 from services.common.plans import limit_of, plan_name
+from services.common.process.byte_budget import ByteBudget
 from services.common.settings import MemoryStorage
+from services.common.storage.disk import DiskReserve
 from services.responses.charged_reads import reading_items
 from services.responses.conversations.records import conversation_not_found, item_not_found
 from services.responses.conversations.repository import ConversationRepository

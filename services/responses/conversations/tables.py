@@ -15,8 +15,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from services.common.database import metadata
-from services.common.owners import owners
+from services.common.storage.database import metadata
+from services.common.storage.owners import owners
 
 # `last_position` is the position of the item that was appended last, even if it has been deleted.
 # `size_bytes` includes the items.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from services.common.texts import parse_digits, quoted
+from services.common.text.texts import parse_digits, quoted
 from services.sandbox.model.schema_budget import (
     MAX_DEPTH,
     Budget,

@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from services.common.packed_floats import unpack
+from services.common.text.packed_floats import unpack
 from services.inference.conversion.parts import Source
 from services.memory.archive import words
 

@@ -14,7 +14,7 @@ from math import log1p
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common.database import reading, writing
+from services.common.storage.database import reading, writing
 from services.memory.archive import dates, postings, words
 from services.memory.archive.bm25f import K1, NEXT, PREVIOUS, B
 from services.memory.archive.index import ArchivedTurn

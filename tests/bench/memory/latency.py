@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from services.common.clock import Clock
-from services.common.database import migrate, open_engine, writing
 from services.common.settings import Storage
+from services.common.storage.database import migrate, open_engine, writing
 from services.memory.archive.archive import Archive, QuestionVector
 from services.memory.archive.index import ArchivedTurn
 from tests.bench import processes

@@ -9,9 +9,9 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 
 from services.common.clock import Clock
-from services.common.database import migrate, open_engine, writing
 from services.common.settings import Storage
-from services.common.tokens import estimate_tokens
+from services.common.storage.database import migrate, open_engine, writing
+from services.common.text.tokens import estimate_tokens
 from services.memory.archive.archive import LIMIT, MAX_TOKENS, Archive, QuestionVector, Snippet
 from tests.bench.load import percentile
 from tests.bench.memory.conversations import NOW_MS, TURNS, Conversation, Question

@@ -4,7 +4,7 @@ from facade.credentials import ApiFormat
 from facade.dialects.limits import set_limits
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import LimitState
-from services.common.passthrough_answer import CallerLimit
+from services.common.messages.passthrough_answer import CallerLimit
 
 RESET_MS = 1_700_000_040_000
 REQUESTS = LimitState(

@@ -10,11 +10,11 @@ from gateway.conversation.v1.conversation_pb2 import FINISH_REASON_END_TURN, Blo
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1 import inference_pb2_grpc
 from services.accounts.servicer import AccountsServicer
-from services.common.authentication import Caller
 from services.common.errors import invalid_api_key, unavailable
-from services.common.hops import HOPS_KEY
-from services.common.lazy_request import LazyRequest
-from services.common.server import Server
+from services.common.grpc.authentication import Caller
+from services.common.grpc.hops import HOPS_KEY
+from services.common.grpc.server import Server
+from services.common.messages.lazy_request import LazyRequest
 
 KEY = "gw-" + "k" * 43
 _ROUTE = pb.RouteInfo(model="m", provider="p", step="primary", attempts=1)

@@ -22,7 +22,7 @@ from facade.http.connection import Connection
 from facade.metrics import FacadeMetrics
 from facade.server import Facade
 from services.common.clock import Clock
-from services.common.server import Server
+from services.common.grpc.server import Server
 from services.common.settings import parse
 from tests.facade.plain import fake_services
 from tests.services.inference.fallback.virtual_time import timeless

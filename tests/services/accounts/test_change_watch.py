@@ -13,8 +13,8 @@ from services.accounts.admin.users import UserAdministration
 from services.accounts.change_watch import ChangeWatch
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
-from services.common.authentication import CachingAuthenticator
 from services.common.errors import GatewayError
+from services.common.grpc.authentication import CachingAuthenticator
 from tests.manual_clock import ManualClock
 
 

@@ -14,7 +14,7 @@ from services.accounts.keys import hash_key, make_key
 from services.accounts.plans import PLANS
 from services.accounts.repository import AccountRepository
 from services.common.settings import Server, Settings, Storage
-from services.common.sign_in_codes import issue
+from services.common.storage.sign_in_codes import issue
 from tests.manual_clock import ManualClock
 
 sqlite_alone = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)

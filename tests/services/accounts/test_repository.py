@@ -13,8 +13,8 @@ from services.accounts.admin.users import UserAdministration
 from services.accounts.keys import hash_key, make_key
 from services.accounts.repository import AccountRepository
 from services.accounts.tables import api_keys, teams, users
-from services.common.authentication import Caller
-from services.common.database import reading
+from services.common.grpc.authentication import Caller
+from services.common.storage.database import reading
 from tests.manual_clock import ManualClock
 from tests.services.accounts.expected_errors import invalid
 

@@ -18,10 +18,10 @@ from services.accounts.limits.repository import LimitRepository
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.accounts.servicer import SERVICE_NAME, AccountsServicer
-from services.common.authentication import Caller
-from services.common.channels import call_metadata, open_channel
 from services.common.clock import Clock
-from services.common.server import Server
+from services.common.grpc.authentication import Caller
+from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.server import Server
 
 MAX_MESSAGE = 1 << 20
 

@@ -33,14 +33,14 @@ from services.articles.sweeper import article_sweeper
 from services.articles.tables import operations, snapshots
 from services.articles.tree.document import Document
 from services.articles.usage import OwnerUsage
-from services.common.authentication import Caller, caller
-from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.clock import Clock
-from services.common.database import reading
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.server import Server
+from services.common.grpc.authentication import Caller, caller
+from services.common.grpc.channels import Metadata, call_metadata, open_channel
+from services.common.grpc.server import Server
 from services.common.settings import Articles
-from services.common.sweeping import Sweeper, sweeper_lease
+from services.common.storage.database import reading
+from services.common.storage.sweeping import Sweeper, sweeper_lease
 from tests.disks import Disk
 from tests.manual_clock import ManualClock
 

@@ -23,9 +23,9 @@ from services.articles.tree.operations import Change, InsertBlocks, Operation
 from services.articles.tree.parsing import parse_element
 from services.articles.usage import OwnerUsage
 from services.common.clock import Clock
-from services.common.database import writing
 from services.common.errors import GatewayError, unavailable
 from services.common.settings import Articles, Storage
+from services.common.storage.database import writing
 from tests.services.articles.editor_services import (
     EditorServices,
     paragraph,

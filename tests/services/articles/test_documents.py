@@ -8,9 +8,9 @@ from sqlalchemy import func, select
 from gateway.articles.v1 import articles_pb2 as wire
 from services.articles.repository import ArticleRepository
 from services.articles.tables import articles, operations
-from services.common.database import reading
 from services.common.errors import GatewayError
 from services.common.settings import Articles
+from services.common.storage.database import reading
 from tests.services.articles.editor_services import EditorServices, code_of
 from tests.services.articles.test_sessions import code
 

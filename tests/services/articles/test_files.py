@@ -19,11 +19,11 @@ from gateway.files.v1.files_pb2_grpc import FileStoreServiceStub
 from services.accounts.repository import AccountRepository
 from services.articles.files import check_ownership
 from services.assembly import Services
-from services.common.channels import call_metadata, open_channel
 from services.common.clock import Clock
-from services.common.database import migrate, open_engine
 from services.common.errors import GatewayError, from_rpc_error, unavailable
+from services.common.grpc.channels import call_metadata, open_channel
 from services.common.settings import Settings, Storage
+from services.common.storage.database import migrate, open_engine
 
 MAX_MESSAGE = 8 << 20
 

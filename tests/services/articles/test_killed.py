@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.repository import AccountRepository
-from services.common.database import migrate, open_engine
 from services.common.settings import Storage
+from services.common.storage.database import migrate, open_engine
 from tests.services.articles.killed_processes import (
     AcknowledgedEdits,
     assert_consistent,

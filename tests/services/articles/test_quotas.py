@@ -9,9 +9,9 @@ from gateway.errors.v1 import errors_pb2
 from services.articles import snapshots
 from services.articles.tables import articles, operations
 from services.articles.usage import BLOCK, DOCUMENT_BYTES, OPERATION_BYTES, Account
-from services.common.database import reading
 from services.common.errors import GatewayError
 from services.common.settings import ArticleDocuments, ArticleQuota, Articles
+from services.common.storage.database import reading
 from tests.services.articles.editor_services import (
     Client,
     EditorServices,

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import func, select
 
 from services.articles.tables import sessions
-from services.common.database import reading
 from services.common.errors import GatewayError
+from services.common.storage.database import reading
 from tests.services.articles.editor_services import Client, EditorServices, code_of
 
 LENGTH_S = 600

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from services.accounts.admin.admin_keys import hash_admin_key
-from services.common.authentication import is_admin_key
+from services.common.grpc.authentication import is_admin_key
 from services.common.key_format import is_key
 from tests.services.test_cli import Command
 

@@ -17,8 +17,8 @@ from services.articles.groups import EDIT_ARTICLES, GroupRepository
 from services.articles.repository import ArticleRepository
 from services.articles.tables import PERMISSIONS
 from services.commands import articles
-from services.common.database import migrate, open_engine
 from services.common.settings import Storage
+from services.common.storage.database import migrate, open_engine
 
 Result = TypeVar("Result")
 

@@ -19,8 +19,8 @@ from gateway.files.v1.files_pb2 import (
 from services import cli
 from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
-from services.common.database import migrate, open_engine
 from services.common.settings import Limits, Storage
+from services.common.storage.database import migrate, open_engine
 from services.files.blobs import FOLDER, open_blobs
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository

@@ -13,8 +13,8 @@ from gateway.conversation.v1.conversation_pb2 import Block, Message
 from services import cli
 from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
-from services.common.database import migrate, open_engine, writing
 from services.common.settings import Memory, Storage
+from services.common.storage.database import migrate, open_engine, writing
 from services.memory.assembly import open_locks, open_queue
 from services.memory.jobs.stores import Stores
 from services.memory.profile.facts import ExtractedFact

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.common.timer_wheel import Deadline, TimerWheel
+from services.common.process.timer_wheel import Deadline, TimerWheel
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 Bound = Callable[[float], AbstractAsyncContextManager[Any]]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from services.common.clock import Clock, ExpiryClock
-from services.common.leased_rows import LeasedRows
-from services.common.leases import table
+from services.common.storage.leased_rows import LeasedRows
+from services.common.storage.leases import table
 
 HOUR_S = 3600.0
 LEASE_S = 3.0

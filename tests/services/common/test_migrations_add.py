@@ -15,10 +15,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common import migrations
-from services.common.database import open_engine, reading, writing_alone
-from services.common.migrations import HEAD, OLDEST
 from services.common.settings import Storage
+from services.common.storage import migrations
+from services.common.storage.database import open_engine, reading, writing_alone
+from services.common.storage.migrations import HEAD, OLDEST
 
 # What a step has taken away that earlier versions had left unused, as (step, what `faults` says of
 # it): the first step of those versions.

@@ -12,11 +12,11 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
-from services.common import migrations
-from services.common.database import migrate, open_engine, reading, writing
 from services.common.errors import GatewayError
-from services.common.migrations import HEAD, OLDEST
 from services.common.settings import Storage
+from services.common.storage import migrations
+from services.common.storage.database import migrate, open_engine, reading, writing
+from services.common.storage.migrations import HEAD, OLDEST
 from tests.services.common.test_migrations_add import upgraded
 
 NEWER = "UPDATE alembic_version SET version_num = '9999', oldest_step = :oldest"

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common import migrations
-from services.common.database import migrate, open_engine, reading, writing
 from services.common.settings import Storage
+from services.common.storage import migrations
+from services.common.storage.database import migrate, open_engine, reading, writing
 
 BEFORE = "0007"
 INSERT = "INSERT INTO files VALUES (:id, 'ada', 'a.txt', :purpose, 1, 'text/plain', 5, 6, 'hash')"

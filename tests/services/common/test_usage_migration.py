@@ -8,9 +8,9 @@ from alembic.config import Config
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common import migrations
-from services.common.database import migrate, open_engine, reading, writing
 from services.common.settings import Storage
+from services.common.storage import migrations
+from services.common.storage.database import migrate, open_engine, reading, writing
 
 BEFORE = "0006"
 

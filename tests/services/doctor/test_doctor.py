@@ -16,9 +16,9 @@ from aiohttp import web
 from typer.testing import CliRunner
 
 from services import cli
-from services.common.database import migrate, open_engine
-from services.common.migrations import HEAD
 from services.common.settings import Settings, Storage, parse
+from services.common.storage.database import migrate, open_engine
+from services.common.storage.migrations import HEAD
 from services.doctor import machine
 from services.doctor.doctor import examine
 from services.doctor.findings import Finding

@@ -87,7 +87,7 @@ async def test_a_collector_is_called() -> None:
 
 
 async def test_telemetry_without_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "services.common.telemetry.otlp", None)
+    monkeypatch.setitem(sys.modules, "services.common.process.telemetry.otlp", None)
     one = await operations.telemetry(Telemetry(otlp_endpoint="http://127.0.0.1:1"), {})
     assert one.status == "failure"
     assert "llm-gateway[telemetry]" in one.message

@@ -11,8 +11,8 @@ from gateway.files.v1.files_pb2_grpc import (
     FileStoreServiceStub,
     add_FileStoreServiceServicer_to_server,
 )
-from services.common.channels import open_channel
-from services.common.server import Server
+from services.common.grpc.channels import open_channel
+from services.common.grpc.server import Server
 from services.common.settings import Limits, Storage
 from services.files.blobs import open_blobs
 from services.files.metrics import FileMetrics

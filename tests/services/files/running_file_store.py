@@ -31,12 +31,12 @@ from gateway.files.v1.files_pb2 import (
 from gateway.files.v1.files_pb2_grpc import (
     FileStoreServiceStub,
 )
-from services.common.authentication import Caller
-from services.common.channels import Metadata, call_metadata
 from services.common.errors import GatewayError, from_rpc_error
+from services.common.grpc.authentication import Caller
+from services.common.grpc.channels import Metadata, call_metadata
+from services.common.grpc.terminal_status import TerminalStatus
 from services.common.settings import Limits
-from services.common.sweeping import Sweeper, sweeper_lease
-from services.common.terminal_status import TerminalStatus
+from services.common.storage.sweeping import Sweeper, sweeper_lease
 from services.files.blobs import Blobs
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository

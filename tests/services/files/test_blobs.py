@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common.database import open_engine
 from services.common.errors import GatewayError
 from services.common.settings import SettingsError, Storage
+from services.common.storage.database import open_engine
 from services.files.blob_errors import BlobMissingError
 from services.files.blobs import FOLDER, Blobs, open_blobs
 from services.files.repository import FileRepository

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from services.accounts.repository import AccountRepository
-from services.common.database import migrate, open_engine
 from services.common.settings import Storage
+from services.common.storage.database import migrate, open_engine
 from tests.services.files.killed_process import (
     AcknowledgedFiles,
     assert_consistent,

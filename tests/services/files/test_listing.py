@@ -13,9 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.files.v1 import files_pb2
 from gateway.files.v1.files_pb2 import File, ListFilesRequest
 from services.common.clock import Clock
-from services.common.database import reading
 from services.common.errors import GatewayError
 from services.common.settings import Storage
+from services.common.storage.database import reading
 from services.files.repository import FileRepository
 from tests.services.files.running_file_store import reason_of
 

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.files.v1.files_pb2 import PURPOSE_BATCH, ListFilesRequest
 from services.common.clock import Clock
-from services.common.database import writing
+from services.common.storage.database import writing
 from services.files.repository import FileRepository, files, usage
 
 OWNER = "user_ada"

@@ -6,8 +6,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
 from services.common.errors import GatewayError
-from services.common.leases import Lease
 from services.common.settings import Storage
+from services.common.storage.leases import Lease
 from services.files.blobs import FOLDER
 from services.files.repository import FileTotals
 from tests.services.files.running_file_store import MIB, RunningFileStore, reason_of

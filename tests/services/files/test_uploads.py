@@ -16,8 +16,8 @@ from gateway.files.v1.files_pb2 import (
     FileTrailer,
     GetStorageResponse,
 )
-from services.common.authentication import Caller
 from services.common.errors import GatewayError
+from services.common.grpc.authentication import Caller
 from services.common.settings import Limits, Storage, StorageLimits
 from services.files.blob_errors import storage_unavailable
 from services.files.metrics import FileMetrics

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry
 
-from services.common.byte_budget import Admit
 from services.common.errors import GatewayError, invalid
+from services.common.process.byte_budget import Admit
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import Adaptation
 from services.inference.conversion.parts import (

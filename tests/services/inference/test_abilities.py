@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry
 
 from gateway.conversation.v1 import conversation_pb2
 from services.common.clock import Clock
-from services.common.disk import DiskReserve
-from services.common.secrets import Secrets
 from services.common.settings import Provider, parse
+from services.common.storage.disk import DiskReserve
+from services.common.storage.secrets import Secrets
 from services.inference import abilities, discovery
 from services.inference.assembly import Inference, OtherServices, SharedStores
 from services.inference.http import Client

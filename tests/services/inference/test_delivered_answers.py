@@ -4,8 +4,8 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
-from services.common.authentication import caller
-from services.common.inprocess.context import CallContext
+from services.common.grpc.authentication import caller
+from services.common.grpc.inprocess.context import CallContext
 from services.inference.servicer import InferenceServicer
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch

@@ -7,9 +7,9 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from services.common.clock import Clock
-from services.common.disk import DiskReserve
-from services.common.secrets import Secrets
 from services.common.settings import Provider, Server, parse
+from services.common.storage.disk import DiskReserve
+from services.common.storage.secrets import Secrets
 from services.inference import discovery
 from services.inference.assembly import Inference, OtherServices, SharedStores
 from services.inference.http import Client

@@ -15,7 +15,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool
-from services.common.tokens import estimate_tokens
+from services.common.text.tokens import estimate_tokens
 from services.inference.estimate import estimate_input_tokens
 
 IMAGE = conversation.MEDIA_KIND_IMAGE

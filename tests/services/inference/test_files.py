@@ -5,8 +5,8 @@ import pytest
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Multimodal
-from services.common.byte_budget import Charge, open_budget
 from services.common.errors import GatewayError
+from services.common.process.byte_budget import Charge, open_budget
 from services.common.settings import Limits
 from services.inference.files import place_files, texts_as_blocks
 from services.inference.media import find_media

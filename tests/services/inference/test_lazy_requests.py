@@ -10,7 +10,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory, RetryPolicy, Tool
 from services.common.errors import UpstreamError
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 from services.inference.providers.base import Call
 from tests.services.inference.fallback.scripted_engine import (
     ScriptedEngine,

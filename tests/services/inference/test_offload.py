@@ -6,7 +6,7 @@ import pytest
 
 from gateway.conversation.v1.conversation_pb2 import ROLE_USER, Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.large_request import LargeRequest, serialize
+from services.common.messages.large_request import LargeRequest, serialize
 from services.inference import offload
 
 MANY = 2_001

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.byte_budget import ByteBudget, Charge
 from services.common.errors import GatewayError
+from services.common.process.byte_budget import ByteBudget, Charge
 from services.inference.stored_files import CONTENT_COST, WINDOW, StoredFiles, StoredFilesBody
 from tests.services.inference.fake_files import FakeFiles
 

@@ -13,12 +13,12 @@ from aiohttp import web
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
-from services.common.authentication import service_authorization
-from services.common.channels import call_metadata, open_channel
-from services.common.database import open_engine
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.secrets import load_secrets
+from services.common.grpc.authentication import service_authorization
+from services.common.grpc.channels import call_metadata, open_channel
 from services.common.settings import Storage
+from services.common.storage.database import open_engine
+from services.common.storage.secrets import load_secrets
 from tests.gateway_in_process import running_gateway
 
 SUMMARISE = pb.RunTaskRequest(

@@ -14,7 +14,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from gateway.memory.v1.memory_pb2 import Turn
-from services.common.database import reading
+from services.common.storage.database import reading
 from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.quota import delete_memory

@@ -12,12 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1 import inference_pb2_grpc
-from services.common.authentication import Caller, caller
-from services.common.channels import open_channel
-from services.common.database import reading, writing
 from services.common.errors import GatewayError, invalid_api_key
-from services.common.server import Server
+from services.common.grpc.authentication import Caller, caller
+from services.common.grpc.channels import open_channel
+from services.common.grpc.server import Server
 from services.common.settings import Roles
+from services.common.storage.database import reading, writing
 from services.memory.archive.archive import Archive
 from services.memory.jobs.job_handlers import JobHandlers
 from services.memory.jobs.job_queue import Backlog, JobKind, JobQueue

@@ -8,9 +8,9 @@ from itertools import count
 from pathlib import Path
 
 from services.common.clock import Clock
-from services.common.database import is_sqlite, open_engine
-from services.common.process_registry import ProcessRegistry
+from services.common.process.registry import ProcessRegistry
 from services.common.settings import Storage
+from services.common.storage.database import is_sqlite, open_engine
 from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.repository import MemoryRepository

@@ -22,14 +22,14 @@ from gateway.memory.v1.memory_pb2 import (
     RunTurnResponse,
     TurnContext,
 )
-from services.common.authentication import Caller
-from services.common.byte_budget import open_budget
-from services.common.channels import call_metadata, open_channel
 from services.common.clock import Clock
 from services.common.errors import from_rpc_error, invalid_api_key
-from services.common.secrets import Secrets
-from services.common.server import Server
+from services.common.grpc.authentication import Caller
+from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.server import Server
+from services.common.process.byte_budget import open_budget
 from services.common.settings import parse
+from services.common.storage.secrets import Secrets
 from services.memory.assembly import SERVICE_NAME, MemoryService
 from tests.disks import Disk
 from tests.services.memory.conversations import model, user

@@ -13,14 +13,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.accounts.v1 import accounts_pb2
 from gateway.memory.v1 import conversations_pb2, conversations_pb2_grpc, responses_pb2_grpc
 from gateway.memory.v1 import responses_pb2 as pb
-from services.common.authentication import Caller
-from services.common.byte_budget import open_budget
-from services.common.channels import call_metadata
-from services.common.database import reading
 from services.common.errors import from_rpc_error
-from services.common.owners import owners
-from services.common.server import Server
+from services.common.grpc.authentication import Caller
+from services.common.grpc.channels import call_metadata
+from services.common.grpc.server import Server
+from services.common.process.byte_budget import open_budget
 from services.common.settings import Limits, MemoryStorage
+from services.common.storage.database import reading
+from services.common.storage.owners import owners
 from services.responses.conversations.records import ConversationLimits
 from services.responses.conversations.repository import ConversationRepository
 from services.responses.conversations.servicer import SERVICE_NAME as CONVERSATION_SERVICE

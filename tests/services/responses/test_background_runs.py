@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.errors import GatewayError
-from services.common.process_registry import ProcessRegistry
+from services.common.process.registry import ProcessRegistry
 from services.responses.records import RUN_BYTES
 from services.responses.repository import ResponseRepository
 from tests.manual_clock import ManualClock

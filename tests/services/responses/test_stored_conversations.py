@@ -12,9 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.memory.v1 import conversations_pb2 as pb
 from gateway.memory.v1.responses_pb2 import ResponseConversation
-from services.common.database import reading, writing
 from services.common.errors import GatewayError
 from services.common.ids import new_conversation_id
+from services.common.storage.database import reading, writing
 from services.responses.conversations.tables import conversations, origins
 from services.responses.conversations.tables import items as item_rows
 from services.responses.tables import contents, output_items, responses

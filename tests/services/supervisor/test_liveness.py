@@ -30,7 +30,7 @@ Current thread 0x01 (most recent call first):
 # The event loop beats, becomes ready, and then computes for ever in `add_up`.
 _BUSY = """
 import sys
-from services.common import process
+from services.common.process import lifetime as process
 def add_up():
     while True:
         pass

@@ -5,10 +5,10 @@ import pytest
 
 from services.accounts.keys import hash_key
 from services.accounts.repository import AccountRepository
-from services.common.database import open_engine
 from services.common.key_format import is_key
 from services.common.settings import Admin, Settings, Storage
-from services.common.sign_in_codes import FOLDER, redeem
+from services.common.storage.database import open_engine
+from services.common.storage.sign_in_codes import FOLDER, redeem
 from services.worker.prepare import NotPreparedError, prepare
 
 

@@ -11,8 +11,8 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.errors import unsupported
-from services.common.lazy_request import LazyRequest
-from services.common.passthrough_answer import PassthroughAnswer
+from services.common.messages.lazy_request import LazyRequest
+from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole

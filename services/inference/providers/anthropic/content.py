@@ -15,7 +15,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from services.common.errors import invalid
-from services.common.plain_message import PlainCall, PlainMessage
+from services.common.messages.plain_message import PlainCall, PlainMessage
 from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.conversation_writer import ConversationWriter, image_type_of

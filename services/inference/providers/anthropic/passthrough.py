@@ -13,8 +13,8 @@ from msgspec.json import Decoder
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event
-from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
-from services.common.plain_answer import PlainAnswer, PlainChoice
+from services.common.messages.passthrough_answer import PassthroughAnswer, TokenCounts
+from services.common.messages.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.anthropic.parts import (
     OF_MESSAGES,
     MalformedError,

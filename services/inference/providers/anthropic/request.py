@@ -13,7 +13,7 @@ import orjson
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
 from services.common.errors import invalid, unsupported
-from services.common.plain_message import PlainRequest, PlainTool
+from services.common.messages.plain_message import PlainRequest, PlainTool
 from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.content import Conversation, shortest
 from services.inference.providers.anthropic.fields import AnthropicFields

@@ -11,7 +11,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolResult,
     ToolUse,
 )
-from services.common.plain_message import PlainCall, PlainMessage
+from services.common.messages.plain_message import PlainCall, PlainMessage
 from services.inference.providers.conversation_writer import ConversationWriter, referenced_tool
 from services.inference.providers.gemini import signatures
 from services.inference.providers.openai import sanitizing

@@ -14,8 +14,8 @@ from msgspec.json import Decoder
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Usage
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
-from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
-from services.common.plain_answer import PlainAnswer, PlainChoice
+from services.common.messages.passthrough_answer import PassthroughAnswer, TokenCounts
+from services.common.messages.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.bounds import MAX_NAME, MAX_TOKENS, dump
 from services.inference.providers.finish_reasons import OPENAI_REASONS
 from services.inference.providers.openai.unknown_fields import KNOWN_ANSWER_FIELDS

@@ -6,7 +6,7 @@ from functools import partial
 import orjson
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice
-from services.common.plain_message import PlainTool
+from services.common.messages.plain_message import PlainTool
 from services.inference.providers.openai.fields import OpenAIFields, parameters_of
 from services.inference.providers.request_fields import Json
 from services.inference.providers.schemas import function_schema, lacks_items

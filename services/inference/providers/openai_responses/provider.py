@@ -5,8 +5,8 @@ from functools import partial
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import IdGenerator, new_id
-from services.common.lazy_request import LazyRequest
-from services.common.passthrough_answer import PassthroughAnswer
+from services.common.messages.lazy_request import LazyRequest
+from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.offload import offload
 from services.inference.providers.base import AnswerForm, Call
 from services.inference.providers.openai import OpenAIProvider

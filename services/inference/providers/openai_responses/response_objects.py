@@ -15,7 +15,7 @@ from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
 from gateway.conversation.v1.conversation_pb2 import Usage
-from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
+from services.common.messages.passthrough_answer import PassthroughAnswer, TokenCounts
 from services.inference.providers.openai_responses.event_types import MALFORMED, OVER
 from services.inference.providers.openai_responses.output import KINDS
 from services.inference.providers.openai_responses.usage import UsageReport, read_usage

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque, Usage
-from services.common.passthrough_answer import TokenCounts
+from services.common.messages.passthrough_answer import TokenCounts
 from services.inference.providers.bounds import MAX_TOKENS, dump, tokens
 from services.inference.providers.request_fields import Json
 

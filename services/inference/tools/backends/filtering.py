@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from services.common.errors import invalid
-from services.common.texts import cut
+from services.common.text.texts import cut
 from services.inference.tools.domains import Domain
 from services.inference.tools.search import SearchResult
 

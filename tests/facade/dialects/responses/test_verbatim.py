@@ -10,7 +10,7 @@ from google.protobuf.json_format import MessageToDict
 
 from facade.dialects.responses import parse_request
 from services.common.errors import GatewayError
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 from tests.facade.dialects.responses.bodies import FUNCTION, body, request
 from tests.services.inference.providers.changes import GONE, Path, changed, spread
 

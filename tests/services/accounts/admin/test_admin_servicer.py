@@ -24,9 +24,9 @@ from services.accounts.admin.assembly import Administration
 from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.repository import AccountRepository
 from services.accounts.servicer import SERVICE_NAME, AccountsServicer
-from services.common.channels import call_metadata, open_channel
 from services.common.clock import Clock
-from services.common.server import Server
+from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.server import Server
 from services.common.settings import Settings
 
 KEY = make_admin_key(bytes(32))

@@ -21,12 +21,12 @@ from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
-from services.common import logs
-from services.common.authentication import ADMINISTRATOR, Caller, caller
-from services.common.database import reading, writing
 from services.common.errors import GatewayError
+from services.common.grpc.authentication import ADMINISTRATOR, Caller, caller
 from services.common.ids import IdGenerator
-from services.common.leases import Lease
+from services.common.process import logs
+from services.common.storage.database import reading, writing
+from services.common.storage.leases import Lease
 from tests.manual_clock import ManualClock
 from tests.services.accounts.expected_errors import invalid
 

@@ -15,8 +15,8 @@ from services.accounts.admin.admin_keys import (
 )
 from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.keys import make_key
-from services.common.authentication import ADMINISTRATOR, is_admin_key
 from services.common.errors import GatewayError
+from services.common.grpc.authentication import ADMINISTRATOR, is_admin_key
 from services.common.key_format import is_key
 from services.common.settings import Admin, SettingsError
 

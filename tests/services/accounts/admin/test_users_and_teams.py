@@ -17,7 +17,7 @@ from services.accounts.keys import hash_key
 from services.accounts.limits.rules import MAX_AMOUNT, SubjectKind, UsageLimits
 from services.accounts.limits.tables import limits as limits_table
 from services.accounts.repository import AccountRepository
-from services.common.database import reading
+from services.common.storage.database import reading
 from tests.services.accounts.expected_errors import conflict, invalid, not_found
 
 UNKNOWN = ("", "user_999", "ada", "a\0b", "é")

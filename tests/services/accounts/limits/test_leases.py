@@ -9,7 +9,7 @@ from services.accounts.limits.leases import Claim, Lease, LeaseRepository
 from services.accounts.limits.repository import LimitRepository
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.limits.tables import allowances
-from services.common.database import reading
+from services.common.storage.database import reading
 from tests.manual_clock import ManualClock
 
 NOW_S = 1_700_000_000.0

@@ -16,10 +16,10 @@ from services.accounts.limits.repository import LimitRepository
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.limits.servicer import SERVICE_NAME, LimitServicer
 from services.accounts.repository import AccountRepository
-from services.common.authentication import service_authorization
-from services.common.channels import USER_ID_KEY, call_metadata
 from services.common.clock import Clock
-from services.common.server import Server
+from services.common.grpc.authentication import service_authorization
+from services.common.grpc.channels import USER_ID_KEY, call_metadata
+from services.common.grpc.server import Server
 
 CREDENTIAL = b"\x07" * 32
 OWN = (("authorization", service_authorization(CREDENTIAL)), (USER_ID_KEY, "gateway"))

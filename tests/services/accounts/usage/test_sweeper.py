@@ -6,10 +6,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.accounts.usage.sweeper import usage_sweeper
 from services.accounts.usage.tables import days, records
 from services.common.clock import Clock
-from services.common.database import reading
 from services.common.ids import RECORD, time_prefix
 from services.common.settings import Usage
-from services.common.sweeping import sweeper_lease
+from services.common.storage.database import reading
+from services.common.storage.sweeping import sweeper_lease
 from tests.services.accounts.usage.usage_records import DAY_MS, MIDNIGHT_MS, add, record
 
 

@@ -11,7 +11,7 @@ from gateway.accounts.v1.usage_pb2 import (
     UsageRecord,
 )
 from services.accounts.usage.recording import add_records
-from services.common.usage_batch import UsageBatch
+from services.common.messages.usage_batch import UsageBatch
 
 DAY_MS = 86_400_000
 # 2026-11-23 00:00 UTC

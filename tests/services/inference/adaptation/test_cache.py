@@ -12,11 +12,11 @@ from prometheus_client import CollectorRegistry
 
 from gateway.accounts.v1 import accounts_pb2
 from gateway.errors.v1 import errors_pb2
-from services.common.authentication import Caller, caller
 from services.common.clock import Clock
-from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
+from services.common.grpc.authentication import Caller, caller
 from services.common.settings import Storage
+from services.common.storage.disk import DiskReserve
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.codec import dump, load
 from services.inference.byte_store import Bucket, Entry, Folder, StoreLimits, open_store, overdue

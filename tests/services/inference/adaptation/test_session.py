@@ -13,7 +13,7 @@ from gateway.inference.v1.inference_pb2 import (
     Multimodal,
     RouteInfo,
 )
-from services.common.byte_budget import Charge, open_budget
+from services.common.process.byte_budget import Charge, open_budget
 from services.common.settings import Limits, Model, Roles
 from services.common.settings import Provider as ProviderSettings
 from services.inference.adaptation.rules import IMAGE, MediaCapabilities

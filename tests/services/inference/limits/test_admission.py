@@ -12,7 +12,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.accounts.limits.arithmetic import grant
 from services.common.errors import GatewayError, unavailable
-from services.common.passthrough_answer import Route
+from services.common.messages.passthrough_answer import Route
 from services.inference.limits.admission import Admission, Permit
 from services.inference.limits.allowance import Claim
 from services.inference.limits.leaser import Key, Leaser

@@ -11,8 +11,8 @@ from gateway.accounts.v1.accounts_pb2 import PLAN_PERSONAL_FREE
 from gateway.accounts.v1.limits_pb2 import Grant, SubjectLimits
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
-from services.common.authentication import Caller, caller
 from services.common.errors import GatewayError
+from services.common.grpc.authentication import Caller, caller
 from services.inference.limits.admission import Admission
 from services.inference.limits.allowance import Claim
 from services.inference.limits.leaser import Key, Leaser

@@ -9,7 +9,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Opaque
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from services.common.errors import GatewayError
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 from services.inference.limits.fees import Fees, fees_of
 from services.inference.limits.input_tokens import most_input_tokens
 from services.inference.limits.reservation import UNKNOWN_OUTPUT, Demand

@@ -10,7 +10,7 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Opaque, Thinking
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from gateway.memory.v1.memory_pb2 import Snippet, TurnContext
-from services.common.tokens import estimate_tokens
+from services.common.text.tokens import estimate_tokens
 from services.inference.estimate import estimate_input_tokens
 from services.inference.memory.conversation import Conversation, ModelView
 from services.inference.memory.split import split_request

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.memory.v1.memory_pb2 import Snippet
-from services.common.tokens import estimate_tokens
+from services.common.text.tokens import estimate_tokens
 from services.inference.memory.memory_notes import notes, quotes, truncate_to_tokens
 
 DAY_MS = 86_400_000

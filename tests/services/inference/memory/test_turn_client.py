@@ -15,10 +15,10 @@ from gateway.memory.v1.memory_pb2 import (
     RunTurnResponse,
     TurnContext,
 )
-from services.common.authentication import Caller, caller_key
-from services.common.channels import open_channel
 from services.common.errors import GatewayError, invalid_api_key
-from services.common.server import Server
+from services.common.grpc.authentication import Caller, caller_key
+from services.common.grpc.channels import open_channel
+from services.common.grpc.server import Server
 from services.inference.memory.turn_client import TurnClient
 from tests.services.inference.memory.builders import assistant, user
 

@@ -11,7 +11,7 @@ from facade.dialects.openai import parse_chat
 from facade.dialects.responses import parse_request as parse_response
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 from services.inference.providers.base import Target
 
 Json = dict[str, Any]

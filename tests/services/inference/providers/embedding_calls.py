@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
-from services.common import packed_floats
+from services.common.text import packed_floats
 from services.inference.providers.base import EmbeddingCall, Provider, Target
 
 

@@ -13,7 +13,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     Dialect,
 )
 from gateway.inference.v1.inference_pb2 import GenerateResponse
-from services.common.plain_answer import PlainAnswer
+from services.common.messages.plain_answer import PlainAnswer
 
 _ECHO = Echo(b'"store":false', b"")
 _RENDERERS: Mapping[Dialect.ValueType, Callable[[GenerateResponse | PlainAnswer], bytes]] = {

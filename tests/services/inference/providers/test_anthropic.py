@@ -13,7 +13,7 @@ from aiohttp import web
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
-from services.common.passthrough_answer import PassthroughAnswer
+from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.common.settings import Limits
 from services.inference.http import Client
 from services.inference.providers.anthropic import AnthropicProvider, headers

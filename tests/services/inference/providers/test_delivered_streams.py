@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from services.common.errors import UpstreamError
-from services.common.idle import IdleTimer
-from services.common.timer_wheel import TimerWheel
+from services.common.process.idle import IdleTimer
+from services.common.process.timer_wheel import TimerWheel
 from services.inference.providers import idle_reader
 from tests.services.inference.providers.conftest import ScriptedUpstream
 from tests.services.inference.providers.scripted_server import END, SSE_HEAD, Connection

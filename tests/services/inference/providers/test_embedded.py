@@ -7,8 +7,8 @@ import pytest
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import EmbedRequest, EmbedResponse, GenerateRequest
-from services.common import packed_floats
 from services.common.errors import GatewayError, UpstreamError, unsupported
+from services.common.text import packed_floats
 from services.inference.conversion.answers import refused
 from services.inference.conversion.parts import TextVectors
 from services.inference.providers import embedded

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, DIALECT_OPENAI, Opaque
 from gateway.inference.v1.inference_pb2 import EmbedRequest, TokenList
 from services.common.errors import GatewayError, UpstreamError
-from services.common.packed_floats import pack, unpack
+from services.common.text.packed_floats import pack, unpack
 from services.inference.providers import vectors
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.vectors import VectorTexts

@@ -9,7 +9,7 @@ import pytest
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
-from services.common.passthrough_answer import PassthroughAnswer
+from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.providers.base import AnswerForm, Call
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.stream.accumulator import Accumulator

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from gateway.inference.v1.inference_pb2 import Event
-from services.common.passthrough_answer import PassthroughAnswer, TokenCounts
-from services.common.plain_answer import PlainAnswer, PlainChoice
+from services.common.messages.passthrough_answer import PassthroughAnswer, TokenCounts
+from services.common.messages.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.anthropic import AnthropicProvider
 from services.inference.providers.anthropic import passthrough as anthropic_passthrough
 from services.inference.providers.base import AnswerForm, Call, Provider

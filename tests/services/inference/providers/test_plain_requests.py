@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from services.common.errors import GatewayError
-from services.common.plain_message import PlainMessage
+from services.common.messages.plain_message import PlainMessage
 from services.inference.providers.anthropic import AnthropicProvider
 from services.inference.providers.anthropic.request import build_request as build_anthropic
 from services.inference.providers.base import Call, Target

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 from services.inference.providers.anthropic import AnthropicProvider
 from services.inference.providers.anthropic.request import build_request as build_anthropic
 from services.inference.providers.base import Call

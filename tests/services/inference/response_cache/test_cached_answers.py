@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry
 from gateway.accounts.v1 import accounts_pb2
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
-from services.common.authentication import Caller, caller
 from services.common.clock import Clock
 from services.common.errors import GatewayError
+from services.common.grpc.authentication import Caller, caller
 from services.common.settings import ResponseCache
 from services.inference.byte_store import ByteStore
 from services.inference.metrics import InferenceMetrics

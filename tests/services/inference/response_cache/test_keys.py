@@ -5,8 +5,8 @@ from typing import Any
 
 from gateway.accounts.v1 import accounts_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.authentication import Caller
-from services.common.lazy_request import LazyRequest
+from services.common.grpc.authentication import Caller
+from services.common.messages.lazy_request import LazyRequest
 from services.inference.plans.plan import Plan, Step
 from services.inference.plans.policy import Retries
 from services.inference.providers.base import Target

@@ -10,7 +10,7 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Opaque, ToolResult
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 from services.inference.response_cache.rules import MAX_REQUEST, is_cacheable
 
 TEXT = Block(text="Hi")

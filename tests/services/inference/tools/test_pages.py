@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.errors.v1 import errors_pb2
-from services.common.byte_budget import open_budget
 from services.common.errors import GatewayError
+from services.common.process.byte_budget import open_budget
 from services.common.settings import Limits
 from services.inference.conversion.parts import Ocr, PageText, Source, WebPage
 from services.inference.conversion.web_pages import read_page

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from services.common import file_systems
+from services.common.storage import file_systems
 from services.inference.usage.journal import FOLDER, Journal
 
 MANY = 1 << 20

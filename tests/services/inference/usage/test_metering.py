@@ -11,10 +11,10 @@ from gateway.accounts.v1.accounts_pb2 import PLAN_PERSONAL_FREE
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Message, Opaque, Usage
 from gateway.inference.v1.inference_pb2 import Event
-from services.common import logs
-from services.common.authentication import Caller, caller
 from services.common.errors import GatewayError
-from services.common.tokens import estimate_tokens
+from services.common.grpc.authentication import Caller, caller
+from services.common.process import logs
+from services.common.text.tokens import estimate_tokens
 from services.inference.estimate import estimate_input_tokens
 from services.inference.usage.lines import CANCELLED, FAILED, SERVED, UsedLine, UsedModel
 from services.inference.usage.metering import Metering

@@ -1,6 +1,6 @@
 """Model names in usage records: known ones, and a bounded number of invented ones."""
 
-from services.common.usage_batch import SHARED, Shared
+from services.common.messages.usage_batch import SHARED, Shared
 from services.inference.usage import model_names
 from services.inference.usage.model_names import MAX_UNKNOWN, OTHER, ModelNames
 

@@ -14,8 +14,8 @@ from gateway.accounts.v1.usage_pb2 import UsageRecord
 from gateway.errors.v1 import errors_pb2
 from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid, unavailable
+from services.common.messages.usage_batch import UsageBatch
 from services.common.settings import Price, Provider, Usage
-from services.common.usage_batch import UsageBatch
 from services.inference.pricing.costs import Costs
 from services.inference.usage import recorder as module
 from services.inference.usage.journal import FOLDER

@@ -12,9 +12,9 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
-from services.common.database import migrate, open_engine, reading, writing
 from services.common.settings import Storage
-from services.common.tokens import estimate_tokens
+from services.common.storage.database import migrate, open_engine, reading, writing
+from services.common.text.tokens import estimate_tokens
 from services.memory.archive import binary_quantization, bm25f, lookup, postings
 from services.memory.archive.archive import Archive, QuestionVector, Snippet
 from services.memory.archive.index import MAX_TEXT, ArchivedTurn

@@ -4,8 +4,8 @@ from sqlalchemy import insert, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
-from services.common.database import writing
-from services.common.owners import ensure_owner
+from services.common.storage.database import writing
+from services.common.storage.owners import ensure_owner
 from services.memory.archive.archive import Archive, QuestionVector
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.signature_cache import SignatureCache, Version

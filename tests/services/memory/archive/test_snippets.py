@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.tokens import estimate_tokens
+from services.common.text.tokens import estimate_tokens
 from services.memory.archive.snippets import CUT, cut_to_budget
 from services.memory.archive.words import terms
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.texts import normalized
+from services.common.text.texts import normalized
 from services.memory.archive.words import STOP_WORDS, located_terms, term_key, terms
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult, ToolUse
-from services.common.tokens import estimate_tokens
+from services.common.text.tokens import estimate_tokens
 from services.memory.jobs.extractive_summary import MAX_TOKENS, extend_summary
 from services.memory.profile.sentences import split_sentences, strip_non_prose
 from tests.services.memory.builders import assistant, user

@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.inference.v1 import inference_pb2 as pb
-from services.common.database import writing
+from services.common.storage.database import writing
 from services.memory.profile.facts import FactSource
 from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import (

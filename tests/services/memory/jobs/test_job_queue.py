@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.inference.v1 import inference_pb2 as pb
-from services.common.database import writing
-from services.common.process_registry import ProcessRegistry
+from services.common.process.registry import ProcessRegistry
+from services.common.storage.database import writing
 from services.memory.jobs.job_queue import JobKind, JobLostError, JobQueue
 from services.memory.storage.tables import jobs as table
 from tests.manual_clock import ManualClock

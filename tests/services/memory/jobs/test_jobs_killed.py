@@ -6,8 +6,8 @@ import signal
 import sys
 from pathlib import Path
 
-from services.common.database import migrate, open_engine
 from services.common.settings import Storage
+from services.common.storage.database import migrate, open_engine
 from services.memory.jobs.windows import Windows
 from tests.forked import AsyncForkedProcess, fork
 from tests.manual_clock import ManualClock
@@ -24,7 +24,7 @@ from tests.services.memory.job_worker import (
 _WORK = """
 import asyncio, sys
 from pathlib import Path
-from services.common.database import open_engine
+from services.common.storage.database import open_engine
 from services.common.settings import Storage
 from tests.manual_clock import ManualClock
 from tests.services.memory.job_worker import MemoryWorker

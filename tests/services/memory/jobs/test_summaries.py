@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common.database import writing
+from services.common.storage.database import writing
 from services.memory.jobs.summaries import NO_SUMMARY, Summary, SummaryStore
 from tests.manual_clock import ManualClock
 from tests.services.memory.builders import MemoryProcess

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common.database import open_engine
 from services.common.settings import Storage
+from services.common.storage.database import open_engine
 from services.memory.locks.locks import LockLimits
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims

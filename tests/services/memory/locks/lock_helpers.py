@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import event, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common.database import reading
 from services.common.errors import GatewayError
+from services.common.storage.database import reading
 from services.memory.locks.locks import LockLimits
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims

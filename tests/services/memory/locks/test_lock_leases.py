@@ -10,8 +10,8 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
-from services.common.database import reading, writing
 from services.common.errors import GatewayError
+from services.common.storage.database import reading, writing
 from services.memory.locks.lock_queue import WRITE, LockQueue, QueueKey
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims

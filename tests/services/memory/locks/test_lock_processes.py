@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
-from services.common.process_registry import ProcessRegistry
+from services.common.process.registry import ProcessRegistry
 from services.common.settings import Storage
 from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common.database import reading, writing
+from services.common.storage.database import reading, writing
 from services.memory.profile.fact_store import MAX_FACTS, FactStore
 from services.memory.profile.fact_versions import FactVersion, find_restated, supersession_changes
 from services.memory.profile.facts import (

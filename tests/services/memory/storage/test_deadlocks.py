@@ -8,9 +8,9 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
-from services.common.database import reading, writing
 from services.common.errors import GatewayError
-from services.common.owners import charge
+from services.common.storage.database import reading, writing
+from services.common.storage.owners import charge
 from services.memory.locks.lock_queue import WRITE, QueueKey
 from services.memory.storage import quota
 from services.memory.storage.memory_records import select_owned

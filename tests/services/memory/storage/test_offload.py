@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from gateway.conversation.v1.conversation_pb2 import ROLE_USER, Block, Message
-from services.common.offload import offload_if
+from services.common.process.offload import offload_if
 from services.memory.storage.messages import has_large_messages, has_many_messages
 from services.memory.storage.stored_turns import StoredTurn, have_many_messages
 

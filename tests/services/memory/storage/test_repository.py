@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import func, select
 
 from gateway.errors.v1 import errors_pb2
-from services.common.database import reading
 from services.common.errors import GatewayError
-from services.common.owners import owners
+from services.common.storage.database import reading
+from services.common.storage.owners import owners
 from services.memory.storage.messages import message_key
 from services.memory.storage.quota import delete_memory
 from services.memory.storage.tables import memories, parts

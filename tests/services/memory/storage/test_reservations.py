@@ -8,10 +8,10 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
-from services.common.database import open_engine, reading
 from services.common.errors import GatewayError
-from services.common.owners import owners
 from services.common.settings import Storage
+from services.common.storage.database import open_engine, reading
+from services.common.storage.owners import owners
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import memories
 from tests.manual_clock import ManualClock

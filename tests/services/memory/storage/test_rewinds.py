@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from services.common.database import writing
+from services.common.storage.database import writing
 from services.memory.storage.messages import message_key
 from services.memory.storage.stored_turns import StoredTurn
 from services.memory.storage.transcript_rows import CHUNK

@@ -9,9 +9,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1 import memory_pb2
-from services.common.database import reading
 from services.common.errors import GatewayError
-from services.common.owners import owners
+from services.common.storage.database import reading
+from services.common.storage.owners import owners
 from services.memory.storage.tables import memories, parts
 from tests.services.memory.conversations import model, user
 from tests.services.memory.memory_server import READ_ONLY, MemoryServer, memory_server, texts

@@ -279,7 +279,7 @@ async def test_deleting_a_memory_leaves_nothing_of_it(
     for number in range(20):
         await service.say(f"My name is Ada{number}.", personal_memory=True)
     await service.call("DeleteMemory", memory_pb2.DeleteMemoryRequest(memory_id="diary"))
-    from services.common.database import metadata
+    from services.common.storage.database import metadata
 
     left = {
         name: len(table_rows)

@@ -13,8 +13,8 @@ from gateway.conversation.v1.conversation_pb2 import (
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, GenerateResponse
 from services.common.errors import UpstreamError
-from services.common.lazy_request import LazyRequest
-from services.common.passthrough_answer import PassthroughAnswer
+from services.common.messages.lazy_request import LazyRequest
+from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.providers.base import AnswerForm, Call, MissingEndpointError
 from services.inference.providers.openai_responses import ResponsesProvider
 from services.inference.providers.openai_responses.endpoint import EndpointSupport, is_about_path

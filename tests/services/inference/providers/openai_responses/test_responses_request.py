@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.inference.v1.inference_pb2 import OutputFormat, ThinkingConfig, Tool, ToolChoice
-from services.common.lazy_request import LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 from services.inference.providers.base import Call
 from services.inference.refusals import ENCRYPTED_REASONING
 from tests.services.inference.providers.openai_responses.responses_calls import (

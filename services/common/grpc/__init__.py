@@ -1,0 +1,1 @@
+"""Calls between the services: servers, channels, authentication, limits."""

@@ -1,0 +1,299 @@
+"""A running call: its servicer, its context variables, its deadline and its end."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextvars import ContextVar
+from functools import partial
+from types import SimpleNamespace, coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+import grpc
+
+from services.common.grpc.inprocess.context import CallContext, OverError
+from services.common.grpc.inprocess.status import Metadata, size_error, status_error
+from services.common.process.byte_budget import context_of_call
+
+if TYPE_CHECKING:
+    from services.common.grpc.inprocess.server import InProcessServer
+
+log = logging.getLogger(__name__)
+
+# Cached: reading it from the enum takes as long as a call.
+_OK = grpc.StatusCode.OK
+# A servicer yields this to the task that serves it, so that the caller reads what was sent.
+PAUSE: Final = object()
+# The deadline of the call that the current task serves: no call that it makes ends later.
+_outer_deadline: ContextVar[float | None] = ContextVar("outer_deadline", default=None)
+
+
+class Call(CallContext):
+    """A call of a method, as its servicer's context and as what serves it.
+
+    Args:
+        server: the server.
+        method: `/package.Service/Method`.
+        metadata: the metadata that the caller sent.
+
+    Attributes:
+        response: the response, if the call has one and has succeeded.
+    """
+
+    response: Any = None
+    # The task that serves the call; None while it pauses.
+    _task: Any = None
+    # The cancellations of that task before, and whether the call has added one.
+    _cancelling = 0
+    _has_cancelled = False
+    # The coroutine of `_serve`, until it has ended.
+    _serving: Any = None
+    _unwinding: asyncio.Task[None] | None = None
+
+    def __init__(self, server: "InProcessServer", method: str, metadata: Metadata) -> None:
+        self._server = server
+        self._method = method
+        self._metadata = metadata
+
+    async def run(self, request: Any, timeout_s: float | None) -> Any:
+        """Serve a call with one response in the current task; see `begin` and `advance`."""
+        self.begin(request, timeout_s)
+        await self.advance()
+        return self.response
+
+    def begin(self, request: Any, timeout_s: float | None) -> None:
+        """Admit the call; then `advance` serves it.
+
+        Args:
+            request: the request; None for a request stream.
+            timeout_s: seconds until the deadline, or None.
+
+        Raises:
+            grpc.aio.AioRpcError: the server is not running, the request is too large, or the
+                deadline has passed.
+        """
+        server = self._server
+        if not server.is_serving:
+            raise not_serving()
+        if request is not None and request.ByteSize() > server.max_message_bytes:
+            raise size_error(request, server.max_message_bytes)
+        self._context = context_of_call()
+        if timeout_s is not None or _outer_deadline.get() is not None:
+            self._limit(timeout_s)
+        self._serving = self._serve(request)
+        server.calls.add(self)
+
+    async def advance(self) -> None:
+        """Serve the call in the current task, until it ends or its servicer pauses.
+
+        Raises:
+            grpc.aio.AioRpcError: the status is not OK.
+            asyncio.CancelledError: the task was cancelled, or the call by its caller.
+            Exception: raised by the receiver of the responses.
+        """
+        # No local name: exceptions refer to this frame, and the task to its exception.
+        self._task = asyncio.current_task()
+        self._cancelling = self._task.cancelling()
+        try:
+            await _run(self._context.run, self._serving)
+        except asyncio.CancelledError:
+            self.failure = self.failure or asyncio.CancelledError
+            self.end()
+            raise
+        # A task group of Python 3.11 that waits when one of its tasks fails leaves a cancellation.
+        while self._task.cancelling() > self._cancelling:
+            self._task.uncancel()
+        if self._serving.cr_frame is not None:  # it pauses
+            self._task = None
+            return
+        self.end()
+        if self.failure is not None:
+            raise self.failure()
+
+    def spawn(self) -> asyncio.Task[Any]:
+        """Serve the call in a task of its own; return the task."""
+        loop = asyncio.get_running_loop()
+        task = self._task = loop.create_task(self._serving, context=self._context)
+        return task
+
+    def interrupt(self, make_failure: Callable[[], BaseException]) -> None:
+        """End the call unless it has ended; its caller gets the exception that is made."""
+        if self.failure is not None:
+            return
+        self.failure = make_failure
+        if self._task is not None:
+            self._has_cancelled = True
+            self._task.cancel()
+        elif self._serving is not None:  # it pauses
+            self._unwinding = asyncio.get_running_loop().create_task(self._unwind())
+
+    def end(self) -> None:
+        """Note that the servicer has finished."""
+        self._task = self._serving = None
+        self._server.calls.discard(self)
+        if self._callbacks:
+            self._call_back()
+
+    def ended(self) -> asyncio.Future[None]:
+        """Return a future that completes when the servicer has finished."""
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.add_done_callback(lambda _: ended.set_result(None))
+        return ended
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the call has begun, and its servicer has not finished."""
+        return self._serving is not None
+
+    def time_remaining(self) -> Any:
+        """Return the seconds until the deadline, or None."""
+        if self.deadline is None:
+            return None
+        return max(self.deadline - asyncio.get_running_loop().time(), 0.0)
+
+    def _limit(self, timeout_s: float | None) -> None:
+        """Set the deadline: the end of the timeout, or the outer deadline if that is earlier.
+
+        Only the timeout ends the call: the outer call cancels what it waits for, and tasks that it
+        has started may go on.
+
+        Raises:
+            grpc.aio.AioRpcError: the timeout is over.
+        """
+        loop = asyncio.get_running_loop()
+        self.deadline = _outer_deadline.get()
+        if timeout_s is not None:
+            if timeout_s <= 0:
+                raise _late()
+            ends_at = loop.time() + timeout_s
+            timer = loop.call_at(ends_at, self.interrupt, _late)
+            self.add_done_callback(lambda _: timer.cancel())
+            self.deadline = ends_at if self.deadline is None else min(ends_at, self.deadline)
+        self._context.run(_outer_deadline.set, self.deadline)
+
+    async def _serve(self, request: Any) -> None:
+        """Run the servicer, which happens in the call's context."""
+        details = SimpleNamespace(method=self._method, invocation_metadata=self._metadata)
+        try:
+            handler: Any = await self._server.find(details)
+            if handler is None or handler.unary_unary is None:
+                await self._serve_stream(handler, request)
+            else:
+                self.response = await handler.unary_unary(request, self)
+            if self._code is not None and self._code is not _OK:
+                if self.failure is None:
+                    self.fail(self._code, self._text, self._trailing)
+            elif self.response and self.response.ByteSize() > self._server.max_message_bytes:
+                self.failure = partial(size_error, self.response, self._server.max_message_bytes)
+        except asyncio.CancelledError:
+            if self._was_cancelled_outside():
+                raise
+        except Exception as error:
+            self._on_error(error)
+
+    async def _serve_stream(self, handler: Any, request: Any) -> None:
+        """Run the servicer of a method that is not unary."""
+        if handler is None:
+            self.fail(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+            return
+        # Also one request: an interceptor refuses a call with a handler of a request stream.
+        if handler.request_streaming:
+            request = self
+        if not handler.response_streaming:
+            self.response = await handler.stream_unary(request, self)
+            return
+        responses = (handler.unary_stream or handler.stream_stream)(request, self)
+        if isinstance(responses, AsyncGenerator):
+            responses = self._write_all_of(responses)
+        await responses
+
+    async def _write_all_of(self, responses: AsyncGenerator[Any, Any]) -> None:
+        try:
+            await self.write_all(responses)
+        finally:
+            await responses.aclose()
+
+    def _was_cancelled_outside(self) -> bool:
+        """Return whether the task of the cancelled servicer is cancelled, too."""
+        if self._has_cancelled:
+            self._has_cancelled = False
+            self._task.uncancel()
+        if self._task.cancelling() > self._cancelling:
+            return True
+        if self.failure is None:
+            self.fail(grpc.StatusCode.CANCELLED, "the call was cancelled")
+        return False
+
+    def _on_error(self, error: Exception) -> None:
+        """Set the status of a call whose servicer has failed, unless it has one."""
+        if self._aborted is not None:
+            # Keep a copy: the traceback of the raised error would keep a reference to this call.
+            self._aborted = grpc.aio.AbortError(*self._aborted.args)
+        elif not isinstance(error, OverError):
+            kind = type(error)
+            log.error(
+                "unexpected %s raised by the servicer of %s",
+                kind.__name__,
+                self._method,
+                exc_info=error,
+            )
+            if self.failure is None:
+                code = self._code if self._code not in (None, _OK) else None
+                text = f"Unexpected {kind}: {error}"
+                self.fail(code or grpc.StatusCode.UNKNOWN, text, self._trailing)
+
+    async def _unwind(self) -> None:
+        """Let a servicer that pauses finish; `drained` raises an error in it."""
+        try:
+            await self.advance()
+        except (Exception, asyncio.CancelledError):
+            pass  # the failure that it was interrupted with
+
+    def _call_back(self) -> None:
+        callbacks, self._callbacks = self._callbacks, ()
+        for callback in callbacks:
+            try:
+                callback(self)
+            except Exception:
+                log.exception("a callback of a call failed")
+
+
+@coroutine
+def pause() -> Generator[Any, None, None]:
+    """Return from the `advance` that serves the current call; its next one continues here."""
+    yield PAUSE
+
+
+@coroutine
+def _run(run: Callable[..., Any], serving: Any) -> Generator[Any, None, None]:
+    """Run a coroutine in a context, within the current task, until it ends or yields `PAUSE`.
+
+    Args:
+        run: `Context.run` of the context.
+        serving: the coroutine.
+    """
+    try:
+        # The iterator calls `send` until that raises StopIteration, or returns `PAUSE`.
+        yield from iter(partial(run, serving.send, None), PAUSE)
+        return
+    except BaseException as error:
+        if serving.cr_frame is None:
+            raise  # by the coroutine
+        thrown = error
+    try:
+        try:
+            awaited = run(serving.throw, thrown)
+        finally:
+            del thrown  # its traceback refers to this frame
+        while awaited is not PAUSE:
+            try:
+                yield awaited
+            except BaseException as error:
+                awaited = run(serving.throw, error)
+            else:
+                awaited = run(serving.send, None)
+    except StopIteration:
+        pass
+
+
+not_serving = partial(status_error, grpc.StatusCode.UNAVAILABLE, "the server is not running")
+_late = partial(status_error, grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")

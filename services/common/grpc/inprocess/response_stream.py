@@ -1,0 +1,148 @@
+"""Calls with a response stream, served in the task that reads the responses."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import Any, Protocol, Self
+
+import grpc
+
+from services.common.grpc.inprocess.call import Call, pause
+from services.common.grpc.inprocess.context import Receiver
+from services.common.grpc.inprocess.status import size_error
+
+
+class ReadableCall(Protocol):
+    """The part of a call with a response stream that a plain gRPC channel offers."""
+
+    async def read(self) -> Any:
+        """Return the next message, `grpc.aio.EOF` at the end."""
+
+    def cancel(self) -> bool:
+        """Cancel the call, unless it has ended."""
+
+
+class ResponseStream:
+    """The responses of a call, like a `grpc.aio.UnaryStreamCall`.
+
+    The call begins with the first `read`. Between two reads the servicer pauses, so that a slow
+    reader holds it. A stream that is abandoned is cancelled.
+    """
+
+    def __init__(self, call: Call, request: Any, timeout: float | None, limit: int) -> None:
+        """Create the stream of a call that has not begun; messages have at most `limit` bytes."""
+        self._call = call
+        self._request = request
+        self._timeout = timeout
+        self._has_begun = False
+        self._sent = _Sent(limit)
+
+    def __del__(self) -> None:
+        if self._call.is_running:
+            with suppress(RuntimeError):  # the event loop has ended
+                self.cancel()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = await self.read()
+        if message is grpc.aio.EOF:
+            raise StopAsyncIteration
+        return message
+
+    async def read(self) -> Any:
+        """Return the next message, `grpc.aio.EOF` at the end.
+
+        Raises:
+            grpc.aio.AioRpcError: the call failed.
+            asyncio.CancelledError: the call was cancelled by this side.
+        """
+        call = self._call
+        if not self._has_begun:
+            self._begin(self._sent)
+        messages = self._sent.messages
+        while not messages:
+            if call.failure is not None:
+                raise call.failure()
+            if not call.is_running:
+                return grpc.aio.EOF
+            try:
+                await call.advance()
+            except grpc.aio.AioRpcError:
+                if not messages:
+                    raise
+        return messages.popleft()
+
+    async def deliver(self, receiver: Receiver) -> None:
+        """Pass every message to a receiver as it is sent; see `deliver`."""
+        call = self._call
+        self._begin(receiver)
+        try:
+            await call.advance()
+        finally:
+            call.failure = None  # it may hold an exception of the receiver, and that this frame
+
+    def cancel(self) -> bool:
+        """Cancel the call; return False if it has already ended."""
+        call = self._call
+        if call.failure is not None or (self._has_begun and not call.is_running):
+            return False
+        call.interrupt(asyncio.CancelledError)
+        return True
+
+    def _begin(self, receiver: Receiver) -> None:
+        call = self._call
+        if call.failure is not None:
+            raise call.failure()
+        self._has_begun = True
+        call.receiver = receiver
+        request, self._request = self._request, None  # it may be large
+        call.begin(request, self._timeout)
+
+
+class _Sent:
+    """Receives messages, and lets their servicer pause after each.
+
+    Attributes:
+        messages: the messages that have not been read.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.messages: deque[Any] = deque()
+
+    def receive(self, message: Any) -> bool:
+        if message.ByteSize() > self._limit:
+            raise size_error(message, self._limit)
+        self.messages.append(message)
+        return True
+
+    async def drain(self) -> None:
+        await pause()
+
+
+def deliver(call: ReadableCall, receiver: Receiver) -> Awaitable[None]:
+    """Pass every message of a call to a receiver until the call ends; to be awaited.
+
+    An in-process call passes each message on as the servicer sends it, in the call's context. That
+    saves an event loop iteration per message. Such messages are not held, and have no maximum size.
+
+    Raises:
+        grpc.aio.AioRpcError: the call failed.
+        asyncio.CancelledError: the task was cancelled, or the call by this side.
+        Exception: raised by the receiver.
+    """
+    if isinstance(call, ResponseStream):
+        return call.deliver(receiver)
+    return _read_all(call, receiver)
+
+
+async def _read_all(call: ReadableCall, receiver: Receiver) -> None:
+    try:
+        while (message := await call.read()) is not grpc.aio.EOF:
+            if receiver.receive(message):
+                await receiver.drain()
+    finally:
+        call.cancel()

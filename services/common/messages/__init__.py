@@ -1,0 +1,1 @@
+"""Values that stand for messages between services where these would be slower."""

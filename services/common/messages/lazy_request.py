@@ -1,0 +1,129 @@
+"""A request whose conversation is translated to the canonical form only when that is needed.
+
+Within a process, a facade passes a `LazyRequest` in place of a `GenerateRequest`. A provider of the
+caller's dialect is sent the validated conversation as the caller wrote it. A provider of another
+dialect writes its body from the conversation's plain form. In both cases no canonical messages and
+tools are built. Code that needs them calls `complete`; serialization for gRPC does so too. The
+conversation of a `LazyRequest` obeys all rules of the proto.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Final
+
+import orjson
+
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.messages.plain_message import PlainMessage, PlainRequest
+
+# Maximum size of a body in bytes: parsed JSON takes several times the memory of its text, and is
+# kept until the request has been answered.
+MAX_BODY: Final = 1 << 20
+
+# Fields of a body in the caller's dialect by name: `messages`, and optionally `tools` and `system`,
+# as JSON that the gateway sends to a provider unchanged.
+VerbatimFields = Mapping[str, bytes]
+
+
+class LazyRequest:
+    """A request with its conversation in the caller's dialect.
+
+    Attributes:
+        request: the canonical request without messages and tools, which `complete` adds.
+        fields: see the argument.
+        requires_official_api: whether only the API of the dialect's author accepts the conversation
+            as it is; compatible servers support fewer forms.
+        has_whole_body: whether `fields` are all fields of the body but `model` and `stream`, and
+            `request` contains only the fields that routing needs.
+    """
+
+    def __init__(
+        self,
+        request: GenerateRequest,
+        fields: Mapping[str, object],
+        add: Callable[[GenerateRequest], None],
+        *,
+        size: int,
+        requires_official_api: bool,
+        has_whole_body: bool = False,
+        read_plain: Callable[[], PlainRequest | None] | None = None,
+        read_beginning: Callable[[], Iterable[PlainMessage]] = tuple,
+    ) -> None:
+        """Create a request.
+
+        Args:
+            request: the canonical request without messages and tools.
+            fields: the parsed JSON of the conversation; numbers have 64 bits and a JSON form.
+            add: adds the messages and tools to the request.
+            size: bytes of the body.
+            requires_official_api: see the attribute.
+            has_whole_body: see the attribute.
+            read_plain: returns the conversation's plain form, or None if it has none.
+            read_beginning: implements `beginning`.
+        """
+        self.request = request
+        self.requires_official_api = requires_official_api
+        self.has_whole_body = has_whole_body
+        self.fields = fields
+        self._add: Callable[[GenerateRequest], None] | None = add
+        self._size = size
+        self._plain: PlainRequest | None = None
+        self._read_plain = read_plain
+        self._read_beginning = read_beginning
+        self._written: dict[str, bytes] = {}
+
+    @property
+    def plain(self) -> PlainRequest | None:
+        """The plain form of the conversation, or None if it uses features of one dialect only."""
+        # Usually read twice; `cached_property` takes a lock.
+        read, self._read_plain = self._read_plain, None
+        if read is not None:
+            self._plain = read()
+        return self._plain
+
+    def beginning(self) -> Iterable[PlainMessage]:
+        """Return the instructions and messages up to the first user message."""
+        return self._read_beginning()
+
+    @cached_property
+    def verbatim(self) -> VerbatimFields:
+        """The conversation in JSON."""
+        return {name: orjson.dumps(value) for name, value in self.fields.items()}
+
+    def json_of(self, name: str) -> bytes:
+        """Return one of the `fields` as JSON, b"" if it is missing."""
+        json = self._written.get(name)
+        if json is None:
+            value = self.fields.get(name)
+            if value is None:
+                return b""
+            json = self._written[name] = orjson.dumps(value)
+        return json
+
+    def writable(self) -> Mapping[str, object]:
+        """Return the `fields` for `orjson.dumps`; those that are already serialized are reused."""
+        if not self._written:
+            return self.fields
+        written = {name: orjson.Fragment(json) for name, json in self._written.items()}
+        return {**self.fields, **written}
+
+    def complete(self) -> GenerateRequest:
+        """Return the request with its messages and tools.
+
+        Raises:
+            GatewayError: the conversation is invalid; each later call raises it too.
+        """
+        if self._add is not None:
+            self._add(self.request)
+            self._add = None
+        return self.request
+
+    # The methods of protobuf messages that code which sends messages calls.
+
+    def ByteSize(self) -> int:
+        """Return the size of the body in bytes: about that of the complete request."""
+        return self._size
+
+    def SerializeToString(self) -> bytes:
+        """Return the complete request, serialized."""
+        return self.complete().SerializeToString()

@@ -1,0 +1,1 @@
+"""What is kept: the database, leases in it, and files of the data folder."""

@@ -1,0 +1,425 @@
+"""The database: SQLite beside the data, or a PostgreSQL server.
+
+::
+
+    engine = open_engine(settings.storage)
+    await migrate(engine)
+    async with writing(engine) as connection:
+        await connection.execute(insert(table).values(…))
+
+Repositories use SQLAlchemy Core with the shared `metadata`, and behave the same on both. Times are
+Unix milliseconds (UTC), ids come from `services.common.ids`.
+`services.common.storage.database_errors` converts errors of the database.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    URL,
+    Connection,
+    Executable,
+    MetaData,
+    Table,
+    event,
+    inspect,
+    text,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from services.common.errors import unavailable
+from services.common.grpc.authentication import caller_id
+from services.common.settings import SettingsError, Storage
+from services.common.storage import migrations
+from services.common.storage.database_errors import OPERATIONAL_ERRORS, translate_errors
+from services.common.storage.database_threads import transact_in_thread
+from services.common.storage.migrations import HEAD
+from services.common.storage.migrations.record import (
+    Record,
+    insert_record,
+    read_record,
+    write_oldest,
+)
+from services.common.storage.private import make_private
+from services.common.storage.sqlite_file import SqliteFile, set_up
+from services.common.storage.write_turns import WriteTurns
+
+SQLITE_FILE = "gateway.db"
+POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
+
+# Each connection has a thread of its own. More connections than the pool keeps open have half the
+# throughput, since the excess ones are opened again each time.
+_READS_AT_ONCE = 4
+# SQLAlchemy blocks for 3 µs per row before it passes all rows to the driver.
+_ROWS_AT_ONCE = 1_000
+# PostgreSQL connections that a process keeps open; further ones are closed after use.
+_KEPT_CONNECTIONS = 5
+_CONNECT_TIMEOUT_S = 5.0
+_COMMAND_TIMEOUT_S = 30.0
+_MIGRATIONS = Path(migrations.__file__).parent
+_SNAPSHOT = _MIGRATIONS / "sqlite.sql"
+# Key of the gateway's PostgreSQL advisory lock: the bytes "gateway".
+_LOCK = int.from_bytes(b"gateway", "big")
+_WRITES = "gateway_writes"
+_LASTING = "gateway_lasting"
+_WRITERS = "gateway_writers"
+_READS = "gateway_reads"
+_ALONE = "gateway_alone"
+_SYNCHRONOUS = "gateway_synchronous"
+
+_T = TypeVar("_T")
+
+log = logging.getLogger(__name__)
+
+# The tables are created by the migrations (`services.common.storage.migrations`). PostgreSQL
+# options of indexes are only in the migrations: naming the dialect here would load it, which takes
+# 2 MB.
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+    }
+)
+
+
+def is_sqlite(storage: Storage) -> bool:
+    """Return whether the database is a SQLite file on this machine."""
+    return not storage.database_url
+
+
+def open_engine(storage: Storage) -> AsyncEngine:
+    """Create the engine for the configured database; it does not connect yet.
+
+    The folder of a SQLite file is created if it is missing.
+
+    Raises:
+        SettingsError: `storage.database_url` is not a PostgreSQL URL, or the data folder cannot be
+            created.
+    """
+    if is_sqlite(storage):
+        return _open_sqlite(storage.data_dir)
+    return _open_postgresql(storage.database_url, storage.database_connections)
+
+
+@asynccontextmanager
+async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """Yield a connection for reading.
+
+    On SQLite all statements see one snapshot of the database; on PostgreSQL each statement sees a
+    snapshot of its own.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    connection = await _connect(engine)
+    with translate_errors(engine):
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+
+@asynccontextmanager
+async def reading_once(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """Yield a connection for a single statement that reads.
+
+    A single statement sees one snapshot by itself. Beginning and ending a transaction around it
+    would cost as much as the statement.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    async with _read_turn(engine), reading(engine) as connection:
+        if engine.dialect.name == "postgresql":
+            await connection.execution_options(isolation_level="AUTOCOMMIT")
+        else:
+            await connection.execution_options(**{_ALONE: True})
+        yield connection
+
+
+@asynccontextmanager
+async def writing(
+    engine: AsyncEngine, *, is_lasting: bool = True
+) -> AsyncIterator[AsyncConnection]:
+    """Yield a connection in a transaction: committed at the end, rolled back by an exception.
+
+    On SQLite the transaction holds the write lock from its beginning, so that the data it read
+    cannot change before it writes.
+
+    Args:
+        engine: the database.
+        is_lasting: whether the commit must survive a power failure. Data that are useless after a
+            power failure, such as lock holders, are written in a fraction of the time.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    async with _connected_to_write(engine, is_lasting) as connection, connection.begin():
+        if not is_lasting and connection.dialect.name == "postgresql":
+            await connection.execute(text("SET LOCAL synchronous_commit = off"))
+        yield connection
+
+
+async def write(
+    engine: AsyncEngine,
+    work: Callable[[AsyncConnection], Coroutine[Any, Any, _T]],
+    *,
+    is_lasting: bool = True,
+) -> _T:
+    """Return the result of `work`, called with a connection in a transaction as of `writing`.
+
+    On SQLite the whole transaction runs in the thread of its connection. Since no statement waits
+    for the event loop, others wait for the write lock a fraction of the time.
+
+    Args:
+        engine: the database.
+        work: executes statements; it awaits nothing else, and computes briefly.
+        is_lasting: as of `writing`.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    if engine.dialect.name == "postgresql":
+        async with writing(engine, is_lasting=is_lasting) as connection:
+            return await work(connection)
+    async with _connected_to_write(engine, is_lasting) as connection:
+        return await transact_in_thread(connection, work)
+
+
+@asynccontextmanager
+async def writing_alone(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """Like `writing`, but only one such transaction runs at a time in all processes.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    async with writing(engine) as connection:
+        if connection.dialect.name == "postgresql":
+            await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        yield connection
+
+
+async def execute_many(
+    connection: AsyncConnection, statement: Executable, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Execute a statement for each of many rows, in batches that block the event loop briefly."""
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        await connection.execute(statement, rows[start : start + _ROWS_AT_ONCE])
+
+
+async def migrate(engine: AsyncEngine) -> None:
+    """Migrate the tables to this version; any number of processes may call it at once.
+
+    Tables of a newer version that are compatible with this one stay unchanged.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer, or the tables of a newer
+            version are incompatible with this one.
+    """
+    async with reading(engine) as connection:
+        if _is_usable(await connection.run_sync(read_record)):
+            return
+    async with writing_alone(engine) as connection:
+        await connection.run_sync(_migrate)
+
+
+def insert_into(connection: AsyncConnection, table: Table) -> Any:
+    """Return an INSERT with support for ON CONFLICT, which SQLAlchemy has per dialect."""
+    return _insert_into(connection.dialect.name, table)
+
+
+async def insert_if_absent(
+    connection: AsyncConnection, table: Table, values: Mapping[str, Any]
+) -> None:
+    """Insert a row unless it would violate a unique constraint of its table."""
+    await connection.execute(_insert_if_absent(connection.dialect.name, table), values)
+
+
+def _insert_into(dialect: str, table: Table) -> Any:
+    # Imported here, so that only one of the two dialects is loaded.
+    if dialect == "postgresql":
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.insert(table)
+
+
+@cache
+def _insert_if_absent(dialect: str, table: Table) -> Any:
+    """Return the statement of `insert_if_absent`; cached, since building it is slow."""
+    return _insert_into(dialect, table).on_conflict_do_nothing()
+
+
+@asynccontextmanager
+async def _connected_to_write(
+    engine: AsyncEngine, is_lasting: bool
+) -> AsyncIterator[AsyncConnection]:
+    """Yield a connection whose transactions write."""
+    turns: WriteTurns | None = engine.get_execution_options().get(_WRITERS)
+    # When the file is locked, SQLite sleeps and retries. Writers of this process therefore queue
+    # here: their users are served in turn, and in half the time.
+    async with turns.turn(caller_id()) if turns else nullcontext():
+        connection = await _connect(engine)
+        with translate_errors(engine):
+            try:
+                await connection.execution_options(**{_WRITES: True, _LASTING: is_lasting})
+                yield connection
+            finally:
+                await connection.close()
+
+
+def _read_turn(engine: AsyncEngine) -> AbstractAsyncContextManager[object]:
+    """Return the semaphore of this process for reads, or a null context if there is none."""
+    turns: asyncio.Semaphore | None = engine.get_execution_options().get(_READS)
+    return turns or nullcontext()
+
+
+async def _connect(engine: AsyncEngine) -> AsyncConnection:
+    # Drivers raise OSError while they connect. Later an OSError may come from the caller's own
+    # code in the transaction, and is not an error of the database.
+    with translate_errors(engine, (*OPERATIONAL_ERRORS, OSError)):
+        return await engine.connect()
+
+
+def _is_usable(record: Record) -> bool:
+    """Return whether the tables can be used without migration; log tables of a newer version.
+
+    Raises:
+        GatewayError: unavailable, when the tables are too new.
+    """
+    if record.is_newer:
+        steps = {"step": record.step, "known": HEAD, "oldest": record.oldest}
+        if not record.is_usable:
+            log.error("the database is too new for this version", extra=steps)
+            raise unavailable(
+                f"the database is at step {record.step}, which is not compatible with this "
+                f"version of the gateway (latest known step: {HEAD}): {record.advice()}"
+            )
+        log.warning(
+            "the database is of a newer version that is compatible with this one", extra=steps
+        )
+    return record.is_usable
+
+
+def _migrate(connection: Connection) -> None:
+    is_new = not inspect(connection).get_table_names()
+    if is_new and connection.dialect.name == "sqlite":
+        _make(connection)
+    # Checked again: another process may have migrated the tables in the meantime.
+    elif not _is_usable(read_record(connection)):
+        upgrade(connection)
+
+
+def _make(connection: Connection) -> None:
+    """Create the tables of a new SQLite file from the snapshot of all migrations."""
+    for statement in _SNAPSHOT.read_text().split(";\n")[:-1]:
+        connection.exec_driver_sql(statement)
+    insert_record(connection)
+    log.info("the database was created", extra={"step": HEAD})
+
+
+def upgrade(connection: Connection) -> None:
+    """Apply the missing migrations in the current transaction.
+
+    Raises:
+        GatewayError: unavailable, when the current step of the tables is unknown.
+    """
+    # Alembic logs every step; the one line below is enough.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        log.error("the database could not be migrated", exc_info=error)
+        raise unavailable(
+            f"the database is at step {read_record(connection).step}, which this version of the "
+            f"gateway does not have (latest known step: {HEAD}): run the version that created it"
+        ) from error
+    write_oldest(connection)
+    log.info("the database was migrated", extra={"step": HEAD})
+
+
+def _open_sqlite(folder: Path) -> AsyncEngine:
+    file = folder / SQLITE_FILE
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not file.exists():
+            # SQLite creates its other files with the mode of this file.
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
+    for path in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
+        make_private(path)
+    from services.common.storage.sqlite_driver import SqliteDriver
+
+    engine = create_async_engine(
+        URL.create("sqlite+aiosqlite", database=str(file)),
+        module=SqliteDriver(),
+        connect_args={"factory": SqliteFile},
+        hide_parameters=True,
+        execution_options={
+            _WRITERS: WriteTurns(),
+            _READS: asyncio.Semaphore(_READS_AT_ONCE),
+        },
+    )
+    event.listen(engine.sync_engine, "connect", set_up)
+    event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    is_writing = options.get(_WRITES, False)
+    adapted: Any = connection.connection.dbapi_connection
+    # The snapshot is taken by the first statement, not by BEGIN.
+    adapted.begins_with_next = not (is_writing or options.get(_ALONE, False))
+    if not is_writing:
+        return
+    # The connection keeps the mode, so it is set only when it changes.
+    how = "FULL" if options.get(_LASTING, True) else "NORMAL"
+    if connection.info.get(_SYNCHRONOUS) != how:
+        connection.exec_driver_sql(f"PRAGMA synchronous = {how}")
+        connection.info[_SYNCHRONOUS] = how
+    adapted.begin_to_write()
+
+
+def _open_postgresql(url: str, connections: int) -> AsyncEngine:
+    if not url.startswith(POSTGRESQL_SCHEMES):
+        raise SettingsError(
+            "storage.database_url: must be postgresql://user:password@host:port/database; leave "
+            f"it empty for SQLite ({SQLITE_FILE} in storage.data_dir)"
+        )
+
+    async def connect() -> Any:
+        import asyncpg
+
+        # The driver parses the URL itself, with all options that libpq supports.
+        return await asyncpg.connect(
+            url, timeout=_CONNECT_TIMEOUT_S, command_timeout=_COMMAND_TIMEOUT_S
+        )
+
+    return create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=connect,
+        pool_size=_KEPT_CONNECTIONS,
+        max_overflow=connections - _KEPT_CONNECTIONS,
+        pool_timeout=_CONNECT_TIMEOUT_S,
+        pool_pre_ping=True,
+        hide_parameters=True,
+    )

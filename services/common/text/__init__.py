@@ -1,0 +1,1 @@
+"""Texts and their forms: JSON, MIME types, vectors, estimates of tokens. Pure."""
