@@ -37,7 +37,7 @@ SHARED_PROCESSES = {
     "hosts": ("tests/hosts/",),
     "browser of documents": ("tests/console/test_documents",),
     "browser": ("tests/console/",),
-    "converter": ("tests/services/inference/conversion/",),
+    "converter": ("tests/services/media/conversion/",),
 }
 # Of these the tests behind Envoy are a group. Any worker starts the gateway of the others quickly.
 BEHIND_ENVOY = "tests/e2e/"

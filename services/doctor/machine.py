@@ -9,7 +9,7 @@ from pathlib import Path
 from services.common.settings import Settings, Storage
 from services.common.storage.disk import free_bytes
 from services.doctor.findings import Finding, failure, ok, warning
-from services.inference.conversion.confinement import Protections, protections
+from services.media.conversion.confinement import Protections, protections
 from services.supervisor.process import StartError
 from services.supervisor.resources import held_port, lock_holder
 

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
+from services.common import http
 from services.common.errors import GatewayError
 from services.common.settings import SANDBOX, Provider, Settings, effective_providers
 from services.doctor.findings import Finding, failure, ok, warning
-from services.inference import discovery, http
+from services.inference import discovery
 
 _TIMEOUT_S = 10.0
 _CLOCK_WARNING_S = 5.0

@@ -13,9 +13,9 @@ import orjson
 from yarl import URL
 
 from gateway.conversation.v1 import conversation_pb2
+from services.common import http
 from services.common.errors import GatewayError
 from services.common.settings import Provider
-from services.inference import http
 from services.inference.catalogue import Inputs
 from services.inference.providers.registry import is_own
 

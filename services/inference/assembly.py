@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 from services.common.clock import Clock
 from services.common.grpc.authentication import caller_id
+from services.common.http import Client
 from services.common.process.byte_budget import ByteBudget, open_budget
 from services.common.process.telemetry.spans import Telemetry
 from services.common.settings import Adaptation as AdaptationSettings
@@ -25,12 +26,7 @@ from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import Adaptation
 from services.inference.byte_store import StoreLimits, open_store
 from services.inference.catalogue import Inputs
-from services.inference.conversion.pool import ConversionPool, PooledConverter
 from services.inference.engine import Engine
-from services.inference.fetching.connecting import Resolver
-from services.inference.fetching.fetched import Fetches
-from services.inference.fetching.fetcher import Fetcher
-from services.inference.http import Client
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
 from services.inference.memory.turn_client import TurnFactory
@@ -51,6 +47,10 @@ from services.inference.usage.metering import Metering
 from services.inference.usage.metrics import UsageMetrics
 from services.inference.usage.recorder import Send, UsageRecorder
 from services.inference.usage.records import cost_of_used
+from services.media.conversion.pool import ConversionPool, PooledConverter
+from services.media.fetching.connecting import Resolver
+from services.media.fetching.fetched import Fetches
+from services.media.fetching.fetcher import Fetcher
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 from yarl import URL
 
+from services.common import http
 from services.common.errors import GatewayError
 from services.common.settings import SANDBOX, Provider, Server
-from services.inference import http
 from services.inference.providers import anthropic, gemini
 
 log = logging.getLogger(__name__)

@@ -16,9 +16,9 @@ from services.common.storage.database import open_engine
 from tests.attacks.observer import Observer
 from tests.bench import processes
 from tests.e2e.gateway import Gateway
-from tests.services.inference.conversion.test_office import cell, sheet
+from tests.services.media.conversion.test_office import cell, sheet
 
-MODULE = "services.inference.conversion.process"
+MODULE = "services.media.conversion.process"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 # Two processes convert at once, each with its libraries.
 MOST_MB = 600

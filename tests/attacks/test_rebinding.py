@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from tests.gateway_in_process import Gateway, running_gateway
-from tests.services.inference.fetching.internet import PUBLIC, Internet, internet, redirect, say
+from tests.services.media.fetching.internet import PUBLIC, Internet, internet, redirect, say
 
 SECRET = b"the secret of a private server"
 PRIVATE = ("127.0.0.1", "10.0.0.7", "169.254.169.254", "::1", "fd00::1", "::ffff:127.0.0.1")

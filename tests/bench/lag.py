@@ -20,7 +20,7 @@ import aiohttp
 from tests.bench import large, load, wire
 from tests.e2e import gateway as real
 from tests.e2e.processes import PYTHON, Running
-from tests.services.inference.conversion import papers
+from tests.services.media.conversion import papers
 
 # What goes on beside the small requests, by the name of its figure.
 NEIGHBOURS = (

@@ -17,10 +17,10 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from services.common.settings import Limits
-from services.inference.conversion.parts import Ocr, Source
-from services.inference.conversion.pool import ConversionPool, PooledConverter
+from services.media.conversion.parts import Ocr, Source
+from services.media.conversion.pool import ConversionPool, PooledConverter
 from tests.bench import processes
-from tests.services.inference.conversion import papers
+from tests.services.media.conversion import papers
 
 PAGES = 100
 # The peer: takes a PDF's path, and tells its CPU seconds, its greatest memory in KiB, the text.

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from resiliparse.extract.html2text import extract_plain_text
 
-from services.inference.conversion.parts import Source
-from services.inference.conversion.web_pages import read_page
-from tests.services.inference.conversion.web import ARTICLE, NOISE, PAGES, document, words
+from services.media.conversion.parts import Source
+from services.media.conversion.web_pages import read_page
+from tests.services.media.conversion.web import ARTICLE, NOISE, PAGES, document, words
 
 _ROUNDS = 5
 _LARGE = 200  # times the text of an article

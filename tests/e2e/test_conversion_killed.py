@@ -17,10 +17,10 @@ from PIL import Image
 
 from tests.bench import processes
 from tests.e2e.gateway import Gateway, gateway
-from tests.services.inference.conversion import papers
+from tests.services.media.conversion import papers
 from tests.waiting import until
 
-MODULE = "services.inference.conversion.process"
+MODULE = "services.media.conversion.process"
 PAUSE_S = 0.05  # between small requests: the processors are for the conversions
 MANY = 40  # pages; to read all of them takes a while
 SAYS = papers.LEFT.partition(".")[0]  # each of them

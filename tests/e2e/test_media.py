@@ -16,9 +16,9 @@ from PIL import Image
 
 from tests.e2e.gateway import Gateway, gateway
 from tests.e2e.readme import block, is_part_of, run
-from tests.services.inference.conversion import office, papers
-from tests.services.inference.conversion.test_films import film
-from tests.services.inference.conversion.test_speech import SAID, recording
+from tests.services.media.conversion import office, papers
+from tests.services.media.conversion.test_films import film
+from tests.services.media.conversion.test_speech import SAID, recording
 
 SCRIPT = Path(__file__).parent / "media.py"
 PATH = "messages[0].content[1]"

@@ -14,7 +14,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from facade.http.responses import JsonResponse
-from services.inference.http.connection import Connection
+from services.common.http.connection import Connection
 from tests.bench import wire
 from tests.e2e.raw_connection import RawConnection
 from tests.facade.deployment_upstream import DeploymentUpstream

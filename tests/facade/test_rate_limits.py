@@ -14,8 +14,8 @@ import pytest_asyncio
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.common.settings import Storage
 from services.inference.assembly import Inference
-from services.inference.conversion.pool import ConversionPool
 from services.inference.usage.lines import UsedModel
+from services.media.conversion.pool import ConversionPool
 from tests.limited_callers import (
     CHAT,
     HELLO,

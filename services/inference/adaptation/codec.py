@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from services.inference.conversion.parts import Film, ImageFacts, PageText, Picture
+from services.media.conversion.parts import Film, ImageFacts, PageText, Picture
 
 Made = str | tuple[PageText, ...] | tuple[Picture, ...] | ImageFacts | Film
 

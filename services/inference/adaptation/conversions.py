@@ -24,10 +24,10 @@ from services.inference.adaptation.rules import (
     MediaCapabilities,
 )
 from services.inference.adaptation.single_flight import SingleFlight, all_of
-from services.inference.conversion.converter import VERSIONS, Converter
-from services.inference.conversion.parts import Film, ImageFacts, Ocr, PageText, Picture, Source
 from services.inference.media import AdaptationError
 from services.inference.stored_files import CONTENT_COST
+from services.media.conversion.converter import VERSIONS, Converter
+from services.media.conversion.parts import Film, ImageFacts, Ocr, PageText, Picture, Source
 
 _OCR = {
     PdfAdaptation.OCR_ALWAYS: Ocr.ALWAYS,

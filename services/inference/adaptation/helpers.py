@@ -15,12 +15,12 @@ from services.common.errors import GatewayError, UpstreamError
 from services.common.text.texts import quoted
 from services.inference.adaptation.errors import of_helper, of_part
 from services.inference.adaptation.rules import AUDIO, IMAGE, NAMES
-from services.inference.conversion.parts import Source
 from services.inference.media import AdaptationError
 from services.inference.metrics import InferenceMetrics
 from services.inference.providers.base import Target
 from services.inference.routes import Routes
 from services.inference.usage.metering import Metering
+from services.media.conversion.parts import Source
 
 # The task in the usage of a model that describes images.
 DESCRIBE = "describe_image"

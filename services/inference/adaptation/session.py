@@ -27,13 +27,13 @@ from services.inference.adaptation.rules import (
     may_be_text,
 )
 from services.inference.adaptation.single_flight import SingleFlight, all_of
-from services.inference.conversion.converter import Converter
-from services.inference.fetching.fetched import Fetches
 from services.inference.media import AdaptationError, MediaRef
 from services.inference.metrics import InferenceMetrics
 from services.inference.routes import Routes
 from services.inference.stored_files import CONTENT_COST, StoredFiles, is_stored
 from services.inference.usage.metering import Metering
+from services.media.conversion.converter import Converter
+from services.media.fetching.fetched import Fetches
 
 # Maximum size of one fetched medium, in bytes.
 _MAX_FETCHED = 20 << 20

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gateway.conversation.v1.conversation_pb2 import Block, Media
 from services.inference.adaptation.rules import DOCUMENT, IMAGE, NAMES
-from services.inference.conversion.parts import Film, ImageFacts, PageText, Picture
+from services.media.conversion.parts import Film, ImageFacts, PageText, Picture
 
 _MOST_OF_A_NAME = 128
 _QUOTED_NOTE = " What follows is quoted context."

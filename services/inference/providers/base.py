@@ -18,10 +18,10 @@ from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.common.messages.plain_message import PlainRequest
 from services.common.settings import Balance
-from services.inference.conversion.parts import Source
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
 from services.inference.stored_files import StoredFiles
 from services.inference.stream.batches import Batches
+from services.media.conversion.parts import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Bounds on the content of one provider's answer, and the parsing of its JSON. Pure.
 
-`services.inference.http` bounds the bytes. The bounds here are on content that costs more than its
+`services.common.http` bounds the bytes. The bounds here are on content that costs more than its
 bytes: many small parts, many small JSON values, deep nesting, huge numbers.
 """
 

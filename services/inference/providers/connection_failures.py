@@ -5,10 +5,10 @@ import ssl
 from collections.abc import Iterable
 
 from gateway.errors.v1 import errors_pb2
+from services.common import http
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.common.text.texts import printable
-from services.inference import http
 from services.inference.providers import failures, redaction
 from services.inference.providers.sse import SseTooLongError
 

@@ -15,7 +15,6 @@ from services.common.errors import GatewayError, UpstreamError, invalid, unsuppo
 from services.common.messages.lazy_request import LazyRequest
 from services.common.text import packed_floats
 from services.inference.catalogue import ModelInfo
-from services.inference.conversion.parts import Source, TextVectors
 from services.inference.providers.base import (
     Call,
     EmbeddingCall,
@@ -26,6 +25,7 @@ from services.inference.providers.base import (
 from services.inference.providers.request_fields import RequestFields, read_object
 from services.inference.providers.vectors import check_only_texts
 from services.inference.stream.batches import Batches
+from services.media.conversion.parts import Source, TextVectors
 
 EMBEDDED = "embedded"
 E5 = "multilingual-e5-small"

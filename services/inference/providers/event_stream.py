@@ -1,10 +1,10 @@
 """Parse the events of a provider's streamed response."""
 
 from gateway.inference.v1.inference_pb2 import Event
+from services.common import http
 from services.common.errors import UpstreamError
 from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Limits
-from services.inference import http
 from services.inference.providers.idle_reader import IdleTimeoutReader
 from services.inference.providers.protocols import Reader
 from services.inference.providers.sse import SseSplitter

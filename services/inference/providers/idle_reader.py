@@ -3,9 +3,9 @@
 from collections.abc import Awaitable
 from typing import TypeVar
 
+from services.common import http
 from services.common.process.idle import IdleTimer
 from services.common.process.timer_wheel import TimerWheel
-from services.inference import http
 
 _T = TypeVar("_T")
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 from yarl import URL
 
+from services.common.http import Client
 from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
 from services.inference.catalogue import server_facts
-from services.inference.http import Client
 from services.inference.providers import anthropic, embedded, failures, gemini, openai, sandbox
 from services.inference.providers.base import Provider
 from services.inference.providers.openai_responses import ResponsesProvider

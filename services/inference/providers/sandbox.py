@@ -28,7 +28,6 @@ from services.common.errors import UpstreamError, invalid, unsupported
 from services.common.messages.lazy_request import LazyRequest
 from services.common.text import packed_floats
 from services.inference.catalogue import ModelInfo
-from services.inference.conversion.parts import Source
 from services.inference.offload import mark_large, offload
 from services.inference.paths import block_path
 from services.inference.providers import failures
@@ -37,6 +36,7 @@ from services.inference.providers.request_fields import RequestFields, unknown_p
 from services.inference.providers.vectors import check_only_texts
 from services.inference.request_changes import copied
 from services.inference.stream.batches import Batches
+from services.media.conversion.parts import Source
 from services.sandbox.model import (
     answers,
     behaviours,

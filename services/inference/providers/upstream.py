@@ -18,12 +18,12 @@ from yarl import URL
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Event
+from services.common import http
 from services.common.errors import UpstreamError
 from services.common.grpc.hops import HOPS_KEY, MAX_HOPS, hops
 from services.common.process.telemetry.trace_context import attempt_trace, current_trace
 from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Limits
-from services.inference import http
 from services.inference.offload import offload
 from services.inference.providers import failures, redaction
 from services.inference.providers.bounds import check_values, parse

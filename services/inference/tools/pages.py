@@ -8,11 +8,11 @@ from services.common.errors import invalid
 from services.common.grpc.authentication import caller_id
 from services.common.process.byte_budget import ByteBudget, Charge, request_charge
 from services.common.text.mime import HEAD_SIZE, detect_type, is_text_type
-from services.inference.charsets import decode
-from services.inference.conversion.converter import Converter
-from services.inference.conversion.parts import Ocr, Source
-from services.inference.fetching.fetched import Fetched, Fetches
 from services.inference.tools.domains import domain_of, permits
+from services.media.charsets import decode
+from services.media.conversion.converter import Converter
+from services.media.conversion.parts import Ocr, Source
+from services.media.fetching.fetched import Fetched, Fetches
 
 MAX_CHARACTERS = 100_000  # maximum characters of a page's text
 _MAX_PAGES = 1_000  # of a document

@@ -17,7 +17,7 @@ import orjson
 from numpy.typing import NDArray
 
 from services.common.text.packed_floats import unpack
-from services.inference.conversion.parts import Source
+from services.media.conversion.parts import Source
 from services.memory.archive import words
 
 _COLUMNS = 4096
@@ -59,7 +59,7 @@ class SemanticAnalysis:
 
 
 class EmbeddedModel:
-    """The embedded model; see `services.inference.conversion.vectors`."""
+    """The embedded model; see `services.media.conversion.vectors`."""
 
     name = "embedded/multilingual-e5-small"
 
@@ -67,7 +67,7 @@ class EmbeddedModel:
         # More threads than cores that are idle wait for each other, and take ten times as long.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
         # The package is an extra, and reads the variable when it is imported.
-        from services.inference.conversion import vectors
+        from services.media.conversion import vectors
 
         self._vectors = vectors.vectors
 

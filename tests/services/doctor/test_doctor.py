@@ -23,7 +23,7 @@ from services.doctor import machine
 from services.doctor.doctor import examine
 from services.doctor.findings import Finding
 from services.doctor.providers import clock
-from services.inference.conversion.confinement import Protections
+from services.media.conversion.confinement import Protections
 from services.supervisor.resources import locked
 from tests.databases import PostgreSQL
 from tests.e2e.processes import free_port

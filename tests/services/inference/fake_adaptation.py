@@ -9,7 +9,9 @@ from services.common.errors import GatewayError, invalid
 from services.common.process.byte_budget import Admit
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import Adaptation
-from services.inference.conversion.parts import (
+from services.inference.metrics import InferenceMetrics
+from services.inference.usage.metering import Metering
+from services.media.conversion.parts import (
     Film,
     ImageFacts,
     Ocr,
@@ -18,9 +20,7 @@ from services.inference.conversion.parts import (
     Source,
     WebPage,
 )
-from services.inference.fetching.fetched import Fetched
-from services.inference.metrics import InferenceMetrics
-from services.inference.usage.metering import Metering
+from services.media.fetching.fetched import Fetched
 
 DAMAGED = b"damaged"
 

@@ -8,12 +8,12 @@ from prometheus_client import CollectorRegistry
 
 from gateway.conversation.v1 import conversation_pb2
 from services.common.clock import Clock
+from services.common.http import Client
 from services.common.settings import Provider, parse
 from services.common.storage.disk import DiskReserve
 from services.common.storage.secrets import Secrets
 from services.inference import abilities, discovery
 from services.inference.assembly import Inference, OtherServices, SharedStores
-from services.inference.http import Client
 from tests.gateway_in_process import serving
 from tests.services.inference.fake_adaptation import FreeLease
 from tests.services.inference.fake_files import FakeFiles

@@ -7,12 +7,12 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from services.common.clock import Clock
+from services.common.http import Client
 from services.common.settings import Provider, Server, parse
 from services.common.storage.disk import DiskReserve
 from services.common.storage.secrets import Secrets
 from services.inference import discovery
 from services.inference.assembly import Inference, OtherServices, SharedStores
-from services.inference.http import Client
 from tests.facade.sockets import refusing_port
 from tests.gateway_in_process import serving
 from tests.services.inference.fake_adaptation import FreeLease

@@ -13,7 +13,6 @@ from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.errors import unsupported
 from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
-from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
 from services.inference.providers.anthropic.passthrough import (
@@ -40,6 +39,7 @@ from services.inference.providers.sse import is_event_stream
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
 from services.inference.stream.batches import Batches
+from services.media.conversion.parts import Source
 
 _VERSION = "2023-06-01"
 _MESSAGES = "/v1/messages"

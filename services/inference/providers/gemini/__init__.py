@@ -12,7 +12,6 @@ from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.ids import IdGenerator, new_id
 from services.common.messages.lazy_request import LazyRequest
-from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.providers.base import (
     Call,
@@ -35,6 +34,7 @@ from services.inference.providers.request_fields import RequestFields
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vectors import check_only_texts
 from services.inference.stream.batches import Batches
+from services.media.conversion.parts import Source
 
 _BY_ADDRESS = (
     conversation_pb2.MEDIA_KIND_IMAGE,

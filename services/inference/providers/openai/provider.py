@@ -7,7 +7,6 @@ from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.ids import IdGenerator, new_id
 from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
-from services.inference.conversion.parts import Source
 from services.inference.offload import mark_large, offload
 from services.inference.providers.base import (
     AnswerForm,
@@ -33,6 +32,7 @@ from services.inference.providers.sse import is_event_stream
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
 from services.inference.stream.batches import Batches
+from services.media.conversion.parts import Source
 
 _PATH = "/chat/completions"
 _EMBEDDINGS = "/embeddings"

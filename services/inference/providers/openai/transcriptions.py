@@ -5,10 +5,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from services.common.errors import unsupported
-from services.inference.conversion.parts import Source
 from services.inference.providers.base import Transcript
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
+from services.media.conversion.parts import Source
 
 # File suffixes, by which servers detect the format of a recording.
 _SUFFIXES = {

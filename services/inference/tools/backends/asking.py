@@ -11,8 +11,8 @@ from yarl import URL
 
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
+from services.common import http
 from services.common.errors import GatewayError
-from services.inference import http
 
 # Advice to the operator, by HTTP status.
 CHECK_KEY = "its key (tools.web_search.api_key or api_key_env)"

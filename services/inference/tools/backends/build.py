@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from yarl import URL
 
 from gateway.errors.v1 import errors_pb2
+from services.common import http
 from services.common.errors import GatewayError
 from services.common.settings import WebSearch
-from services.inference import http
 from services.inference.tools.backends.asking import Backend
 from services.inference.tools.backends.brave import BRAVE
 from services.inference.tools.backends.engine import EngineSearches

@@ -20,9 +20,9 @@ from services.common.storage.disk import DiskReserve
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.codec import dump, load
 from services.inference.byte_store import Bucket, Entry, Folder, StoreLimits, open_store, overdue
-from services.inference.conversion.parts import Film, ImageFacts, PageText, Picture
 from services.inference.metrics import InferenceMetrics
 from services.inference.store_sweeper import store_sweeper
+from services.media.conversion.parts import Film, ImageFacts, PageText, Picture
 from tests.services.inference.fake_adaptation import FailingStore, FreeLease, InMemoryStore
 
 words = st.text()

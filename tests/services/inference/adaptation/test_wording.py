@@ -3,7 +3,7 @@
 from gateway.conversation.v1.conversation_pb2 import Media
 from services.inference.adaptation import wording
 from services.inference.adaptation.rules import DOCUMENT, IMAGE
-from services.inference.conversion.parts import ImageFacts, PageText
+from services.media.conversion.parts import ImageFacts, PageText
 
 
 def label(kind=IMAGE, name="") -> wording.Label:

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.inference.http import Client
-from tests.services.inference.http.reference import ReferenceClient
+from services.common.http import Client
+from tests.services.common.http.reference import ReferenceClient
 from tests.services.inference.providers.scripted_server import (
     ScriptedUpstream,
     scripted_upstream,

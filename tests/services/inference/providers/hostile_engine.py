@@ -13,9 +13,9 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Message
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
+from services.common import http
 from services.common.errors import GatewayError
 from services.common.settings import Limits, Memory, Model, Provider
-from services.inference import http
 from services.inference.engine import Engine
 from services.inference.metrics import InferenceMetrics
 from services.inference.providers import registry

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from services.common.http import Client
 from services.common.settings import Limits
-from services.inference.http import Client
 from services.inference.providers import failures
 from services.inference.providers.protocols import Classify
 from services.inference.providers.upstream import Upstream

@@ -13,9 +13,9 @@ from aiohttp import web
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
+from services.common.http import Client
 from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.common.settings import Limits
-from services.inference.http import Client
 from services.inference.providers.anthropic import AnthropicProvider, headers
 from services.inference.providers.base import AnswerForm, Call, Provider
 from services.inference.providers.upstream import Upstream

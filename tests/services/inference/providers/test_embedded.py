@@ -9,11 +9,11 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import EmbedRequest, EmbedResponse, GenerateRequest
 from services.common.errors import GatewayError, UpstreamError, unsupported
 from services.common.text import packed_floats
-from services.inference.conversion.answers import refused
-from services.inference.conversion.parts import TextVectors
 from services.inference.providers import embedded
 from services.inference.providers.base import Call, EmbeddingCall, Target
 from services.inference.providers.embedded import E5, EmbeddedProvider
+from services.media.conversion.answers import refused
+from services.media.conversion.parts import TextVectors
 
 NAME = f"embedded/{E5}"
 TARGET = Target(NAME, "embedded", E5)

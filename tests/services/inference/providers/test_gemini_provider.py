@@ -11,8 +11,8 @@ from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import UpstreamError
+from services.common.http import Client
 from services.common.settings import Limits
-from services.inference.http import Client
 from services.inference.providers.base import Call
 from services.inference.providers.gemini import GeminiProvider, headers
 from services.inference.providers.sandbox import SandboxProvider

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from services.common import http
 from services.common.process.timer_wheel import TimerWheel
-from services.inference import http
 from services.inference.providers.idle_reader import IdleTimeoutReader
 from tests.services.inference.fallback.virtual_time import in_no_time
 

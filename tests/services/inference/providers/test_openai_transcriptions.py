@@ -5,9 +5,9 @@ from email.parser import BytesParser
 import pytest
 
 from services.common.errors import GatewayError, UpstreamError
-from services.inference.conversion.parts import Source
 from services.inference.providers.base import Transcript
 from services.inference.providers.openai.transcriptions import form, read_transcript
+from services.media.conversion.parts import Source
 
 SOUND = b"RIFF\r\n--b\r\nsound"
 

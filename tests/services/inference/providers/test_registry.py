@@ -9,9 +9,10 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import MEDIA_KIND_IMAGE, Block, Media, Message
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common import http
 from services.common.errors import GatewayError, UpstreamError
 from services.common.settings import Limits, Memory, Model, Provider
-from services.inference import discovery, http
+from services.inference import discovery
 from services.inference.engine import Engine
 from services.inference.metrics import InferenceMetrics
 from services.inference.providers import registry

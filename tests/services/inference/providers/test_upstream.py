@@ -6,7 +6,7 @@ import gzip
 import pytest
 
 from services.common.errors import UpstreamError
-from services.inference.http import Client
+from services.common.http import Client
 from tests.facade.sockets import refusing_port
 from tests.services.inference.providers.scripted_server import (
     END,

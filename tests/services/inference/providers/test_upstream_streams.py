@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from services.common.errors import UpstreamError
-from services.inference.http import Client
+from services.common.http import Client
 from services.inference.providers import event_stream
 from services.inference.providers import upstream as upstreams
 from services.inference.providers.idle_reader import IdleTimeoutReader

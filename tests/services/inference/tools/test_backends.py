@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from gateway.errors.v1 import errors_pb2
+from services.common import http
 from services.common.errors import GatewayError
 from services.common.settings import WebSearch
-from services.inference import http
 from services.inference.tools.backends import search_backend
 from services.inference.tools.search import SearchResult
 from tests.services.inference.providers.scripted_server import (

@@ -20,10 +20,10 @@ from gateway.inference.v1.inference_pb2 import (
     WebTool,
 )
 from services.common.errors import GatewayError, UpstreamError
+from services.common.http import Client
 from services.common.messages.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory, Model, Provider
 from services.inference.engine import Engine
-from services.inference.http import Client
 from services.inference.metrics import InferenceMetrics
 from services.inference.providers import registry
 from services.inference.routes import Routes

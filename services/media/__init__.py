@@ -1,0 +1,1 @@
+"""Media of requests: fetched from addresses, and converted into what models read."""

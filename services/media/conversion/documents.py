@@ -1,0 +1,39 @@
+"""Convert documents of any supported format into text or pictures."""
+
+from services.media.conversion import formats, plain_text
+from services.media.conversion.errors import ConversionError
+from services.media.conversion.formats import Format
+from services.media.conversion.loading import load
+from services.media.conversion.parts import Ocr, PageText, Picture, Source
+
+
+def pages_as_text(source: Source, *, max_pages: int, ocr: str) -> tuple[PageText, ...]:
+    """Return the text of a document; see `Converter.pages_as_text`."""
+    content = source.content
+    pages: tuple[PageText, ...]
+    match formats.detect(content):
+        case Format.PDF:
+            pages = load("pdf").pages_as_text(content, max_pages, Ocr(ocr))
+        case Format.DOCX:
+            pages = (PageText(1, load("docx").as_markdown(content, Ocr(ocr))),)
+        case Format.PPTX:
+            pages = load("slides").as_pages(content, max_pages, Ocr(ocr))
+        case Format.XLSX:
+            pages = load("sheets").as_pages(content, max_pages)
+        case Format.TEXT:
+            pages = (PageText(1, plain_text.decode(content, source.mime_type)),)
+    return pages
+
+
+def pages_as_pictures(source: Source, *, max_pages: int) -> tuple[Picture, ...]:
+    """Return pictures of the pages of a document; see `Converter.pages_as_pictures`."""
+    content = source.content
+    kind = formats.detect(content)
+    if kind is Format.DOCX:
+        content = load("typeset").docx_as_pdf(content)
+    elif kind is not Format.PDF:
+        raise ConversionError(
+            f"only pages of PDF and DOCX can be converted to images, not {kind.value}"
+        )
+    pictures: tuple[Picture, ...] = load("pdf").pages_as_pictures(content, max_pages)
+    return pictures
