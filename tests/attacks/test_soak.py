@@ -1,4 +1,7 @@
-"""Ten hostile callers and fifty ordinary ones, for as long as `SOAK_SECONDS` says (1,200)."""
+"""Ten hostile callers and fifty ordinary ones, for as long as `SOAK_SECONDS` says (1,200).
+
+On either kind of database.
+"""
 
 import asyncio
 import json
@@ -23,6 +26,7 @@ from tests.attacks.observer import WORKER, rss_mb
 from tests.attacks.prober import p99
 from tests.attacks.worst_case import MIB, gateway_bytes
 from tests.bench import processes
+from tests.databases import PostgreSQL
 from tests.e2e.gateway import Gateway, gateway
 from tests.e2e.processes import PYTHON, ROOT
 from tests.e2e.users import User
@@ -60,11 +64,25 @@ def upstream_port() -> Iterator[int]:
         yield port
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield ""
+        return
+    postgresql: PostgreSQL = request.getfixturevalue("postgresql")
+    asyncio.run(postgresql.execute("CREATE DATABASE soak"))
+    yield postgresql.named("soak")
+    asyncio.run(postgresql.execute("DROP DATABASE soak WITH (FORCE)"))
+
+
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory, upstream_port: int) -> Iterator[Gateway]:
+def target(
+    tmp_path_factory: pytest.TempPathFactory, upstream_port: int, database_url: str
+) -> Iterator[Gateway]:
     limits = "".join(f"{name} = {value}\n" for name, value in SETTINGS["limits"].items())
     blind = '[[models]]\nname = "blind"\nprovider = "sandbox"\nupstream = "echo"\n'
-    settings = f'\n[limits]\n{limits}\n{blind}inputs = ["text"]\n'
+    storage = f'[storage]\ndatabase_url = "{database_url}"\n'
+    settings = f'\n{storage}\n[limits]\n{limits}\n{blind}inputs = ["text"]\n'
     folder = tmp_path_factory.mktemp("target")
     with gateway(
         folder, upstream_port, workers=WORKERS, settings=settings, is_forked=False
@@ -73,11 +91,12 @@ def target(tmp_path_factory: pytest.TempPathFactory, upstream_port: int) -> Iter
 
 
 @pytest.fixture(scope="module")
-def keys(target: Gateway) -> Mapping[str, Sequence[str]]:
+def keys(target: Gateway, database_url: str) -> Mapping[str, Sequence[str]]:
     """Return a key of each caller, by what they are."""
 
     async def create() -> Mapping[str, Sequence[str]]:
-        engine = open_engine(Storage(data_dir=target.data_dir))
+        storage = Storage(data_dir=target.data_dir, database_url=database_url)
+        engine = open_engine(storage)
         try:
             accounts = AccountRepository(engine)
             return {
