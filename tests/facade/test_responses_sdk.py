@@ -247,11 +247,18 @@ async def test_fields_of_other_dialects_are_named(client):
     assert raw.parse().metadata == {"a": "b"}
 
 
+SCREENSHOT = {
+    "type": "computer_call_output",
+    "call_id": "c",
+    "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64,AA=="},
+}
+
+
 @pytest.mark.parametrize(
     ("given", "param"),
     [
         ({"tools": [{"type": "file_search", "vector_store_ids": ["v"]}]}, "tools[0]"),
-        ({"input": [{"type": "shell_call", "call_id": "c", "action": {}}]}, "input[0]"),
+        ({"input": [SCREENSHOT]}, "input[0]"),
         ({"prompt": {"id": "p"}}, "prompt"),
         ({"text": {"format": {"type": "grammar"}}}, "text"),
         ({"previous_response_id": "resp_1"}, "previous_response_id"),
