@@ -26,7 +26,7 @@ from tests.attacks.observer import WORKER, rss_mb
 from tests.attacks.prober import p99
 from tests.attacks.worst_case import MIB, gateway_bytes
 from tests.bench import processes
-from tests.databases import PostgreSQL
+from tests.databases import postgresql_server
 from tests.e2e.gateway import Gateway, gateway
 from tests.e2e.processes import PYTHON, ROOT
 from tests.e2e.users import User
@@ -69,10 +69,8 @@ def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "sqlite":
         yield ""
         return
-    postgresql: PostgreSQL = request.getfixturevalue("postgresql")
-    asyncio.run(postgresql.execute("CREATE DATABASE soak"))
-    yield postgresql.named("soak")
-    asyncio.run(postgresql.execute("DROP DATABASE soak WITH (FORCE)"))
+    with postgresql_server() as server:
+        yield server.url
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,11 @@
-"""Fair order of the write transactions of a process: rounds, in which users take turns.
+"""Fair order of the write transactions of a process: round robin between users.
 
-A SQLite file has one writer at a time. A user who sends hundreds of writes at once delays his own:
-between two of them lie the more rounds the more of them wait. All are served in the end, and a
-write of another user is delayed by one of his at most.
+A SQLite file has one writer at a time. A user who sends hundreds of writes at once delays his own,
+and each write of another user by one of his at most.
 """
 
 import asyncio
 import heapq
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
@@ -25,7 +23,6 @@ class WriteTurns:
         # Who waits: the round in which each is served, the order of arrival, and the future that
         # begins the turn.
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._waiting_of: Counter[str] = Counter()
         self._arrivals = count()
         # The round that is being served, and the last one in which each owner has a place.
         self._round = 0
@@ -45,7 +42,6 @@ class WriteTurns:
     async def _wait(self, owner: str) -> None:
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (self._next_round(owner), next(self._arrivals), mine))
-        self._waiting_of[owner] += 1
         try:
             await mine
         except asyncio.CancelledError:
@@ -53,17 +49,12 @@ class WriteTurns:
             if not mine.cancelled():
                 self._pass_on()  # the turn began at the same moment
             raise
-        finally:
-            self._waiting_of[owner] -= 1
-            if not self._waiting_of[owner]:
-                del self._waiting_of[owner]
 
     def _next_round(self, owner: str) -> int:
         """Return the round in which the next transaction of an owner is served."""
         if not owner:
             return 0
-        last = max(self._round, self._last_rounds.get(owner, 0))
-        following = last + self._waiting_of[owner] + 1
+        following = max(self._round, self._last_rounds.get(owner, 0)) + 1
         self._last_rounds[owner] = following
         return following
 
