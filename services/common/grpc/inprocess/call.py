@@ -242,7 +242,7 @@ class Call(CallContext):
                 self.fail(code or grpc.StatusCode.UNKNOWN, text, self._trailing)
 
     async def _unwind(self) -> None:
-        """Let a servicer that pauses finish; `drained` raises an error in it."""
+        """Finish a servicer that pauses, in which `drained` raises an error."""
         try:
             await self.advance()
         except (Exception, asyncio.CancelledError):

@@ -194,7 +194,7 @@ class Received:
 
 
 async def delivered(call: Any) -> list[bytes]:
-    """Let a call deliver its responses; return them."""
+    """Return the responses that a call delivers."""
     receiver = Received()
     await soon(deliver(call, receiver))
     return receiver.values
