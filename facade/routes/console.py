@@ -70,12 +70,12 @@ async def _to_console(exchange: Exchange) -> Response:
 
 async def _page(exchange: Exchange) -> Response:
     """Return the page; its script selects the view by the path."""
-    found = await asyncio.to_thread(_read, _BUILT / "index.html", _codings(exchange))
-    if found is None:
+    file = await asyncio.to_thread(_read, _BUILT / "index.html", _codings(exchange))
+    if file is None:
         return WholeResponse(
             _NOT_BUILT.encode(), "text/html; charset=utf-8", _PAGE_HEADERS, status=503
         )
-    return _response(found, "text/html", _PAGE_HEADERS)
+    return _response(file, "text/html", _PAGE_HEADERS)
 
 
 async def _asset(exchange: Exchange) -> Response:
@@ -83,10 +83,10 @@ async def _asset(exchange: Exchange) -> Response:
     name = _ASSET_NAME.fullmatch(exchange.path_values["name"])
     if name is None:
         raise unknown_path(exchange.method, exchange.path)
-    found = await asyncio.to_thread(_read, _ASSETS / name[0], _codings(exchange))
-    if found is None:
+    file = await asyncio.to_thread(_read, _ASSETS / name[0], _codings(exchange))
+    if file is None:
         raise unknown_path(exchange.method, exchange.path)
-    return _response(found, _TYPES[name[1]], _ASSET_HEADERS)
+    return _response(file, _TYPES[name[1]], _ASSET_HEADERS)
 
 
 def _codings(exchange: Exchange) -> str:

@@ -87,8 +87,8 @@ def _add(role: Any, content: str | Sequence[Mapping[str, Any]], messages: list[A
             return False
         is_marked = is_marked or _MARK in block
     if texts or calls:
-        said = texts[0] if len(texts) == 1 else plain_content(texts)
-        messages.append(PlainMessage(role, said, calls, is_marked=is_marked))
+        text = texts[0] if len(texts) == 1 else plain_content(texts)
+        messages.append(PlainMessage(role, text, calls, is_marked=is_marked))
     return True
 
 
@@ -96,15 +96,15 @@ def _result(block: Mapping[str, Any]) -> PlainMessage:
     content = block.get("content", "")
     is_marked = _MARK in block
     if isinstance(content, str):
-        said: str | list[PlainText] = content
+        text: str | list[PlainText] = content
     elif len(content) == 1:
-        said = content[0]["text"]
+        text = content[0]["text"]
         is_marked = is_marked or _MARK in content[0]
     else:
-        said = plain_content([part["text"] for part in content])
+        text = plain_content([part["text"] for part in content])
         is_marked = is_marked or any(_MARK in part for part in content)
     return PlainMessage(
-        "tool", said, None, block["tool_use_id"], block.get("is_error", False), is_marked
+        "tool", text, None, block["tool_use_id"], block.get("is_error", False), is_marked
     )
 
 

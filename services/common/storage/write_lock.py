@@ -36,7 +36,7 @@ class WriteLock:
         """
         if not self._descriptors:
             try:
-                self._descriptors = _open(self._paths[0]), _open(self._paths[1])
+                self._descriptors = _open_both(*self._paths)
             except OSError:  # a full disk, on which transactions that delete go on
                 return
         first, writer = self._descriptors
@@ -57,6 +57,16 @@ class WriteLock:
         descriptors, self._descriptors = self._descriptors, None
         for descriptor in descriptors or ():
             os.close(descriptor)
+
+
+def _open_both(first: Path, writer: Path) -> tuple[int, int]:
+    """Open both files, or neither."""
+    descriptor = _open(first)
+    try:
+        return descriptor, _open(writer)
+    except OSError:
+        os.close(descriptor)
+        raise
 
 
 def _open(path: Path) -> int:

@@ -1,7 +1,7 @@
 """The server of `gateway sandbox`: requests of each API, and bodies that it cannot read."""
 
 import copy
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import openai
@@ -31,7 +31,9 @@ async def client() -> AsyncIterator[TestClient[Any, Any]]:
 
 def paths_in(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """Yield the path of each value below a JSON value."""
-    entries = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore
+    assert isinstance(value, dict | list)
+    entries: Iterable[tuple[str | int, object]]
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
     for key, child in entries:
         yield (*path, key)
         if isinstance(child, dict | list):

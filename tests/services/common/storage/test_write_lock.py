@@ -121,3 +121,13 @@ def test_without_files_there_is_no_order(tmp_path: Path) -> None:
     lock.acquire()
     lock.release()
     lock.close()
+
+
+def test_a_file_that_cannot_be_opened_leaves_no_other_open(tmp_path: Path) -> None:
+    (tmp_path / "a.db-writer").mkdir()
+    lock = WriteLock(tmp_path / "a.db", SHORT_S)
+    before = os.listdir("/proc/self/fd")
+    lock.acquire()
+    assert os.listdir("/proc/self/fd") == before
+    lock.release()
+    lock.close()
