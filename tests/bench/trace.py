@@ -3,14 +3,14 @@
 Each request is sent several times, so that caches are filled and modules imported; the last one is
 counted, until its answer has been received. Counted are the functions of `services/` and `facade/`
 that begin on the event loop, except in tasks that ran before, such as those of sweepers, and in the
-sandbox, which imitates the provider. A move is the beginning of a function of another file than
-that of the function that began before.
+sandbox, which imitates the provider, with what it calls. A move is the beginning of a function of
+another file than that of the function that began before.
 """
 
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,14 +53,21 @@ class Trace:
         if event != "call":
             return
         file = frame.f_code.co_filename
-        if not file.startswith(_COUNTED) or file.startswith(_SANDBOX):
+        if not file.startswith(_COUNTED) or asyncio.current_task() in self.background:
             return
-        if asyncio.current_task() in self.background:
+        if any(one.f_code.co_filename.startswith(_SANDBOX) for one in _stack(frame)):
             return
         self.functions.add((file, frame.f_code.co_qualname))
         if file != self._last_file:
             self.moves += 1
             self._last_file = file
+
+
+def _stack(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame and those that called it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 async def _traced(ask: Callable[[], Awaitable[None]]) -> Trace:
