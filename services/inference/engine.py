@@ -31,7 +31,7 @@ from services.inference.circuit_breaker import CircuitBreakers, ModelKey, State,
 from services.inference.fallback.attempt_log import AttemptLog
 from services.inference.fallback.attempt_reports import FailureLog, RecentAttempts
 from services.inference.fallback.attempts import AttemptFactory
-from services.inference.fallback.run_context import OnEnd, RetryBudget, RunContext
+from services.inference.fallback.run import OnEnd, RetryBudget, Run
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
@@ -330,7 +330,7 @@ class Engine:
             budget: time and retries shared with earlier runs; by default those of the plan.
         """
         return FallbackRunner(
-            RunContext(
+            Run(
                 self._timers,
                 plan,
                 attempts,

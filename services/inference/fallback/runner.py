@@ -15,12 +15,12 @@ from services.common.errors import GatewayError, UpstreamError
 from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.attempt import Attempt
 from services.inference.fallback.hedging import Hedge
-from services.inference.fallback.run_context import RetryBudget, RunContext
-from services.inference.fallback.starting import (
+from services.inference.fallback.run import (
     OnFirstContent,
+    RetryBudget,
+    Run,
     StartedAnswer,
     ignore_first_content,
-    start_attempt,
 )
 from services.inference.fallback.step_runner import StepRunner
 from services.inference.media import AdaptationError
@@ -33,26 +33,26 @@ from services.inference.stream.filters import Batch
 
 
 class FallbackRunner:
-    """One run of a plan.
+    """Runs a plan.
 
     Attributes:
         serving: the step whose model answers; None until then.
     """
 
-    def __init__(self, context: RunContext) -> None:
+    def __init__(self, run: Run) -> None:
         self.serving: Step | None = None
-        self._context = context
+        self._run = run
         self._failure: UpstreamError | None = None  # the last
         self._refusal: GatewayError | None = None  # the first
 
     @property
     def budget(self) -> RetryBudget:
         """The remaining time and retries."""
-        return self._context.budget
+        return self._run.budget
 
     async def whole(self) -> list[Batch]:
         """Return all batches of a whole answer, which is not passed through; see `answer`."""
-        started = await self._started()
+        started = await self._start()
         answer = started.answer
         if answer is None:
             return started.head
@@ -65,15 +65,8 @@ class FallbackRunner:
         Raises:
             GatewayError: no step answered; its `attempts` are those made.
         """
-        started = await self._started()
+        started = await self._start()
         return whole_of(started.head) if started.answer is None else started.answer
-
-    async def _started(self) -> StartedAnswer:
-        """Start a whole answer and end the run."""
-        try:
-            return await self._start()
-        finally:
-            self._context.on_end(self._context)
 
     async def stream(self) -> Batches:
         """Yield the batches of a streamed answer; closing the iterator cancels the provider's call.
@@ -81,13 +74,9 @@ class FallbackRunner:
         Raises:
             GatewayError: no step answered, or the answer broke off.
         """
-        try:
-            started = await self._start()
-        except BaseException:
-            self._context.on_end(self._context)
-            raise
+        started = await self._start()
         delivered = DeliveredPrefix()
-        recovers = self._context.plan.max_recovered_characters is not None
+        recovers = self._run.plan.max_recovered_characters is not None
         on_batch: OnBatch | None = None
         try:
             while True:
@@ -117,12 +106,12 @@ class FallbackRunner:
                     started.record.failed(error)
                     if not recovers or error.limit or has_finished:
                         # An answer that exceeds a limit, or its own end, is not recovered.
-                        raise self._context.with_attempts(error) from None
+                        raise self._run.with_attempts(error) from None
                     started.record.delivered_tokens = delivered.tokens()
                     started = await self._recover(started, error, delivered)
                 except GatewayError as error:
                     started.record.failed(error)
-                    raise self._context.with_attempts(error) from None
+                    raise self._run.with_attempts(error) from None
         finally:
             record = started.record
             if record.outcome != "served" or started.attempt.usage is None:
@@ -130,40 +119,42 @@ class FallbackRunner:
             try:
                 await started.close()
             finally:
-                self._context.on_end(self._context)
+                self._run.on_end(self._run)
 
     async def _start(self) -> StartedAnswer:
-        """Start an answer; a first attempt that needs no preparation is sent directly."""
-        context = self._context
-        plan = context.plan
+        """Start an answer; the run ends here if that fails, and if the answer is a whole one.
+
+        A first attempt that needs no preparation is sent directly.
+        """
+        run, plan = self._run, self._run.plan
         step = plan.steps[0]
-        is_hedged = plan.hedges(0)
-        direct = None
-        if context.log.breakers.admits(step.key):
-            stream = not context.whole or is_hedged
-            direct = context.attempts.direct_attempt(step, stream=stream)
-        if direct is None:
-            runner = self._step_runner(0)
-        elif is_hedged:
-            runner = StepRunner(context, 0, direct, is_hedged=True)
-        else:
-            # Most requests do not need a step runner.
-            began = context.timers.loop.time()
-            deadline = context.deadline(step, began)
-            record = context.begin(step)
-            try:
-                started = await start_attempt(
-                    context, 0, direct, record, deadline, ignore_first_content
-                )
-            except GatewayError as error:
-                runner = StepRunner(context, 0, direct, is_hedged=False, failure=error, began=began)
-            else:
-                self.serving = step
-                return started
+        is_hedged = len(plan.steps) > 1 and plan.hedges(0)
+        started: StartedAnswer | None = None
+        runner: StepRunner | None = None
         try:
-            started = await self._start_from(runner, ignore_first_content)
+            direct = None
+            if run.log.breakers.admits(step.key):
+                direct = run.attempts.direct_attempt(step, stream=not run.whole or is_hedged)
+            if direct is None:
+                runner = self._step_runner(0)
+            elif is_hedged:
+                runner = StepRunner(run, 0, direct, is_hedged=True)
+            else:
+                # Most requests do not need a step runner.
+                began = run.timers.loop.time()
+                record, deadline = run.begin(step), run.deadline(step, began)
+                try:
+                    started = await run.start(0, direct, record, deadline, ignore_first_content)
+                except GatewayError as error:
+                    runner = StepRunner(run, 0, direct, is_hedged=False, failure=error, began=began)
+            if runner is not None:
+                started = await self._start_from(runner, ignore_first_content)
         except GatewayError as error:
             raise self._verdict(error) from error.__cause__
+        finally:
+            if run.whole or started is None:
+                run.on_end(run)
+        assert started is not None, "a runner starts an answer, or raises"
         self.serving = plan.steps[started.index]
         return started
 
@@ -195,16 +186,16 @@ class FallbackRunner:
 
         The last step is never skipped.
         """
-        context = self._context
-        steps = context.plan.steps
-        while index + 1 < len(steps) and not context.log.breakers.admits(steps[index].key):
-            context.log.skip(steps[index])
+        run = self._run
+        steps = run.plan.steps
+        while index + 1 < len(steps) and not run.log.breakers.admits(steps[index].key):
+            run.log.skip(steps[index])
             index += 1
-        return StepRunner(context, index, is_hedged=context.plan.hedges(index))
+        return StepRunner(run, index, is_hedged=run.plan.hedges(index))
 
     def _ends(self, runner: StepRunner, error: Exception) -> bool:
         """Return whether the failure of a step ends the run."""
-        if self._following(runner, error) == len(self._context.plan.steps):
+        if self._following(runner, error) == len(self._run.plan.steps):
             return True
         if isinstance(error, UpstreamError):
             return not leads_to_next_step(error, runner.step.fail_on)
@@ -226,23 +217,23 @@ class FallbackRunner:
         After any other error another deployment may still support the request.
         """
         if isinstance(error, UpstreamError):
-            return self._context.plan.next_model_index(runner.index)
+            return self._run.plan.next_model_index(runner.index)
         return runner.index + 1
 
     def _hedge(self, runner: StepRunner, on_first_content: OnFirstContent) -> Hedge[StartedAnswer]:
-        context = self._context
+        run = self._run
         start_rival = partial(self._start_rival, runner.index)
-        return Hedge(context.timers, context.plan.hedge_after_s, start_rival, on_first_content)
+        return Hedge(run.timers, run.plan.hedge_after_s, start_rival, on_first_content)
 
     def _start_rival(
         self, silent: int, on_first_content: OnFirstContent
     ) -> Coroutine[Any, Any, StartedAnswer] | None:
         """Start the next step beside a silent one; None if no circuit breaker admits any."""
-        context = self._context
-        index = context.plan.next_model_index(silent)
-        if not any(context.log.breakers.admits(step.key) for step in context.plan.steps[index:]):
+        run = self._run
+        index = run.plan.next_model_index(silent)
+        if not any(run.log.breakers.admits(step.key) for step in run.plan.steps[index:]):
             return None
-        context.log.metrics.hedges.inc()
+        run.log.metrics.hedges.inc()
         return self._start_from(self._step_runner(index), on_first_content)
 
     async def _recover(
@@ -253,16 +244,16 @@ class FallbackRunner:
         Raises:
             GatewayError: no step could continue it: `error`, or a timeout of the whole plan.
         """
-        context = self._context
-        context.delivered = delivered
-        recoveries = context.log.metrics.recoveries
+        run = self._run
+        run.delivered = delivered
+        recoveries = run.log.metrics.recoveries
         try:
             if not delivered.comparable or delivered.size() > (
-                context.plan.max_recovered_characters or 0
+                run.plan.max_recovered_characters or 0
             ):
                 raise error
             index = broken.index
-            runner = StepRunner(context, index, is_hedged=context.plan.hedges(index))
+            runner = StepRunner(run, index, is_hedged=run.plan.hedges(index))
             if not (runner.switch_deployment(error) or await runner.may_retry(error)):
                 if self._ends(runner, error):
                     raise error
@@ -271,14 +262,14 @@ class FallbackRunner:
         except GatewayError as later:
             recoveries.labels("failed").inc()
             reported = later if later.reason == errors_pb2.REASON_TIMEOUT else error
-            raise context.with_attempts(reported) from None
+            raise run.with_attempts(reported) from None
         recoveries.labels("recovered").inc()
-        self.serving = context.plan.steps[started.index]
+        self.serving = run.plan.steps[started.index]
         return started
 
     def _next(self, started: StartedAnswer, on_batch: OnBatch | None) -> Awaitable[Batch]:
         """Return the next batch of a stream; see `Batches` for `on_batch`."""
-        batches, deadline = started.batches, self._context.budget.deadline
+        batches, deadline = started.batches, self._run.budget.deadline
         assert batches is not None, "it is no whole answer"
         if deadline is None:
             return batches.asend(on_batch)
@@ -292,7 +283,7 @@ class FallbackRunner:
         """
         if not isinstance(error, UpstreamError) and error.reason != errors_pb2.REASON_TIMEOUT:
             error = self._failure or self._refusal or error
-        return self._context.with_attempts(error)
+        return self._run.with_attempts(error)
 
 
 def _noted(batch: Batch, delivered: DeliveredPrefix) -> Batch:

@@ -10,8 +10,7 @@ from services.common.process.timer_wheel import Deadline
 from services.inference.attempt import Attempt
 from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.fallback.attempts import AttemptOptions
-from services.inference.fallback.run_context import RunContext
-from services.inference.fallback.starting import OnFirstContent, StartedAnswer, start_attempt
+from services.inference.fallback.run import OnFirstContent, Run, StartedAnswer
 from services.inference.media import AdaptationError
 from services.inference.offload import offload
 from services.inference.plans.policy import (
@@ -53,7 +52,7 @@ class StepRunner:
 
     def __init__(
         self,
-        context: RunContext,
+        run: Run,
         index: int,
         direct: Attempt | None = None,
         *,
@@ -64,7 +63,7 @@ class StepRunner:
         """Begin a step.
 
         Args:
-            context: the context of the run.
+            run: the run.
             index: index of the step in the plan.
             direct: the first attempt, if it needs no preparation.
             is_hedged: see the attribute.
@@ -72,22 +71,22 @@ class StepRunner:
             began: when the step began, by the loop's clock; now by default.
         """
         self.index = index
-        self.step = context.plan.steps[index]
+        self.step = run.plan.steps[index]
         self.is_hedged = is_hedged
-        self._context = context
-        self._began = context.timers.loop.time() if began is None else began
+        self._run = run
+        self._began = run.timers.loop.time() if began is None else began
         self._direct = direct
         self._failure = failure
 
     @cached_property
     def _options(self) -> AttemptOptions:
-        stream = not self._context.whole or self.is_hedged
-        return AttemptOptions(stream, delivered=self._context.delivered)
+        stream = not self._run.whole or self.is_hedged
+        return AttemptOptions(stream, delivered=self._run.delivered)
 
     @property
     def is_last(self) -> bool:
         """Whether no step with another model follows."""
-        plan = self._context.plan
+        plan = self._run.plan
         return plan.next_model_index(self.index) == len(plan.steps)
 
     async def start(self, on_first_content: OnFirstContent) -> StartedAnswer:
@@ -102,7 +101,7 @@ class StepRunner:
             failure, self._failure = self._failure, None
             if failure is None:
                 try:
-                    record = self._context.begin(self.step)
+                    record = self._run.begin(self.step)
                     return await self._started(direct, record, on_first_content)
                 except GatewayError as error:
                     failure = error
@@ -117,7 +116,7 @@ class StepRunner:
     @property
     def may_convert(self) -> bool:
         """Whether media may have to be converted before the model is called."""
-        return self._direct is None and self._context.attempts.may_convert(self.step)
+        return self._direct is None and self._run.attempts.may_convert(self.step)
 
     async def adapt(self) -> None:
         """Convert the media that the model does not read, within the timeout of the step.
@@ -126,14 +125,14 @@ class StepRunner:
             AdaptationError: a medium cannot be converted.
             GatewayError: the plan's time is over.
         """
-        context, step = self._context, self.step
-        deadline = context.deadline(step, self._began)
+        run, step = self._run, self.step
+        deadline = run.deadline(step, self._began)
         try:
             try:
-                with Deadline(context.timers, deadline):
-                    await context.attempts.adapt(step)
+                with Deadline(run.timers, deadline):
+                    await run.attempts.adapt(step)
             except TimeoutError:
-                if deadline == context.budget.deadline:
+                if deadline == run.budget.deadline:
                     raise out_of_time() from None
                 raise AdaptationError(
                     errors_pb2.REASON_UPSTREAM_TIMEOUT,
@@ -141,22 +140,22 @@ class StepRunner:
                     "send fewer or smaller media, or increase the step's timeout",
                 ) from None
         except GatewayError as error:
-            context.begin(step).refused(error)
+            run.begin(step).refused(error)
             raise
 
     async def may_retry(self, error: UpstreamError) -> bool:
         """Wait for the retry delay after a failure; return False at once without a retry."""
         if not self._allows_retry(error):
             return False
-        context = self._context
-        retries = context.retries.get(self._retry_key, 0)
-        delay = self.step.retries.delay(retries, context.uniform)
+        run = self._run
+        retries = run.retries.get(self._retry_key, 0)
+        delay = self.step.retries.delay(retries, run.uniform)
         index, asked = self._retried(error)
         delay = max(delay, asked)
-        if context.timers.loop.time() + delay > self._latest_retry():
+        if run.timers.loop.time() + delay > self._latest_retry():
             return False
-        context.retries[self._retry_key] = retries + 1
-        context.budget.take_retry()
+        run.retries[self._retry_key] = retries + 1
+        run.budget.take_retry()
         await asyncio.sleep(delay)
         if index != self.index:
             self._move_to(index)
@@ -167,13 +166,13 @@ class StepRunner:
 
         This is no retry: each free deployment is tried once before the first retry.
         """
-        context = self._context
+        run = self._run
         if self.step.group is None or not may_succeed_elsewhere(error):
             return False
-        context.tried |= {self.index}
-        steps, balancer = context.plan.steps, context.log.balancer
-        for index in context.plan.group_of(self.index):
-            if index not in context.tried and balancer.is_free(steps[index]):
+        run.tried |= {self.index}
+        steps, balancer = run.plan.steps, run.log.balancer
+        for index in run.plan.group_of(self.index):
+            if index not in run.tried and balancer.is_free(steps[index]):
                 self._move_to(index)
                 return True
         return False
@@ -181,7 +180,7 @@ class StepRunner:
     def _move_to(self, index: int) -> None:
         """Continue with the step of another deployment of the model."""
         self.index = index
-        self.step = self._context.plan.steps[index]
+        self.step = self._run.plan.steps[index]
         self._continues = False
 
     @property
@@ -190,21 +189,21 @@ class StepRunner:
 
     def _retried(self, error: UpstreamError) -> tuple[int, float]:
         """Return the index of the step to retry, and the minimum delay in seconds."""
-        context = self._context
+        run = self._run
         if self.step.group is not None:
             # Start after the deployment that failed: it was called last.
             indexes = sorted(
-                context.plan.group_of(self.index), key=lambda index: (index <= self.index, index)
+                run.plan.group_of(self.index), key=lambda index: (index <= self.index, index)
             )
-            steps = [context.plan.steps[index] for index in indexes]
-            place, wait_s = context.log.balancer.first_free(steps)
+            steps = [run.plan.steps[index] for index in indexes]
+            place, wait_s = run.log.balancer.first_free(steps)
             return indexes[place], wait_s
         # In mode `auto` a rate limited request is delayed even if the provider names no delay.
-        asked = error.upstream_retry_after_s if context.plan.is_patient else error.retry_after_s
+        asked = error.upstream_retry_after_s if run.plan.is_patient else error.retry_after_s
         return self.index, asked or 0
 
     async def _attempt(self, on_first_content: OnFirstContent) -> StartedAnswer:
-        record = self._context.begin(self.step)
+        record = self._run.begin(self.step)
         try:
             attempt = await offload(self._make_attempt)
         except BaseException as error:
@@ -216,11 +215,11 @@ class StepRunner:
         self, attempt: Attempt, record: AttemptRecord, on_first_content: OnFirstContent
     ) -> Awaitable[StartedAnswer]:
         """Start an attempt, within the timeout of the step."""
-        deadline = self._context.deadline(self.step, self._began)
-        return start_attempt(self._context, self.index, attempt, record, deadline, on_first_content)
+        deadline = self._run.deadline(self.step, self._began)
+        return self._run.start(self.index, attempt, record, deadline, on_first_content)
 
     def _make_attempt(self) -> Attempt:
-        attempts = self._context.attempts
+        attempts = self._run.attempts
         self._options.refused_fields = attempts.refused(self.step) | self._left_out
         attempt, self._continues = attempts.attempt(self.step, self._options)
         return attempt
@@ -245,7 +244,7 @@ class StepRunner:
 
     def _changes_request(self, error: UpstreamError) -> bool:
         """Return whether the next attempt omits what the model has rejected."""
-        attempts, key = self._context.attempts, self.step.key
+        attempts, key = self._run.attempts, self.step.key
         if isinstance(error, MissingEndpointError):
             return True
         if self._continues and not is_transient(error):
@@ -270,29 +269,27 @@ class StepRunner:
         return False
 
     def _allows_retry(self, error: UpstreamError) -> bool:
-        context = self._context
+        run = self._run
         return (
             is_transient(error)
             and not is_silence(error)
-            and context.retries.get(self._retry_key, 0) < self.step.retries.most
-            and context.budget.allows_retry
+            and run.retries.get(self._retry_key, 0) < self.step.retries.most
+            and run.budget.allows_retry
             and (self.is_last or self._is_admitted())
         )
 
     def _is_admitted(self) -> bool:
         """Return whether the circuit breaker of at least one of the model's deployments admits."""
-        plan, breakers = self._context.plan, self._context.log.breakers
+        plan, breakers = self._run.plan, self._run.log.breakers
         indexes = plan.group_of(self.index)
         return any(breakers.admits(plan.steps[index].key) for index in indexes)
 
     def _latest_retry(self) -> float:
-        context, plan = self._context, self._context.plan
-        latest = context.deadline(self.step, self._began)
+        run, plan = self._run, self._run.plan
+        latest = run.deadline(self.step, self._began)
         if plan.is_patient:
             return latest
         # A caller who did not set `fallback` does not wait long; with hedging not beyond the
         # moment at which the next model would be called anyway.
         hedge_at = self._began + plan.hedge_after_s
-        return min(
-            latest, hedge_at if self.is_hedged else context.timers.loop.time() + LONGEST_DELAY_S
-        )
+        return min(latest, hedge_at if self.is_hedged else run.timers.loop.time() + LONGEST_DELAY_S)

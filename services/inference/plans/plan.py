@@ -148,12 +148,10 @@ class Plan(NamedTuple):
 
         A model that thinks is silent in any case, and a second call would be billed as well.
         """
-        steps = self.steps
         return (
-            len(steps) > 1
-            and self.hedge_after_s > 0
-            and not steps[index].target.thinks
-            and self.next_model_index(index) < len(steps)
+            self.hedge_after_s > 0
+            and not self.steps[index].target.thinks
+            and self.next_model_index(index) < len(self.steps)
         )
 
 
@@ -186,7 +184,10 @@ class Plans:
             must_fit = mode == inference_pb2.FALLBACK_MODE_ENABLED
         else:
             is_alone = mode == inference_pb2.FALLBACK_MODE_DISABLED
-            asks_to_think = _asks_to_think(request)
+            asks_to_think = request.HasField("thinking") and (
+                request.thinking.mode != ThinkingConfig.MODE_DISABLED
+                and request.thinking.effort != "none"
+            )
             plan = self._cached_default_plan(request.model, is_alone, asks_to_think, request.n <= 1)
             must_fit = True
         # A strict chain does not call the requested model.
@@ -283,12 +284,6 @@ def _plan(steps: tuple[Step, ...], **fields: Any) -> Plan:
 def _keys(step: Step) -> set[ModelKey]:
     """Return the keys of a step's model, one for each deployment."""
     return {one.key for one in step.deployments or (step,)}
-
-
-def _asks_to_think(request: GenerateRequest) -> bool:
-    return request.HasField("thinking") and (
-        request.thinking.mode != ThinkingConfig.MODE_DISABLED and request.thinking.effort != "none"
-    )
 
 
 def _check_max_tokens(request: GenerateRequest, target: Target) -> None:

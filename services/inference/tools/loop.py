@@ -23,7 +23,7 @@ from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, Finish,
 from services.common.ids import new_server_call_id
 from services.common.text.tokens import estimate_tokens
 from services.inference.estimate import estimate_messages
-from services.inference.fallback.run_context import RetryBudget
+from services.inference.fallback.run import RetryBudget
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.metrics import InferenceMetrics
 from services.inference.plans.plan import Plan, Step

@@ -11,7 +11,7 @@ from services.common.grpc.authentication import Caller, caller
 from services.common.messages.passthrough_answer import TokenCounts
 from services.common.process import logs
 from services.inference.fallback.attempt_log import AttemptRecord
-from services.inference.fallback.run_context import RunContext
+from services.inference.fallback.run import Run
 from services.inference.pricing.counts import counts_of_other_units
 from services.inference.providers.base import Target
 from services.inference.usage.lines import CANCELLED, FAILED, SERVED, UsedModel
@@ -51,10 +51,10 @@ class Meter:
 
     __slots__ = ()
 
-    def round_ended(self, context: RunContext) -> None:
+    def round_ended(self, run: Run) -> None:
         """Add the usage of one of the request's runs."""
 
-    def run_ended(self, context: RunContext) -> None:
+    def run_ended(self, run: Run) -> None:
         """Add the usage of the request's only run, and record the request."""
 
     def end(self) -> None:
@@ -106,13 +106,13 @@ class RequestMeter(Meter):
         self._id = logs.request_id.get()
         self._records: list[AttemptRecord] = []
 
-    def round_ended(self, context: RunContext) -> None:
+    def round_ended(self, run: Run) -> None:
         """Add the usage of one of the request's runs."""
-        self._records += context.records
+        self._records += run.records
 
-    def run_ended(self, context: RunContext) -> None:
+    def run_ended(self, run: Run) -> None:
         """Add the usage of the request's only run, and record the request."""
-        self._records = context.records
+        self._records = run.records
         self.end()
 
     def end(self) -> None:

@@ -375,8 +375,8 @@ async def test_a_streamed_whole_answer_is_accumulated_on_arrival():
     answers = []
 
     class Listening(FallbackRunner):
-        async def _started(self):
-            answers.append(await super()._started())
+        async def _start(self):
+            answers.append(await super()._start())
             return answers[-1]
 
     scripted = ScriptedEngine()
