@@ -22,15 +22,12 @@ from gateway.accounts.v1.accounts_pb2 import Plan
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid_api_key
-from services.common.key_format import is_key
 
 _BEARER = "bearer "
 _ADMIN_KEY = re.compile(r"gwadmin-[A-Za-z0-9_-]{43}", re.ASCII)
 _BEARER_ADMIN_KEY = re.compile(rf"(?i:{_BEARER})\s*({_ADMIN_KEY.pattern})\s*")
 _BEARER_KEY = re.compile(rf"(?i:{_BEARER})\s*(gw-[A-Za-z0-9_-]{{43}})\s*")
 _SERVICE = "Service "
-# The scheme as the facade and most clients write it.
-_USUAL_BEARER = "Bearer "
 # Time until a failed background look-up is repeated, as a fraction of the TTL.
 _ASKED_AGAIN_AFTER = 1 / 30
 
@@ -85,8 +82,6 @@ def bearer_key(header: str) -> str:
     Raises:
         GatewayError: `invalid_api_key`, for a missing key, or one that is not a gateway key.
     """
-    if header.startswith(_USUAL_BEARER) and is_key(key := header[len(_BEARER) :]):
-        return key
     match = _BEARER_KEY.fullmatch(header)
     if match is not None:
         return match[1]
