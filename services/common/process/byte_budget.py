@@ -9,7 +9,7 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from contextvars import Context, ContextVar
+from contextvars import ContextVar
 from typing import Protocol, Self, TypeVar
 
 from gateway.errors.v1 import errors_pb2
@@ -139,16 +139,6 @@ async def load_charged(
         admitted = omitted
         loaded = await load(admitted)
     return loaded
-
-
-def context_of_call() -> Context:
-    """Return the context of a call within the process: empty but for the charges of its caller."""
-    context = Context()
-    if (charge := request_charge.get()) is not None:
-        context.run(request_charge.set, charge)
-    if (charge := response_charge.get()) is not None:
-        context.run(response_charge.set, charge)
-    return context
 
 
 @contextmanager

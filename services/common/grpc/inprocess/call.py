@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from functools import partial
 from types import SimpleNamespace, coroutine
 from typing import TYPE_CHECKING, Any, Final
@@ -12,10 +12,10 @@ import grpc
 
 from services.common.grpc.inprocess.context import CallContext, OverError
 from services.common.grpc.inprocess.status import Metadata, size_error, status_error
-from services.common.process.byte_budget import context_of_call
+from services.common.process.byte_budget import request_charge, response_charge
 
 if TYPE_CHECKING:
-    from services.common.grpc.inprocess.server import InProcessServer
+    from services.common.grpc.inprocess.channel import InProcessServer
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,12 @@ class Call(CallContext):
             raise not_serving()
         if request is not None and request.ByteSize() > server.max_message_bytes:
             raise size_error(request, server.max_message_bytes)
-        self._context = context_of_call()
+        # Empty but for the charges of the caller's request and response.
+        context = self._context = Context()
+        if (charge := request_charge.get()) is not None:
+            context.run(request_charge.set, charge)
+        if (charge := response_charge.get()) is not None:
+            context.run(response_charge.set, charge)
         if timeout_s is not None or _outer_deadline.get() is not None:
             self._limit(timeout_s)
         self._serving = self._serve(request)
