@@ -54,7 +54,7 @@ async def _ask(
     try:
         async with asyncio.timeout(_TIMEOUT_S):
             response = await discovery.ask_models(client, provider, environ=environ)
-            response.close()
+            response.body.release()
     except (GatewayError, http.HttpError, TimeoutError, OSError) as error:
         words = str(error) or type(error).__name__
         advice = (

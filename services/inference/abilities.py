@@ -105,12 +105,12 @@ async def _ask(
             )
             try:
                 content = bytearray()
-                while response.status == 200 and (piece := await response.read()):
+                while response.status == 200 and (piece := await response.body.read()):
                     content += piece
                     if len(content) > _MAX_BYTES:
                         return None
                 return orjson.loads(content)
             finally:
-                response.close()
+                response.body.release()
     except (GatewayError, http.HttpError, TimeoutError, ValueError):
         return None

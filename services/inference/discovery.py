@@ -112,13 +112,13 @@ async def _ask(client: http.Client, provider: Provider, page: str = "") -> Any:
     response = await ask_models(client, provider, page)
     try:
         body = b""
-        while response.status == 200 and (piece := await response.read()):
+        while response.status == 200 and (piece := await response.body.read()):
             body += piece
             if len(body) > _MAX_LIST_BYTES:
                 raise ValueError("list too long")
         return orjson.loads(body)
     finally:
-        response.close()
+        response.body.release()
 
 
 async def ask_models(

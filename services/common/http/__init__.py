@@ -25,9 +25,10 @@ from services.common.http.fields import fields
 from services.common.http.origins import Origin, origin_of
 from services.common.http.proxies import Proxies
 from services.common.http.request_body import PiecedBody
-from services.common.http.response import OnPiece, Response
+from services.common.http.response import Body, OnPiece, Response
 
 __all__ = [
+    "Body",
     "Client",
     "ConnectionBrokenError",
     "CutOffError",

@@ -22,7 +22,7 @@ from services.common.http.errors import (
     TooLargeError,
 )
 from services.common.http.request_body import PiecedBody
-from services.common.http.response import OnPiece, Response
+from services.common.http.response import Body, OnPiece, Response, UnpackedBody
 
 # Maximum consecutive bytes outside the body: a head with preceding interim responses, chunk
 # extensions, trailers.
@@ -57,6 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         idle_since: time of release, set by the pool.
         has_settled: whether no data followed a response while the connection was idle, set by the
             pool.
+        is_received: whether the current response has been received completely.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Connection(asyncio.BufferedProtocol):
         self._headers: CIMultiDict[str]
         self._received = 0  # bytes of the response
         self._without_body = 0  # value of `_received` at the last byte outside the body
-        self._has_head = self._is_complete = self._ends_with_connection = self._stays = False
+        self._has_head = self.is_received = self._ends_with_connection = self._stays = False
         self._size = 0
         self._is_paused = False
         # Whether the transport holds as much of a request as it should, and whether the rest of
@@ -114,7 +115,7 @@ class Connection(asyncio.BufferedProtocol):
         self._busy = True
         self._lines.clear()
         self._received = self._without_body = self._size = 0
-        self._has_head = self._is_complete = self._is_paused = self._is_collected = False
+        self._has_head = self.is_received = self._is_paused = self._is_collected = False
         self._pieces.clear()
         if not isinstance(body, bytes):
             await self._send_pieces(data, body)
@@ -129,12 +130,12 @@ class Connection(asyncio.BufferedProtocol):
                 raise copy(self._failure)
             self._waiter = self._loop.create_future()
             await self._waiter
-        return Response(
-            self,
-            self._status,
-            CIMultiDictProxy(self._headers),
-            self._max_answer,
-        )
+        headers = self._headers
+        answer: Body = self
+        encoding = headers.get("content-encoding", "").lower()
+        if encoding and encoding != "identity":
+            answer = UnpackedBody(self, encoding, self._max_answer)
+        return Response(self._status, CIMultiDictProxy(headers), answer)
 
     async def _send_pieces(self, data: bytes, body: PiecedBody) -> None:
         """Send a head and a body as fast as the server reads, until it answers."""
@@ -167,9 +168,9 @@ class Connection(asyncio.BufferedProtocol):
         self._parser = httptools.HttpResponseParser(self)
 
     async def read(self) -> bytes:
-        """Return the next piece of the body, b"" at its end; see `Response.read`."""
+        """Return the next piece of the body, b"" at its end; see `Body.read`."""
         while not self._pieces:
-            if self._is_complete:
+            if self.is_received:
                 return b""
             if self._failure is not None:
                 raise copy(self._failure)
@@ -187,7 +188,7 @@ class Connection(asyncio.BufferedProtocol):
         return data
 
     async def deliver(self, on_piece: OnPiece) -> bool:
-        """Pass the pieces of the body to `on_piece` as they arrive; see `Response.deliver`."""
+        """Pass the pieces of the body to `on_piece` as they arrive; see `Body.deliver`."""
         while self._pieces:
             if on_piece(await self.read()):
                 return True
@@ -195,7 +196,7 @@ class Connection(asyncio.BufferedProtocol):
         run: Callable[..., bool] = copy_context().run
         self._on_piece = partial(run, on_piece)
         try:
-            while self._on_piece is not None and not self._is_complete:
+            while self._on_piece is not None and not self.is_received:
                 if self._failure is not None:
                     raise copy(self._failure)
                 self._waiter = self._loop.create_future()
@@ -215,21 +216,13 @@ class Connection(asyncio.BufferedProtocol):
         self._pieces.clear()
         return data
 
-    def rest(self) -> bytes | None:
-        """Return the rest of the body; see `Response.rest`."""
-        if not self._is_complete or self._is_paused:
-            return None
-        data = b"".join(self._pieces)
-        self._pieces.clear()
-        return data
-
     async def whole(self) -> bytes:
-        """Return the rest of the body once it is complete; see `Response.whole`."""
+        """Return the rest of the body once it is complete; see `Body.whole`."""
         self._is_collected = True
         if self._is_paused:
             self._is_paused = False
             self._transport.resume_reading()
-        while not self._is_complete:
+        while not self.is_received:
             if self._failure is not None:
                 raise copy(self._failure)
             self._waiter = self._loop.create_future()
@@ -257,7 +250,7 @@ class Connection(asyncio.BufferedProtocol):
         # A server that responds before it has read the whole request may take the rest for a new
         # request.
         sent = not (self._is_request_cut or self._transport.get_write_buffer_size())
-        if self._is_complete and self._stays and self.is_usable and sent:
+        if self.is_received and self._stays and self.is_usable and sent:
             self._pieces.clear()
             self._size = 0
             self._released(self)
@@ -301,7 +294,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._busy:
             self.close()  # unsolicited data
             return
-        if self._is_complete:
+        if self.is_received:
             self.is_usable = False  # the response had already ended
             return
         self._received += nbytes
@@ -310,12 +303,12 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._parser.feed_data(_BUFFER[:nbytes].tobytes())
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            if self._is_complete:
+            if self.is_received:
                 self.is_usable = False
             else:
                 self._refuse(NotHttpError())
         self._without_body = 0 if len(self._pieces) > pieces else self._without_body + nbytes
-        if not self._is_complete:
+        if not self.is_received:
             if self._received > self._max_answer:
                 self._refuse(TooLargeError())
             elif self._without_body > _MAX_HEAD:
@@ -324,7 +317,7 @@ class Connection(asyncio.BufferedProtocol):
             self._buffer(nbytes)
             return
         self._deliver_buffered(self._on_piece)
-        if nbytes == self._most and not self._is_complete:
+        if nbytes == self._most and not self.is_received:
             # More data is waiting: let other connections have their turn. uvloop would read again,
             # up to 32 times, before it returns to them.
             self._transport.pause_reading()
@@ -335,10 +328,10 @@ class Connection(asyncio.BufferedProtocol):
         # Counted here, with framing: a body of tiny chunks is much larger on the wire.
         self._size += nbytes
         if self._is_collected:
-            if self._is_complete:
+            if self.is_received:
                 self._wake()
             return
-        if self._size > self._most and not self._is_paused and not self._is_complete:
+        if self._size > self._most and not self._is_paused and not self.is_received:
             self._is_paused = True
             self._transport.pause_reading()
         self._wake()
@@ -358,7 +351,7 @@ class Connection(asyncio.BufferedProtocol):
                 # Raised in the waiting task.
                 self._raised = error
                 self._on_piece = None
-        if self._on_piece is None or self._is_complete:
+        if self._on_piece is None or self.is_received:
             self._wake()
 
     def _refuse(self, error: HttpError) -> None:
@@ -382,7 +375,7 @@ class Connection(asyncio.BufferedProtocol):
         """Mark the connection as closed."""
         is_end = self._has_head and self._ends_with_connection and error is None
         if is_end and self._failure is None:
-            self._is_complete = True
+            self.is_received = True
         self._fail(CutOffError() if self._has_head else ConnectionBrokenError(str(error or "")))
         self._lost(self)
         self._parser = None
@@ -395,7 +388,7 @@ class Connection(asyncio.BufferedProtocol):
         Raises:
             NotHttpError: an unsolicited second response.
         """
-        if self._is_complete:
+        if self.is_received:
             raise NotHttpError
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -419,6 +412,6 @@ class Connection(asyncio.BufferedProtocol):
     def on_message_complete(self) -> None:
         """Finish the response, unless it is an interim one."""
         assert self._parser is not None, "it calls this"
-        self._is_complete = self._has_head
+        self.is_received = self._has_head
         # The parser's flag is only valid here, before the next response.
         self._stays = self._parser.should_keep_alive()

@@ -138,8 +138,8 @@ class Call:
             `request` is complete.
         tool_names: the caller's names of renamed tools, by their names in this call; added by the
             provider before it sends the request.
-        answer_headers: the headers of the provider's response, case-insensitive; None before the
-            response, and for providers without HTTP.
+        answer_headers: the headers of the provider's response of any status, case-insensitive, set
+            by its `Upstream`; None before the response, and for providers without HTTP.
         stored: the files of the request whose content is read while the request is sent, if any;
             `request` has tokens in place of their content.
         plain: the plain form of `lazy`, for a provider of another dialect; None if the
@@ -188,10 +188,6 @@ class Call:
     def adapt(self, path: str) -> None:
         """Report the part of the request at `path` as sent as text."""
         self.adapted.append(f"{path}:text")
-
-    def set_answer_headers(self, headers: Mapping[str, str]) -> None:
-        """Set the headers of the provider's response, of any status."""
-        self.answer_headers = headers
 
     def request_headers(self, dialect: Dialect.ValueType) -> list[tuple[str, str]]:
         """Return the caller's headers to send to a provider of a dialect.

@@ -22,11 +22,9 @@ class EventStream:
     begun to answer. From then on each read may take `limits.stream_idle_s`.
     """
 
-    def __init__(
-        self, response: http.Response, reader: Reader, limits: Limits, timers: TimerWheel
-    ) -> None:
-        """Create a stream for a response whose body is unread; `reader` parses the events."""
-        self._response = response
+    def __init__(self, body: http.Body, reader: Reader, limits: Limits, timers: TimerWheel) -> None:
+        """Create a stream for the unread body of a response; `reader` parses the events."""
+        self._body = body
         self._reader = reader
         self._idle_s = limits.stream_idle_s
         self._timers = timers
@@ -46,14 +44,14 @@ class EventStream:
 
         Raises:
             UpstreamError: an event reports an error, or cannot be parsed.
-            HttpError: as `http.Response.read`.
+            HttpError: as `http.Body.read`.
             SseTooLongError: as `SseSplitter.feed`.
             TimeoutError: the idle timeout has passed.
         """
         while not self._is_over:
             idle = self._watch()
             if on_batch is None or idle is None:
-                piece = await (idle or self._response).read()
+                piece = await (idle or self._body).read()
                 if not piece:
                     return None
                 if events := self._feed(piece):
@@ -109,5 +107,5 @@ class EventStream:
             if self._idle.patience_s == patience_s:
                 return self._idle
             self._idle.stop()
-        self._idle = IdleTimeoutReader(self._response, patience_s, self._timers)
+        self._idle = IdleTimeoutReader(self._body, patience_s, self._timers)
         return self._idle

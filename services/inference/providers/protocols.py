@@ -8,8 +8,6 @@ from services.common.errors import UpstreamError
 from services.common.settings import Limits
 
 Headers = Mapping[str, str]
-# Called with the headers of a response, whatever its status.
-OnHeaders = Callable[[Headers], None]
 
 
 class Classify(Protocol):

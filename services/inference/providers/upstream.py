@@ -6,12 +6,10 @@ read. All failures are raised as `UpstreamError`; the module `failures` classifi
 
 import asyncio
 import base64
-import math
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import closing
 from functools import lru_cache
-from io import BytesIO
 from typing import Any
 
 from yarl import URL
@@ -26,12 +24,13 @@ from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Limits
 from services.inference.offload import offload
 from services.inference.providers import failures, redaction
+from services.inference.providers.base import Call
 from services.inference.providers.bounds import check_values, parse
 from services.inference.providers.connection_failures import TRANSLATED, connection_failure
 from services.inference.providers.event_stream import EventStream
-from services.inference.providers.protocols import Classify, Gauge, OnHeaders, Reader
+from services.inference.providers.protocols import Classify, Gauge, Reader
 from services.inference.providers.sse import SseSplitter, SseTooLongError, is_event_stream
-from services.inference.stored_files import StoredFiles, StoredFilesBody
+from services.inference.stored_files import StoredFilesBody
 from services.inference.stream.batches import Batches, OnBatch
 
 # Grace period for the end of a finished stream, so that its connection can be reused; most servers
@@ -112,7 +111,7 @@ class Upstream:
         body: bytes,
         *,
         headers: Collection[tuple[str, str]] = (),
-        on_headers: OnHeaders | None = None,
+        call: Call | None = None,
         content_type: str = "",
     ) -> bytes:
         """Post JSON and return the body of a 2xx response, within `limits.step_timeout_s`.
@@ -122,7 +121,7 @@ class Upstream:
         try:
             async with asyncio.timeout(self.limits.step_timeout_s):
                 return await self.post_unbounded(
-                    path, body, headers=headers, on_headers=on_headers, content_type=content_type
+                    path, body, headers=headers, call=call, content_type=content_type
                 )
         except TimeoutError as error:
             raise self._failure(error) from error
@@ -133,9 +132,8 @@ class Upstream:
         body: bytes,
         *,
         headers: Collection[tuple[str, str]] = (),
-        on_headers: OnHeaders | None = None,
+        call: Call | None = None,
         content_type: str = "",
-        stored: StoredFiles | None = None,
     ) -> bytes:
         """Post JSON and return the body of a 2xx response; the caller sets the timeout.
 
@@ -144,9 +142,9 @@ class Upstream:
             body: JSON.
             headers: headers of this request, names in lower case; those that are also among the
                 provider's own headers are left out.
-            on_headers: called with the headers of the response.
+            call: gets the headers of the response; its stored files replace their tokens in the
+                body.
             content_type: the type of a body other than JSON.
-            stored: replace the tokens in the body; see `StoredFiles`.
 
         Raises:
             UpstreamError: no response, a timeout, or a response that is too large or not 2xx.
@@ -155,17 +153,19 @@ class Upstream:
         self._live.inc()
         response: http.Response | None = None
         try:
-            sending = self._send(path, body, headers, content_type, stored)
+            sending = self._send(path, body, headers, call, content_type)
             del body  # an answer may take minutes
             response = await sending
-            if not _is_accepted(response, on_headers):
+            if call is not None:
+                call.answer_headers = response.headers
+            if not 200 <= response.status < 300:
                 raise await self._refusal(response)
-            return await self._whole(response)
+            return await response.body.whole()
         except TRANSLATED as error:
             raise self._failure(error) from error
         finally:
             if response is not None:
-                response.close()
+                response.body.release()
             self._live.dec()
 
     async def stream(
@@ -175,8 +175,7 @@ class Upstream:
         *,
         reader: Reader,
         headers: Collection[tuple[str, str]] = (),
-        on_headers: OnHeaders | None = None,
-        stored: StoredFiles | None = None,
+        call: Call | None = None,
     ) -> Batches:
         """Post JSON and yield the events of a 2xx response, one batch per read.
 
@@ -195,8 +194,7 @@ class Upstream:
             reader: parses the events.
             headers: headers of this request, names in lower case; those that are also among the
                 provider's own headers are left out.
-            on_headers: called with the headers of the response.
-            stored: replace the tokens in the body; see `StoredFiles`.
+            call: as for `post_unbounded`.
 
         Raises:
             GatewayError: as the pieces of `StoredFilesBody`.
@@ -210,20 +208,22 @@ class Upstream:
         stream: EventStream | None = None
         whole: bytes | None = None
         try:
-            sending = self._send(path, body, headers, stored=stored)
+            sending = self._send(path, body, headers, call)
             del body
             response = await sending
-            if not _is_accepted(response, on_headers):
+            if call is not None:
+                call.answer_headers = response.headers
+            if not 200 <= response.status < 300:
                 raise await self._refusal(response)
             if self._is_streamed(response):
-                stream = EventStream(response, reader, self.limits, self._timers)
+                stream = EventStream(response.body, reader, self.limits, self._timers)
                 on_batch: OnBatch | None = None
                 while (events := await stream.next(on_batch)) is not None:
                     on_batch = yield events
-                if reader.ended:
-                    await self._let_end(response)
+                if reader.ended and not response.body.is_received:
+                    await _let_end(response.body)
             else:
-                whole = await self._whole(response)
+                whole = await response.body.whole()
         except (UpstreamError, *TRANSLATED) as error:
             if not reader.is_complete:
                 raise self._failure(error) from error
@@ -231,7 +231,7 @@ class Upstream:
             if stream is not None:
                 stream.stop()
             if response is not None:
-                response.close()
+                response.body.release()
             self._live.dec()
         last: list[Event] = []
         if whole is not None:
@@ -294,8 +294,8 @@ class Upstream:
         path: str,
         body: bytes,
         headers: Collection[tuple[str, str]],
+        call: Call | None,
         content_type: str = "",
-        stored: StoredFiles | None = None,
     ) -> Coroutine[Any, Any, http.Response]:
         """Send the request and return the response, with its body unread."""
         if self._missing_key:
@@ -313,15 +313,18 @@ class Upstream:
             fields += http.fields([pair for pair in headers if pair[0] not in self._own])
         if (trace := attempt_trace.get() or current_trace.get()) is not None:
             fields += http.fields(trace.pairs())
+        stored = None if call is None else call.stored
         sent = body if stored is None else stored.body(body)
         sending = self._client.send(self._origin, "POST", self._target(path), fields, sent)
         return sending if isinstance(sent, bytes) else _admitted(sent, sending)
 
     async def _refusal(self, response: http.Response) -> UpstreamError:
         """Return the error for a response other than 2xx."""
+        answer, body = response.body, b""
         try:
             async with asyncio.timeout(min(self.limits.stream_idle_s, _ERROR_BODY_S)):
-                body = await self._read(response, failures.MAX_ERROR_BODY)
+                while len(body) <= failures.MAX_ERROR_BODY and (piece := await answer.read()):
+                    body += piece
         except (http.HttpError, TimeoutError):
             body = b""  # the status is sufficient
         return self._classify(
@@ -337,20 +340,6 @@ class Upstream:
         path, _, query = path.partition("?")
         url = self._base.joinpath(path.lstrip("/")).with_query(self._base.query)
         return url.extend_query(query).raw_path_qs
-
-    async def _whole(self, response: http.Response) -> bytes:
-        """Read the body of an answer."""
-        whole = response.rest()
-        if whole is None:
-            whole = await response.whole()
-        return await self._read(response) if whole is None else whole
-
-    async def _read(self, response: http.Response, bound: float = math.inf) -> bytes:
-        """Read the body; stop after the read that exceeds `bound` bytes."""
-        body = BytesIO()
-        while body.tell() <= bound and (piece := await response.read()):
-            body.write(piece)
-        return body.getvalue()
 
     def _is_streamed(self, response: http.Response) -> bool:
         """Return whether the response is an event stream; False if it is JSON.
@@ -371,17 +360,6 @@ class Upstream:
             )
         return False
 
-    async def _let_end(self, response: http.Response) -> None:
-        """Wait briefly for the end of the stream, so that the connection can be reused."""
-        if response.rest() is not None:
-            return
-        try:
-            async with asyncio.timeout(_ENDING_GRACE_S):
-                while await response.read():
-                    pass
-        except (TimeoutError, http.HttpError):
-            return  # the answer is complete; close the connection
-
     def _failure(self, error: Exception) -> UpstreamError:
         """Return the error for one of `TRANSLATED`."""
         return connection_failure(self.name, error, self.limits, self._secrets)
@@ -399,8 +377,11 @@ async def _admitted(
             body.release()
 
 
-def _is_accepted(response: http.Response, on_headers: OnHeaders | None) -> bool:
-    """Call `on_headers`; return whether the status is 2xx."""
-    if on_headers is not None:
-        on_headers(response.headers)
-    return 200 <= response.status < 300
+async def _let_end(body: http.Body) -> None:
+    """Wait briefly for the end of a stream, so that the connection can be reused."""
+    try:
+        async with asyncio.timeout(_ENDING_GRACE_S):
+            while await body.read():
+                pass
+    except (TimeoutError, http.HttpError):
+        return  # the answer is complete; close the connection

@@ -200,7 +200,7 @@ async def _read(response: http.Response, target: Target, at_most: int, admit: Ad
         raise _too_large(at_most)
     await admit(admitted)
     body = BytesIO()
-    while piece := await response.read():
+    while piece := await response.body.read():
         body.write(piece)
         if body.tell() > at_most:
             raise _too_large(at_most)

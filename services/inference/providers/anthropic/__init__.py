@@ -109,8 +109,7 @@ class AnthropicProvider:
             if call.lazy is not None
             else await offload(build_request, call, **self._rules),
             headers=self._headers(call),
-            on_headers=call.set_answer_headers,
-            stored=call.stored,
+            call=call,
         )
         self._upstream.check_values(answer)
         read: PassthroughAnswer | None = None
@@ -137,16 +136,13 @@ class AnthropicProvider:
             partial(build_request, call, **self._rules),
             reader=StreamReader(self._upstream),
             headers=self._headers(call),
-            on_headers=call.set_answer_headers,
-            stored=call.stored,
+            call=call,
         )
 
     async def count_tokens(self, call: Call) -> int:
         """Return the input tokens as counted by the provider."""
         body = await offload(build_count, call, **self._rules)
-        whole = await self._upstream.post(
-            _COUNT, body, headers=self._headers(call), on_headers=call.set_answer_headers
-        )
+        whole = await self._upstream.post(_COUNT, body, headers=self._headers(call), call=call)
         try:
             return tokens(self._upstream.json_object(whole).get("input_tokens"))
         except ValueError as error:

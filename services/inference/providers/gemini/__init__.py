@@ -91,7 +91,7 @@ class GeminiProvider:
         """Return a whole answer; see `Provider.whole`."""
         path = f"/{sanitizing.model_path(call.target.upstream)}:generateContent"
         answer = await self._upstream.post_unbounded(
-            path, await offload(self._body, call), stored=call.stored
+            path, await offload(self._body, call), call=call
         )
         reader = AnswerReader(call, self._upstream, _names(call), self._new_id)
         return self._upstream.events_of(answer, reader)
@@ -100,9 +100,7 @@ class GeminiProvider:
         """Yield a streamed answer; see `Provider.stream`."""
         path = f"/{sanitizing.model_path(call.target.upstream)}:streamGenerateContent?alt=sse"
         reader = AnswerReader(call, self._upstream, _names(call), self._new_id)
-        return self._upstream.stream(
-            path, partial(self._body, call), reader=reader, stored=call.stored
-        )
+        return self._upstream.stream(path, partial(self._body, call), reader=reader, call=call)
 
     def _body(self, call: Call) -> bytes:
         return build_request(
@@ -131,7 +129,7 @@ class GeminiProvider:
         # Sequentially: each request counts towards Google's rate limit.
         for body, count in build_batches(call, model):
             path = f"/{model}:batchEmbedContents"
-            answer = await self._upstream.post(path, body, on_headers=call.set_answer_headers)
+            answer = await self._upstream.post(path, body, call=call)
             read, tokens_read = await offload(read_batch, answer, count, self._upstream)
             vectors += read
             counted = None if counted is None or tokens_read is None else counted + tokens_read

@@ -93,8 +93,7 @@ class OpenAIProvider:
             if call.lazy is not None
             else await offload(build_request, call, self._server),
             headers=call.request_headers(self.dialect),
-            on_headers=call.set_answer_headers,
-            stored=call.stored,
+            call=call,
         )
         self._upstream.check_values(answer)
         n = call.request.n or 1
@@ -122,8 +121,7 @@ class OpenAIProvider:
             partial(build_request, call, self._server),
             reader=StreamReader(call, self._upstream, self._new_id),
             headers=call.request_headers(self.dialect),
-            on_headers=call.set_answer_headers,
-            stored=call.stored,
+            call=call,
         )
 
     async def count_tokens(self, call: Call) -> int | None:
@@ -134,9 +132,7 @@ class OpenAIProvider:
         """Return a vector for each text; see `Provider.embed`."""
         body = await offload(build_embeddings, call, self._server)
         headers = call.request_headers(self.dialect)
-        answer = await self._upstream.post(
-            _EMBEDDINGS, body, headers=headers, on_headers=call.set_answer_headers
-        )
+        answer = await self._upstream.post(_EMBEDDINGS, body, headers=headers, call=call)
         if len(answer) > _LARGE_ANSWER:
             mark_large()
         return await offload(read_embeddings, answer, call, self._upstream)

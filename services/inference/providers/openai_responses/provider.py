@@ -94,8 +94,7 @@ class ResponsesProvider(OpenAIProvider):
             if call.lazy is not None
             else await offload(build_request, call, self._server),
             headers=call.request_headers(self.dialect),
-            on_headers=call.set_answer_headers,
-            stored=call.stored,
+            call=call,
         )
         if call.accepts is AnswerForm.PASSTHROUGH:
             self._upstream.check_values(answer)
@@ -113,6 +112,5 @@ class ResponsesProvider(OpenAIProvider):
             partial(build_request, call, self._server),
             reader=reader(call, self._upstream, self._new_id),
             headers=call.request_headers(self.dialect),
-            on_headers=call.set_answer_headers,
-            stored=call.stored,
+            call=call,
         )

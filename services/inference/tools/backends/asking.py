@@ -78,7 +78,7 @@ class Backend:
                         raise self._refusal(response)
                     answer = await self._read(response)
                 finally:
-                    response.close()
+                    response.body.release()
         except TimeoutError:
             raise self.failure(
                 errors_pb2.REASON_UPSTREAM_TIMEOUT,
@@ -102,7 +102,7 @@ class Backend:
 
     async def _read(self, response: http.Response) -> bytes:
         body = BytesIO()
-        while piece := await response.read():
+        while piece := await response.body.read():
             body.write(piece)
             if body.tell() > _MAX_ANSWER:
                 raise self.failure(

@@ -3,19 +3,20 @@
 from typing import Self
 
 import aiohttp
-from multidict import CIMultiDictProxy
 from yarl import URL
 
 from services.common import http
 
 
-class ReferenceResponse:
-    """An answer of aiohttp's."""
+class ReferenceBody:
+    """The body of an answer of aiohttp's."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
-        self.status = response.status
-        self.headers: CIMultiDictProxy[str] = response.headers
+
+    @property
+    def is_received(self) -> bool:
+        return self._response.content.is_eof()
 
     async def read(self) -> bytes:
         try:
@@ -33,13 +34,13 @@ class ReferenceResponse:
                 return True
         return False
 
-    def rest(self) -> None:
-        """It is read piece by piece."""
+    async def whole(self) -> bytes:
+        pieces = []
+        while piece := await self.read():
+            pieces.append(piece)
+        return b"".join(pieces)
 
-    async def whole(self) -> None:
-        """It is read piece by piece."""
-
-    def break_off(self) -> None:
+    def release(self) -> None:
         self._response.close()
 
     def close(self) -> None:
@@ -58,7 +59,7 @@ class ReferenceClient:
 
     async def send(
         self, origin: http.Origin, method: str, target: str, fields: str, body: bytes = b""
-    ) -> ReferenceResponse:
+    ) -> http.Response:
         scheme = "https" if origin.is_secure else "http"
         lines = [line.split(": ", 1) for line in fields.split("\r\n") if line]
         try:
@@ -73,4 +74,4 @@ class ReferenceClient:
             raise http.NotHttpError from error
         except (aiohttp.ClientError, OSError) as error:
             raise http.ConnectionBrokenError from error
-        return ReferenceResponse(response)
+        return http.Response(response.status, response.headers, ReferenceBody(response))

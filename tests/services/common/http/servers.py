@@ -21,11 +21,11 @@ async def ask(
     response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "", body)
     try:
         pieces = []
-        while piece := await response.read():
+        while piece := await response.body.read():
             pieces.append(piece)
         return response.status, b"".join(pieces)
     finally:
-        response.close()
+        response.body.release()
 
 
 @asynccontextmanager

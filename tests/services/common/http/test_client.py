@@ -71,9 +71,9 @@ async def test_a_small_piece_that_unpacks_to_much_comes_in_parts(
     url = URL(server.url)
     response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "")
     sizes = []
-    while piece := await response.read():
+    while piece := await response.body.read():
         sizes.append(len(piece))
-    response.close()
+    response.body.release()
     assert sum(sizes) == 8 << 20
     assert max(sizes) <= 1 << 18
 
@@ -88,10 +88,10 @@ async def test_an_answer_that_is_broken_off_ends_who_reads_it(
     server.plays(script)
     url = URL(server.url)
     response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "")
-    asyncio.get_running_loop().call_soon(response.break_off)
+    asyncio.get_running_loop().call_soon(response.body.close)
     with pytest.raises(http.CutOffError):
-        await response.read()
-    response.close()
+        await response.body.read()
+    response.body.release()
 
 
 async def test_a_broken_whole_answer_s_connection_is_not_reused(
@@ -100,10 +100,10 @@ async def test_a_broken_whole_answer_s_connection_is_not_reused(
     server.plays(lambda c: c.answer(b"all"))
     url = URL(server.url)
     response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "")
-    assert await response.read() == b"all"
-    response.break_off()
+    assert await response.body.read() == b"all"
+    response.body.close()
     assert await ask(client, server.url) == (200, b"all")
-    response.close()
+    response.body.release()
     assert server.connections == 2
 
 
@@ -226,7 +226,7 @@ async def test_a_reader_that_stops_makes_the_server_wait(
     response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "")
     await asyncio.wait_for(blocked.wait(), 60)
     assert sent < 32 << 20
-    response.close()
+    response.body.release()
 
 
 async def test_others_have_their_turn_between_pieces_that_wait(
@@ -249,9 +249,9 @@ async def test_others_have_their_turn_between_pieces_that_wait(
         turn = loop.call_soon(begin_turn)
 
     turn = loop.call_soon(begin_turn)
-    await response.deliver(count)
+    await response.body.deliver(count)
     turn.cancel()
-    response.close()
+    response.body.release()
     assert sum(pieces) > 60
     assert max(pieces) <= 3  # at first, with two that were buffered before the delivery
     assert statistics.median(filter(None, pieces)) == 1
@@ -279,36 +279,36 @@ def test_an_answer_cut_anywhere_reads_the_same(cuts: list[int], chunked: bool) -
             _feed(connection, answer[begin:end])
         response = await asking
         data = b""
-        while piece := await response.read():
+        while piece := await response.body.read():
             data += piece
-        response.close()
+        response.body.release()
         assert released.is_set()
         return response.status, response.headers.getall("X-ONE"), data
 
     assert asyncio.run(read()) == (200, ["1", "2"], b"abcdefg")
 
 
-async def test_a_received_rest_is_returned_at_once() -> None:
+async def test_a_body_tells_whether_it_is_received() -> None:
     released = asyncio.Event()
     connection = ClientConnection(1 << 20, lambda: 1 << 16, lambda _: released.set(), print)
     connection.connection_made(_Sink())
-    for pieces, remainder in (
-        ([b"HTTP/1.1 200 S\r\ncontent-length: 4\r\n\r\nabcd"], b"abcd"),
-        ([b"HTTP/1.1 204 S\r\n\r\n"], b""),
-        ([b"HTTP/1.1 200 S\r\ncontent-length: 4\r\n\r\nab", b"cd"], None),
-        ([b"HTTP/1.1 200 S\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n"], None),
+    for pieces, is_received, content in (
+        ([b"HTTP/1.1 200 S\r\ncontent-length: 4\r\n\r\nabcd"], True, b"abcd"),
+        ([b"HTTP/1.1 204 S\r\n\r\n"], True, b""),
+        ([b"HTTP/1.1 200 S\r\ncontent-length: 4\r\n\r\nab", b"cd"], False, b"abcd"),
+        ([b"HTTP/1.1 200 S\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n"], True, b""),
     ):
         asking = asyncio.ensure_future(connection.request(b"", b""))
         await asyncio.sleep(0)
         _feed(connection, pieces[0])
         response = await asking
-        assert response.rest() == remainder
+        assert response.body.is_received == is_received
         for piece in pieces[1:]:
             _feed(connection, piece)
-        if len(pieces) > 1:
-            assert await response.read() == b"abcd"
-        assert await response.read() == b""
-        response.close()
+        assert response.body.is_received
+        assert await response.body.whole() == content
+        assert await response.body.read() == b""
+        response.body.release()
         assert released.is_set()
         released.clear()
 
@@ -324,10 +324,9 @@ async def test_a_paused_answer_is_read_as_it_arrives() -> None:
     assert sink.is_paused
     _feed(connection, b"a" * 10)  # was on its way already
     response = await asking
-    assert response.rest() is None
-    assert await response.read() == b"a" * 40
+    assert await response.body.read() == b"a" * 40
     assert not sink.is_paused
-    response.close()
+    response.body.release()
 
 
 async def test_a_whole_answer_is_read_without_pauses() -> None:
@@ -341,13 +340,13 @@ async def test_a_whole_answer_is_read_without_pauses() -> None:
     _feed(connection, b"a" * 20)
     assert sink.is_paused
     response = await asking
-    reading = asyncio.ensure_future(response.whole())
+    reading = asyncio.ensure_future(response.body.whole())
     await asyncio.sleep(0)
     assert not sink.is_paused
     _feed(connection, b"b" * 50)
     assert not sink.is_paused
     assert await reading == b"a" * 40 + b"b" * 50
-    response.close()
+    response.body.release()
     assert released.is_set()
 
 
@@ -363,7 +362,7 @@ async def test_a_whole_answer_that_is_cut_or_too_large_fails(
     asking = asyncio.ensure_future(connection.request(b"", b""))
     await asyncio.sleep(0)
     _feed(connection, b"HTTP/1.1 200 S\r\ncontent-length: %d\r\n\r\n" % length)
-    reading = asyncio.ensure_future((await asking).whole())
+    reading = asyncio.ensure_future((await asking).body.whole())
     await asyncio.sleep(0)
     _feed(connection, b"a" * sent)
     connection.connection_lost(None)

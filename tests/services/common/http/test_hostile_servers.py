@@ -198,14 +198,14 @@ async def test_an_answer_behind_the_end_of_another_is_noticed(
     async with http.Client(60, http.Proxies({}), settle_s=0) as client:
         url = URL(server.url)
         response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "")
-        while await response.read():
+        while await response.body.read():
             pass
         [writer] = server.writers
         writer.write(b"\r\n")
         assert writer.transport.get_write_buffer_size() == 0
         for _ in range(10 * is_told):  # turns of the loop in which the client hears of it
             await asyncio.sleep(0)
-        response.close()
+        response.body.release()
         assert await ask(client, server.url) == (200, b"mine")
     assert server.connections == 2
 

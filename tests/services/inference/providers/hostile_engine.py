@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import orjson
-from multidict import CIMultiDict
+from multidict import CIMultiDict, CIMultiDictProxy
 from prometheus_client import CollectorRegistry
 
 from facade.dialects import anthropic, openai
@@ -32,22 +32,20 @@ OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
 
 
-class _Response:
-    def __init__(self, status: int, headers: CIMultiDict[str], pieces: Sequence[bytes]) -> None:
-        self.status = status
-        self.headers = headers
+class _Body:
+    is_received = False
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
         self._pieces = list(reversed(pieces))
 
     async def read(self) -> bytes:
         return self._pieces.pop() if self._pieces else b""
 
-    def rest(self) -> None:
-        """It comes piece by piece."""
+    async def whole(self) -> bytes:
+        pieces, self._pieces = self._pieces, []
+        return b"".join(reversed(pieces))
 
-    async def whole(self) -> None:
-        """It comes piece by piece."""
-
-    def break_off(self) -> None:
+    def release(self) -> None:
         """Nothing waits."""
 
     def close(self) -> None:
@@ -64,7 +62,7 @@ class Upstream(http.Client):
         self.pieces: Sequence[bytes] = ()
 
     async def send(self, *_: object, **__: object) -> Any:
-        return _Response(self.status, self.headers, self.pieces)
+        return http.Response(self.status, CIMultiDictProxy(self.headers), _Body(self.pieces))
 
 
 class HostileEngine:

@@ -10,7 +10,7 @@ from services.inference.providers.idle_reader import IdleTimeoutReader
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 
-class Response:
+class Body:
     """An answer whose next bytes come after so many seconds each."""
 
     def __init__(self, *delays: float, ends: Callable[[], bytes]) -> None:
@@ -27,7 +27,7 @@ class Response:
             return b"x"
         return self._ends()
 
-    def break_off(self) -> None:
+    def close(self) -> None:
         self.broken_off += 1
         self._broken.set()
 
@@ -38,11 +38,11 @@ def cut_off() -> bytes:
 
 @in_no_time
 async def test_an_answer_may_take_long_where_something_comes_in_time() -> None:
-    response = Response(*[9] * 20, ends=cut_off)
-    reader = IdleTimeoutReader(response, 10, TimerWheel())
+    body = Body(*[9] * 20, ends=cut_off)
+    reader = IdleTimeoutReader(body, 10, TimerWheel())
     assert b"".join([await reader.read() for _ in range(20)]) == b"x" * 20
     reader.stop()
-    assert response.broken_off == 0
+    assert body.broken_off == 0
     gone = weakref.ref(reader)
     del reader
     assert gone() is None
@@ -51,19 +51,19 @@ async def test_an_answer_may_take_long_where_something_comes_in_time() -> None:
 @pytest.mark.parametrize("ends", [cut_off, bytes])
 @in_no_time
 async def test_an_answer_that_stays_silent_is_broken_off(ends: Callable[[], bytes]) -> None:
-    response = Response(9, 99, ends=ends)
-    reader = IdleTimeoutReader(response, 10, TimerWheel())
+    body = Body(9, 99, ends=ends)
+    reader = IdleTimeoutReader(body, 10, TimerWheel())
     await reader.read()
     with pytest.raises(TimeoutError):
         await reader.read()
     reader.stop()
-    assert (round(asyncio.get_running_loop().time(), 3), response.broken_off) == (19, 1)
+    assert (round(asyncio.get_running_loop().time(), 3), body.broken_off) == (19, 1)
 
 
 @in_no_time
 async def test_time_between_reads_is_no_silence() -> None:
-    response = Response(9, 9, ends=cut_off)
-    reader = IdleTimeoutReader(response, 10, TimerWheel())
+    body = Body(9, 9, ends=cut_off)
+    reader = IdleTimeoutReader(body, 10, TimerWheel())
     await reader.read()
     await asyncio.sleep(1000)
     assert await reader.read() == b"x"
@@ -72,9 +72,9 @@ async def test_time_between_reads_is_no_silence() -> None:
 
 @in_no_time
 async def test_an_end_in_time_is_what_it_is() -> None:
-    response = Response(9, 9, ends=cut_off)
-    reader = IdleTimeoutReader(response, 10, TimerWheel())
-    asyncio.get_running_loop().call_later(1, response._broken.set)
+    body = Body(9, 9, ends=cut_off)
+    reader = IdleTimeoutReader(body, 10, TimerWheel())
+    asyncio.get_running_loop().call_later(1, body._broken.set)
     with pytest.raises(http.CutOffError):
         await reader.read()
     reader.stop()
