@@ -4,16 +4,27 @@ Writing a line is expensive. Up to a limit per second every request is logged, b
 errors. Lines are buffered and written a moment later.
 """
 
+from __future__ import annotations
+
 import logging
+import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from services.common.process import logs
+from services.common.text.texts import cut, printable
+
+if TYPE_CHECKING:
+    from facade.http.exchange import Exchange
 
 log = logging.getLogger("facade.access")
 
 _SERVER_ERRORS = 500
 # Seconds until buffered lines are written; server errors are written at once.
 _DELAY_S = 0.2
+_MAX_PATH = 256  # maximum characters of a logged path
+# Masked in logged paths: a misconfigured client may have its key there.
+_KEY = re.compile(r"gw(?:admin)?-[A-Za-z0-9_-]+", re.ASCII)
 
 
 class AccessLog:
@@ -82,3 +93,28 @@ class AccessLog:
         lines, self._buffered = self._buffered, []
         for line in lines:
             log.info("request", extra=line)
+
+
+def details_of(exchange: Exchange, status: int) -> dict[str, object]:
+    """Return the fields of a log line: caller, model, provider, token counts and error code.
+
+    Unknown fields are left out. The path is included only for 404, without its query.
+    """
+    details: dict[str, object] = {}
+    if (trace := exchange.trace) is not None:
+        details["trace_id"], details["span_id"] = trace.trace_id, trace.span_id
+    if (caller := exchange.caller) is not None:
+        details["user"] = caller.user_id
+        details["key_id"] = caller.key_id
+    if exchange.model is not None:
+        details["model"] = exchange.model
+    if (summary := exchange.answer_summary) is not None and summary.model:
+        details["served_model"] = summary.model
+        details["provider"] = summary.provider
+        details["input_tokens"] = summary.input_tokens
+        details["output_tokens"] = summary.output_tokens
+    if exchange.failure is not None:
+        details["error"] = exchange.failure
+    if status == 404:
+        details["path"] = printable(cut(_KEY.sub("gw-…", exchange.path), _MAX_PATH))
+    return details

@@ -15,10 +15,10 @@ import grpc
 
 from facade.dialects import responses, stored_responses
 from facade.dialects.parsed_request import ParsedRequest
-from facade.draining import stopping
 from facade.failures import to_gateway_error
 from facade.http.exchange import Exchange
 from facade.live_events import LiveEvents
+from facade.requests_in_progress import stopping
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.responses_pb2 import FinishResponse, RunResponseRequest, StartResponse
 from services.common.errors import GatewayError, from_rpc_error, internal

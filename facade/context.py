@@ -9,10 +9,9 @@ from prometheus_client import CollectorRegistry
 from facade.access_log import AccessLog
 from facade.background_tasks import BackgroundTasks
 from facade.cors import Cors
-from facade.draining import Drain
 from facade.metrics import FacadeMetrics
-from facade.parallel_requests import ParallelRequests
 from facade.parser_pool import ParserPool
+from facade.requests_in_progress import RequestsInProgress
 from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
@@ -45,12 +44,11 @@ class Context:
         parser: parses bodies of chat completions, messages, responses and embeddings.
         budget: limits the bytes that are held for requests, together with the services' if they
             run in this process.
-        parallel: limits the requests of a user in progress.
+        requests: the requests in progress.
         access_log: the access log of this process.
         metrics: the metrics of this process.
         registry: the metrics exported by /metrics.
         clock: the clock.
-        drain: the requests in progress.
         background: tasks that outlive their requests.
         cors: CORS headers; None if no origin is allowed.
         telemetry: records spans and measurements; None without a collector.
@@ -72,12 +70,11 @@ class Context:
     identify: Identify
     parser: ParserPool
     budget: ByteBudget
-    parallel: ParallelRequests
+    requests: RequestsInProgress
     access_log: AccessLog
     metrics: FacadeMetrics
     registry: CollectorRegistry
     clock: Clock
-    drain: Drain
     background: BackgroundTasks
     cors: Cors | None
     telemetry: Telemetry | None

@@ -11,22 +11,19 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from facade import credentials
-from facade.draining import stopping
+from facade.access_log import details_of
 from facade.failures import failed, to_gateway_error
 from facade.http.exchange import Exchange
 from facade.http.responses import Response
-from facade.tracing import begin_trace, end_trace, stream_timing
+from facade.requests_in_progress import stopping
+from facade.tracing import begin_trace, end_trace
 from services.common.grpc.authentication import Caller
 from services.common.grpc.hops import HOPS_KEY, MAX_HOPS, loop_detected, parse_hops
 from services.common.ids import MAX_REQUEST_ID, new_request_id
 from services.common.process import logs
 from services.common.process.telemetry.trace_context import TRACEPARENT_KEY
-from services.common.text.texts import cut, printable
 
 _REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
-_MAX_PATH = 256  # maximum characters of a logged path
-# Masked in logged paths: a misconfigured client may have its key there.
-_KEY = re.compile(r"gw(?:admin)?-[A-Za-z0-9_-]+", re.ASCII)
 
 
 async def request_context(
@@ -54,7 +51,7 @@ async def request_context(
         span = begin_trace(exchange)
     status = 499
     context.metrics.live.inc()
-    task = context.drain.enter(exchange.connection)
+    task = context.requests.enter(exchange.connection)
     response: Response
     try:
         try:
@@ -71,25 +68,26 @@ async def request_context(
                 status = response.status
                 raise ConnectionResetError("the response has begun") from None
         except asyncio.CancelledError:
-            if exchange.has_begun or not context.drain.uncancel():
+            if exchange.has_begun or not context.requests.uncancel():
                 raise
             response = failed(exchange, stopping())
-        if context.drain.is_draining:
+        if context.requests.is_draining:
             exchange.keep_alive = False
         status = response.status
         return response
     finally:
-        context.drain.leave(task)
+        context.requests.leave(task, exchange.counted_user)
         # The traceback of an exception that cancels it refers to this frame.
         del task
         seconds = context.clock.monotonic() - began
         context.metrics.live.dec()
         context.metrics.answered(exchange.route, status, seconds)
-        _end_counts(exchange, seconds)
+        if exchange.body_charge is not None:
+            exchange.release_body()
         if span is not None:
             end_trace(exchange, span, status, seconds)
         context.access_log.answered(
-            exchange.method, exchange.route, status, seconds, partial(_details_of, exchange, status)
+            exchange.method, exchange.route, status, seconds, partial(details_of, exchange, status)
         )
 
 
@@ -99,18 +97,6 @@ def _request_id(exchange: Exchange) -> str:
     if given is not None and _REQUEST_ID.fullmatch(given):
         return given
     return new_request_id()
-
-
-def _end_counts(exchange: Exchange, seconds: float) -> None:
-    """Stop counting a request of its user, and observe the timing of a streamed answer."""
-    exchange.release_body()
-    if exchange.counted_user:
-        exchange.context.parallel.leave(exchange.counted_user)
-    if exchange.first_content_s is None:
-        return
-    timing = stream_timing(exchange, seconds)
-    if timing is not None and exchange.answer_summary is not None:
-        exchange.context.metrics.streamed(exchange.answer_summary.provider, *timing)
 
 
 async def authenticate(exchange: Exchange) -> None:
@@ -128,7 +114,7 @@ async def authenticate(exchange: Exchange) -> None:
         caller = await _check(exchange)
     exchange.api_key = checked.api_key
     exchange.caller = caller
-    context.parallel.enter(caller.user_id)
+    context.requests.count_for(caller.user_id)
     exchange.counted_user = caller.user_id
 
 
@@ -145,28 +131,3 @@ async def _check(exchange: Exchange) -> Caller:
         raise loop_detected()
     exchange.checked.api_key = key
     return caller
-
-
-def _details_of(exchange: Exchange, status: int) -> dict[str, object]:
-    """Return the fields of a log line: caller, model, provider, token counts and error code.
-
-    Unknown fields are left out. The path is included only for 404, without its query.
-    """
-    details: dict[str, object] = {}
-    if (trace := exchange.trace) is not None:
-        details["trace_id"], details["span_id"] = trace.trace_id, trace.span_id
-    if (caller := exchange.caller) is not None:
-        details["user"] = caller.user_id
-        details["key_id"] = caller.key_id
-    if exchange.model is not None:
-        details["model"] = exchange.model
-    if (summary := exchange.answer_summary) is not None and summary.model:
-        details["served_model"] = summary.model
-        details["provider"] = summary.provider
-        details["input_tokens"] = summary.input_tokens
-        details["output_tokens"] = summary.output_tokens
-    if exchange.failure is not None:
-        details["error"] = exchange.failure
-    if status == 404:
-        details["path"] = printable(cut(_KEY.sub("gw-…", exchange.path), _MAX_PATH))
-    return details

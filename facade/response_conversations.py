@@ -78,7 +78,7 @@ class ContinuedPaths(CallerPaths):
     def path(self, path: str) -> str:
         """Return the caller's path of a canonical field; for a step's messages, its input."""
         if step := _STEP_MESSAGE.fullmatch(path):
-            return f"{step[1]}.{self._names.messages}"
+            return f"{step[1]}.{self.names.messages}"
         match = _MESSAGE.fullmatch(path)
         if match is None or int(match[1]) < self._before.start:
             return super().path(path)
@@ -86,7 +86,7 @@ class ContinuedPaths(CallerPaths):
         if place in self._before:
             return self._field
         if self._is_rewritten:
-            return self._names.messages
+            return self.names.messages
         return super().path(f"messages[{place - len(self._before)}]{match[2]}")
 
 

@@ -14,7 +14,6 @@ from facade.app import create_dispatcher, create_operations_dispatcher, plain_en
 from facade.background_tasks import BackgroundTasks
 from facade.context import Context
 from facade.cors import Cors
-from facade.draining import Drain
 from facade.http.connection import Connection, Respond
 from facade.http.connections import Connections
 from facade.http.parser import UnfinishedHeads
@@ -22,8 +21,8 @@ from facade.http.plain import PlainEndpoint
 from facade.inference_stub import inference_stub
 from facade.loop_delay import LoopDelay
 from facade.metrics import FacadeMetrics
-from facade.parallel_requests import ParallelRequests
 from facade.parser_pool import ParserPool
+from facade.requests_in_progress import RequestsInProgress
 from facade.tls import load_certificate, server_context
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
@@ -122,12 +121,11 @@ class Facade:
             identify=identify or _identify(channel, settings, clock),
             parser=ParserPool(limits.max_parallel_parses, limits.max_body_values),
             budget=budget or open_budget(limits),
-            parallel=ParallelRequests(limits.max_parallel_requests_per_user),
+            requests=RequestsInProgress(limits.max_parallel_requests_per_user),
             access_log=access_log,
             metrics=counted,
             registry=metrics.shown(registry),
             clock=clock,
-            drain=Drain(),
             background=BackgroundTasks(
                 limits.max_background_responses,
                 limits.max_queued_responses,
@@ -170,7 +168,7 @@ class Facade:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(background.finish(drain_s))
             # Not in a task of its own: draining has to begin at once.
-            await self._context.drain.finish(drain_s, self._public.connections)
+            await self._context.requests.finish(drain_s, self._public.connections)
         # Requests that were cut off may have started tasks that store their responses.
         await background.finish(0)
         await self._public.connections.close(_CLOSE_S)

@@ -13,10 +13,10 @@ from typing import Protocol
 
 import grpc
 
-from facade.draining import stopping
 from facade.failures import to_gateway_error
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import StreamedResponse
+from facade.requests_in_progress import stopping
 from facade.route_headers import answer_headers
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event, RouteInfo
@@ -96,6 +96,7 @@ async def relay(
     Raises:
         grpc.aio.AioRpcError: the call failed before anything was sent.
     """
+    context = exchange.context
     stream = _EventStream(exchange, encoder)
     try:
         try:
@@ -108,10 +109,9 @@ async def relay(
                 raise
             return await stream.end(await _failed(exchange, encoder, error, observer))
         except (asyncio.CancelledError, ConnectionError) as error:
-            context = exchange.context
             if not exchange.has_begun:
                 raise
-            if isinstance(error, ConnectionError) or not context.drain.uncancel():
+            if isinstance(error, ConnectionError) or not context.requests.uncancel():
                 if observer is not None:
                     observer.left()
                 raise
@@ -122,8 +122,11 @@ async def relay(
             return await stream.end(encoder.finish())
         return await stream.end(await _finished(exchange, encoder, observer))
     finally:
-        exchange.answer_summary = AnswerSummary.of(encoder.route, encoder.usage)
+        summary = exchange.answer_summary = AnswerSummary.of(encoder.route, encoder.usage)
         stream.stop()
+        timing = exchange.stream_timing(context.clock.monotonic() - exchange.began)
+        if timing is not None:
+            context.metrics.streamed(summary.provider, *timing)
 
 
 async def _finished(exchange: Exchange, encoder: Encoder, observer: EndObserver) -> bytes:

@@ -76,20 +76,8 @@ def end_trace(exchange: Exchange, span: Span, status: int, seconds: float) -> No
         return
     for kind, tokens in (("input", summary.input_tokens), ("output", summary.output_tokens)):
         telemetry.record("gen_ai.client.token.usage", tokens, {**names, "gen_ai.token.type": kind})
-    if (timing := stream_timing(exchange, seconds)) is not None:
+    if (timing := exchange.stream_timing(seconds)) is not None:
         first, each = timing
         telemetry.record("gen_ai.server.time_to_first_token", first, names)
         if each is not None:
             telemetry.record("gen_ai.server.time_per_output_token", each, names)
-
-
-def stream_timing(exchange: Exchange, seconds: float) -> tuple[float, float | None] | None:
-    """Return the seconds to the first content of a stream, and the seconds per token after it.
-
-    Return None without streamed content. The second value is None for a stream of one token.
-    """
-    first, summary = exchange.first_content_s, exchange.answer_summary
-    if first is None or summary is None:
-        return None
-    more = summary.output_tokens - 1
-    return first, (seconds - first) / more if more > 0 else None

@@ -170,7 +170,7 @@ def set_extensions(
     read_parameters: ReadParameters,
     source_map: SourceMap,
 ) -> None:
-    """Add the extension fields of a validated body to `request`.
+    """Add the extension fields of a validated body to `request`; most bodies have none.
 
     Args:
         request: modified in place.
@@ -181,8 +181,6 @@ def set_extensions(
     Raises:
         GatewayError: invalid, naming the field.
     """
-    if EXTENSION_FIELDS.isdisjoint(fields.model_fields_set):
-        return
     if fields.multimodal is not None:
         _set_multimodal(request.multimodal, fields.multimodal)
     set_fallback(request, fields, read_parameters, source_map)

@@ -180,18 +180,21 @@ class FieldNames:
         return _EXTRA.sub("", ".".join([path, *fields]))
 
 
+@dataclass(slots=True)
 class CallerPaths:
-    """Translates canonical paths in services' replies into the caller's."""
+    """Translates canonical paths in services' replies into the caller's.
 
-    __slots__ = ("_names", "_source_map")
+    Attributes:
+        names: the names of the caller's dialect.
+        source_map: the positions in the caller's body.
+    """
 
-    def __init__(self, names: FieldNames, source_map: SourceMap) -> None:
-        self._names = names
-        self._source_map = source_map
+    names: FieldNames
+    source_map: SourceMap
 
     def path(self, path: str) -> str:
         """Return the caller's path of a canonical field."""
-        return self._names.translate(path, self._source_map)
+        return self.names.translate(path, self.source_map)
 
     def dropped(self, paths: Iterable[str]) -> Iterable[str]:
         """Return the caller's paths of dropped fields, without duplicates."""

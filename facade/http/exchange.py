@@ -205,6 +205,20 @@ class Exchange:
             self.body_charge.release()
             self.body_charge = None
 
+    def stream_timing(self, seconds: float) -> tuple[float, float | None] | None:
+        """Return the seconds to the first content of a streamed answer, and per token after it.
+
+        Return None without streamed content. The second value is None for a stream of one token.
+
+        Args:
+            seconds: seconds until its end.
+        """
+        first_s, summary = self.first_content_s, self.answer_summary
+        if first_s is None or summary is None:
+            return None
+        more = summary.output_tokens - 1
+        return first_s, (seconds - first_s) / more if more > 0 else None
+
     @property
     def is_received(self) -> bool:
         """Whether the body has been received completely."""

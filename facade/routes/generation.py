@@ -6,7 +6,6 @@ parsing, and the request after sending.
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
 from facade.bodies import ReceivedBody, complete_body
 from facade.dialects.parsed_request import ParsedRequest
@@ -34,9 +33,6 @@ def check_json(exchange: Exchange) -> None:
     Raises:
         GatewayError: 415 for any other.
     """
-    # Fast path: parsing the value takes longer than the rest.
-    if exchange.headers.get("content-type") == _JSON:
-        return
     if exchange.content_type != _JSON:
         raise unsupported_media_type(exchange.content_type)
 
@@ -47,7 +43,9 @@ async def parse(exchange: Exchange, body_format: BodyFormat, **options: Option) 
     Raises:
         GatewayError: as `ReceivedBody` and `ParserPool.parse`; 415 for another content type.
     """
-    check_json(exchange)
+    # Parsing the value takes longer than the rest.
+    if exchange.headers.get("content-type") != _JSON:
+        check_json(exchange)
     headers = exchange.checked.dialect_headers
     if headers is None:
         headers = of_request(body_format.dialect, exchange.headers)
@@ -107,30 +105,24 @@ def stream(
     return relay(exchange, partial(deliver, call), encoder, observer)
 
 
-def generate(
+async def generate(
     exchange: Exchange,
     parsed: ParsedRequest,
     render: Callable[[GenerateResponse], bytes],
     passthrough: Callable[[bytes], bytes] = bytes,
-) -> Awaitable[Response]:
-    """Start a unary call; return the coroutine that writes the response.
+) -> Response:
+    """Make a unary call; return the response.
 
     Args:
         exchange: the request.
-        parsed: its body.
+        parsed: its body, which is freed once it has been sent.
         render: renders the answer.
         passthrough: returns the body to send for the body of a passthrough answer.
     """
-    call = exchange.context.inference.Generate(parsed.message, metadata=rpc_metadata(exchange))
-    return _whole(exchange, call, render, passthrough)
-
-
-async def _whole(
-    exchange: Exchange,
-    call: Any,
-    render: Callable[[GenerateResponse], bytes],
-    passthrough: Callable[[bytes], bytes],
-) -> Response:
+    call = exchange.context.inference.Generate(
+        parsed.message, metadata=rpc_metadata(exchange)
+    )
+    del parsed
     response = await call
     route, passed = response.route, response.passthrough
     exchange.answer_summary = AnswerSummary.of(route, response.usage)

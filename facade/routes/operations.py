@@ -56,7 +56,7 @@ async def metrics(exchange: Exchange) -> Response:
 
 async def _state_of_services(exchange: Exchange) -> str:
     """Return the state of the services in lower case; "serving" if they serve requests."""
-    if exchange.context.drain.is_draining:
+    if exchange.context.requests.is_draining:
         return "stopping"
     health = health_pb2_grpc.HealthStub(exchange.context.channel)
     try:

@@ -7,7 +7,6 @@ from typing import Any, Self, cast
 from prometheus_client import CollectorRegistry
 
 from facade.context import Context
-from facade.draining import Drain
 from facade.http.connection import Connection, Respond
 from facade.http.connections import Connections
 from facade.http.exchange import Exchange
@@ -15,6 +14,7 @@ from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
 from facade.http.responses import Response
 from facade.metrics import FacadeMetrics
+from facade.requests_in_progress import RequestsInProgress
 from services.common.clock import Clock
 from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Limits
@@ -90,7 +90,7 @@ class PlainServer:
             access_log=SimpleNamespace(answered=lambda *_: None),
             timers=TimerWheel(),
             clock=Clock(now=lambda: NOW),
-            drain=Drain(),
+            requests=RequestsInProgress(1),
             cors=None,
         )
         self.protocol = Connection(

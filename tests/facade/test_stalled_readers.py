@@ -11,10 +11,10 @@ from aiohttp import web
 from aiohttp.client_exceptions import ClientConnectionResetError
 from prometheus_client import CollectorRegistry
 
-from facade.draining import Drain
 from facade.http.exchange import Exchange
 from facade.metrics import FacadeMetrics
 from facade.request_context import request_context
+from facade.requests_in_progress import RequestsInProgress
 from services.common.clock import Clock
 from services.common.process.timer_wheel import TimerWheel
 from tests.facade.sockets import port_of
@@ -159,7 +159,7 @@ async def test_a_write_to_a_caller_who_left_is_no_failure(caplog):
         metrics=FacadeMetrics(CollectorRegistry()),
         access_log=SimpleNamespace(answered=lambda *line: lines.append(line)),
         timers=TimerWheel(),
-        drain=Drain(),
+        requests=RequestsInProgress(1),
         cors=None,
         telemetry=None,
     )

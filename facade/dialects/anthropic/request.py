@@ -15,7 +15,7 @@ from facade.dialects.anthropic.plain import beginning, plain_request
 from facade.dialects.anthropic.settings import add_tools, set_settings
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
 from facade.dialects.anthropic.verbatim import PartialMessagesBody, verbatim_of
-from facade.dialects.extensions import is_plain, set_extensions
+from facade.dialects.extensions import EXTENSION_FIELDS, is_plain, set_extensions
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
 from facade.dialects.validation import check, exact_json, read_quickly, validate
@@ -73,7 +73,8 @@ def parse_messages(
             _lazy(partial_body, verbatim, betas, coding, source_map, len(body)),
         )
         request = lazy.request
-    set_extensions(request, checked, partial(_step_parameters, checked, betas), source_map)
+    if not EXTENSION_FIELDS.isdisjoint(checked.model_fields_set):
+        set_extensions(request, checked, partial(_step_parameters, checked, betas), source_map)
     return ParsedRequest(request, checked.model, checked.stream or False, source_map, lazy)
 
 
@@ -86,7 +87,8 @@ def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> Pa
     checked, _ = read_quickly(_COUNT_TOKENS, body)
     source_map = SourceMap()
     request = _translated(checked, betas, coding, source_map)
-    set_extensions(request, checked, partial(_step_parameters, checked, betas), source_map)
+    if not EXTENSION_FIELDS.isdisjoint(checked.model_fields_set):
+        set_extensions(request, checked, partial(_step_parameters, checked, betas), source_map)
     return ParsedRequest(request, checked.model, False, source_map)
 
 

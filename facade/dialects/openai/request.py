@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from facade.dialects.extensions import is_plain, set_extensions
+from facade.dialects.extensions import EXTENSION_FIELDS, is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.functions import calls_functions, set_functions
 from facade.dialects.openai.messages import add_messages
@@ -98,7 +98,8 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     else:
         lazy = _lazy(partial_wire, verbatim, source_map, size)
         request = lazy.request
-    set_extensions(request, wire, partial(_step_parameters, wire), source_map)
+    if not EXTENSION_FIELDS.isdisjoint(wire.model_fields_set):
+        set_extensions(request, wire, partial(_step_parameters, wire), source_map)
     include_usage = False
     if wire.stream_options is not None:
         options = {name: value for name, value in wire.stream_options.items() if value is not None}

@@ -7,7 +7,7 @@ from typing import Any, cast
 import orjson
 from pydantic import TypeAdapter
 
-from facade.dialects.extensions import is_plain, set_extensions
+from facade.dialects.extensions import EXTENSION_FIELDS, is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.tools import set_tool_choice
 from facade.dialects.parsed_request import ParsedRequest
@@ -121,7 +121,8 @@ def parse_request(
             check_not_empty(request.messages, "input")
         if state.conversation is None and wire.conversation is not None:
             wire.memory_id = wire.memory_id or conversation_name(wire)
-    set_extensions(request, wire, partial(_step_parameters, wire), source_map)
+    if not EXTENSION_FIELDS.isdisjoint(wire.model_fields_set):
+        set_extensions(request, wire, partial(_step_parameters, wire), source_map)
     return ParsedRequest(request, wire.model, stream, source_map, lazy, state=state)
 
 

@@ -1,4 +1,4 @@
-"""Graceful shutdown of a facade: requests in progress finish or fail with 503.
+"""The requests in progress: how many a user may have, and how they end when the facade stops.
 
 1. Idle connections are closed at once, the others after their response. 2. Requests, including
 those whose body is still being received, have `limits.drain_s` to finish. 3. The remaining ones
@@ -15,6 +15,7 @@ from services.common.errors import GatewayError
 # Seconds for cancelled requests to send their last bytes, and for clients to read them.
 _CANCELLED_S = 0.5
 _READING_S = 0.2
+_RETRY_AFTER_S = 1  # for a user who has too many requests
 
 
 class Connection(Protocol):
@@ -25,15 +26,20 @@ class Connection(Protocol):
         ...
 
 
-class Drain:
-    """The requests in progress.
+class RequestsInProgress:
+    """The requests that a process serves.
+
+    Args:
+        most_of_user: how many of one user there may be.
 
     Attributes:
         is_draining: whether the facade is stopping.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_of_user: int) -> None:
         self.is_draining = False
+        self._most_of_user = most_of_user
+        self._of_users: dict[str, int] = {}
         self._in_progress: dict[asyncio.Task[object], object] = {}
         self._cancelled: set[asyncio.Task[object]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -49,9 +55,33 @@ class Drain:
         self._in_progress[task] = connection
         return task
 
-    def leave(self, task: "asyncio.Task[object]") -> None:
-        """Unregister a task."""
+    def count_for(self, user_id: str) -> None:
+        """Count a request for its user, until `leave`.
+
+        Raises:
+            GatewayError: rate_limited, the user has as many requests in progress as allowed.
+        """
+        count = self._of_users.get(user_id, 0)
+        if count >= self._most_of_user:
+            raise GatewayError(
+                errors_pb2.REASON_RATE_LIMITED,
+                f"{count:,} of your requests are in progress, the maximum; try again when one has "
+                "finished",
+                retry_after_s=_RETRY_AFTER_S,
+                limit="limits.max_parallel_requests_per_user",
+            )
+        self._of_users[user_id] = count + 1
+
+    def leave(self, task: "asyncio.Task[object]", user_id: str) -> None:
+        """Unregister a task; `user_id` is the user for whom its request was counted, or ""."""
         del self._in_progress[task]
+        if not user_id:
+            return
+        count = self._of_users[user_id]
+        if count == 1:
+            del self._of_users[user_id]
+        else:
+            self._of_users[user_id] = count - 1
 
     def uncancel(self) -> bool:
         """Return whether a drain cancelled the current task, and uncancel it if so."""
