@@ -22,7 +22,7 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event, RouteInfo
 from services.common.errors import GatewayError
 from services.common.grpc.inprocess.context import Receiver
-from services.common.process.idle import IdleTimer
+from services.common.process.timer_wheel import IdleTimer
 
 log = logging.getLogger(__name__)
 

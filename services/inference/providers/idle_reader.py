@@ -4,8 +4,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from services.common import http
-from services.common.process.idle import IdleTimer
-from services.common.process.timer_wheel import TimerWheel
+from services.common.process.timer_wheel import IdleTimer, TimerWheel
 
 _T = TypeVar("_T")
 

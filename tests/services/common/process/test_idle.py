@@ -1,8 +1,7 @@
 import asyncio
 import weakref
 
-from services.common.process.idle import IdleTimer
-from services.common.process.timer_wheel import TimerWheel
+from services.common.process.timer_wheel import IdleTimer, TimerWheel
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 

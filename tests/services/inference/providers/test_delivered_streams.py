@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from services.common.errors import UpstreamError
-from services.common.process.idle import IdleTimer
-from services.common.process.timer_wheel import TimerWheel
+from services.common.process.timer_wheel import IdleTimer, TimerWheel
 from services.inference.providers import idle_reader
 from tests.services.inference.providers.conftest import ScriptedUpstream
 from tests.services.inference.providers.scripted_server import END, SSE_HEAD, Connection
