@@ -119,9 +119,7 @@ async def generate(
         render: renders the answer.
         passthrough: returns the body to send for the body of a passthrough answer.
     """
-    call = exchange.context.inference.Generate(
-        parsed.message, metadata=rpc_metadata(exchange)
-    )
+    call = exchange.context.inference.Generate(parsed.message, metadata=rpc_metadata(exchange))
     del parsed
     response = await call
     route, passed = response.route, response.passthrough

@@ -27,11 +27,12 @@ class Attempt:
     Attributes:
         usage: the latest usage that the provider has reported, or None.
         is_done: whether the rest of the provider's answer is not needed.
+        stream: whether to call `batches` and not `whole`.
     """
 
     __slots__ = (
         *("_adapted", "_call", "_filters", "_has_begun", "_left_out", "_provider", "_signer"),
-        *("is_done", "usage"),
+        *("is_done", "stream", "usage"),
     )
 
     def __init__(
@@ -52,11 +53,7 @@ class Attempt:
         self._has_begun = False
         self.usage: Usage | TokenCounts | None = None
         self.is_done = False
-
-    @property
-    def stream(self) -> bool:
-        """Whether to call `batches` and not `whole`."""
-        return self._call.stream
+        self.stream = call.stream
 
     @property
     def refused_fields(self) -> frozenset[str]:

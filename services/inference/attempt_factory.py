@@ -396,8 +396,10 @@ class RequestAttempts:
 
     def _bounded(self, step: Step) -> Target:
         """Return a step's model, with the output bound that was learnt of it."""
-        target = step.target
-        limit = self._refusals.output_bounds.of(step.key, target.max_output_tokens)
+        target, bounds = step.target, self._refusals.output_bounds
+        if not bounds.by_model:
+            return target
+        limit = bounds.of(step.key, target.max_output_tokens)
         return (
             target
             if limit == target.max_output_tokens

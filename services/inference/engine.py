@@ -28,8 +28,8 @@ from services.inference.attempt_factory import RequestAttempts
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.loads import Loads
 from services.inference.circuit_breaker import CircuitBreakers, ModelKey, State, Uniform
-from services.inference.fallback.attempt_log import AttemptLog
-from services.inference.fallback.attempt_reports import FailureLog, RecentAttempts
+from services.inference.fallback.attempt_log import AttemptLog, RecentAttempts
+from services.inference.fallback.attempt_reports import FailureLog
 from services.inference.fallback.attempts import AttemptFactory
 from services.inference.fallback.run import OnEnd, RetryBudget, Run
 from services.inference.fallback.runner import FallbackRunner

@@ -46,22 +46,26 @@ _MAX_MODELS = 1_000
 
 
 class OutputBounds:
-    """The largest accepted `max_tokens` of each model that has rejected a larger one."""
+    """The largest accepted `max_tokens` of each model that has rejected a larger one.
+
+    Attributes:
+        by_model: the bounds by model, the least recently learnt one first.
+    """
 
     def __init__(self) -> None:
-        self._by_model: OrderedDict[ModelKey, int] = OrderedDict()
+        self.by_model: OrderedDict[ModelKey, int] = OrderedDict()
 
     def of(self, key: ModelKey, limit: int = 0) -> int:
         """Return the bound of a model, not above the configured `limit`; 0 means none."""
-        bound = self._by_model.get(key, 0) if self._by_model else 0
+        bound = self.by_model.get(key, 0)
         return min(bound, limit) if bound and limit else bound or limit
 
     def add(self, key: ModelKey, bound: int) -> None:
         """Store the bound of a model."""
-        self._by_model[key] = bound
-        self._by_model.move_to_end(key)
-        if len(self._by_model) > _MAX_MODELS:
-            self._by_model.popitem(last=False)
+        self.by_model[key] = bound
+        self.by_model.move_to_end(key)
+        if len(self.by_model) > _MAX_MODELS:
+            self.by_model.popitem(last=False)
 
 
 def bound_in(words: str) -> int:

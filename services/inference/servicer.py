@@ -20,8 +20,7 @@ from services.inference.offload import mark, offload, parse_large
 from services.inference.response_cache import directives
 from services.inference.response_cache.cached_answers import CachedAnswers, DirectedAnswers
 from services.inference.response_cache.directives import CacheDirectives
-from services.inference.stream.batches import OnBatch, observed
-from services.inference.stream.event_batch import EventBatch
+from services.inference.stream.batches import EventBatch, OnBatch, observed
 
 # Sends a message at once; returns whether the next ones should wait.
 Send = Callable[[Any], bool]

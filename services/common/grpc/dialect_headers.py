@@ -120,34 +120,35 @@ def to_provider(dialect: Dialect.ValueType, headers: Iterable[tuple[str, str]]) 
     )
 
 
-def of_answer(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of a provider's response for a caller of its dialect.
+def of_answer(
+    dialect: Dialect.ValueType, headers: Mapping[str, str], *, is_own: bool
+) -> tuple[dict[str, str], str]:
+    """Return the headers of a provider's response for a caller, and the provider's request id.
 
-    The limits are those of requests.
+    The limits are those of requests. The id is "" if the provider sent none that is safe to repeat.
+
+    Args:
+        dialect: the provider's dialect.
+        headers: the headers of the response.
+        is_own: whether it is the caller's dialect; a caller of another one gets no headers.
     """
     family = _FAMILIES.get(dialect)
     if family is None:
-        return {}
-    initials = family.answer_initials
-    # Called for every response; most have few such headers.
-    some = [field for field in headers.items() if field[0][:1] in initials]
-    if not some:
-        return {}
-    prefixes = family.answers
-    return _bounded(
-        (name, value)
-        for field_name, value in some
-        if len(field_name) <= MAX_NAME and (name := _name_of(field_name, prefixes))
-    )
-
-
-def request_id_of(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> str:
-    """Return the provider's id of a request, or "" if it has none that is safe to repeat."""
-    family = _FAMILIES.get(dialect)
-    for name in () if family is None else family.request_ids:
+        return {}, ""
+    request_id = ""
+    for name in family.request_ids:
         if value := headers.get(name):
-            return value if _REQUEST_ID.fullmatch(value) else ""
-    return ""
+            request_id = value if _REQUEST_ID.fullmatch(value) else ""
+            break
+    if not is_own:
+        return {}, request_id
+    some = []
+    for name, value in headers.items():
+        # Called for every response; most have few such headers.
+        if name[:1] in family.answer_initials and len(name) <= MAX_NAME:
+            if own_name := _name_of(name, family.answers):
+                some.append((own_name, value))
+    return _bounded(some) if some else {}, request_id
 
 
 def _bounded(headers: Iterable[tuple[str, str]]) -> dict[str, str]:

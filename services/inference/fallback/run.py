@@ -20,8 +20,7 @@ from services.inference.plans.plan import Plan, Step
 from services.inference.plans.policy import out_of_time
 from services.inference.providers.failures import cut_off
 from services.inference.stream.accumulator import Accumulator, whole_of
-from services.inference.stream.batches import Batches
-from services.inference.stream.content import has_content
+from services.inference.stream.batches import Batches, has_content
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.filters import Batch
 

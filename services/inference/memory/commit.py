@@ -15,8 +15,7 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError
 from services.inference.memory.begin_turn import RequestTurn
 from services.inference.stream.accumulator import Accumulator
-from services.inference.stream.batches import Batches
-from services.inference.stream.content import is_content
+from services.inference.stream.batches import Batches, is_content
 from services.inference.stream.filters import Batch
 
 log = logging.getLogger(__name__)

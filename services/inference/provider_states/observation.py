@@ -13,7 +13,7 @@ from gateway.inference.v1.providers_pb2 import (
 from services.common.clock import Clock
 from services.inference.circuit_breaker import ModelKey, State
 from services.inference.engine import Engine
-from services.inference.fallback.attempt_reports import Failure
+from services.inference.fallback.attempt_log import Failure
 
 _BREAKER_STATES: dict[State, BreakerState.ValueType] = {
     "closed": BREAKER_STATE_CLOSED,

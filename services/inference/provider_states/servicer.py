@@ -9,7 +9,7 @@ import grpc
 from gateway.inference.v1 import providers_pb2, providers_pb2_grpc
 from services.common.clock import Clock
 from services.inference.engine import Engine
-from services.inference.fallback.attempt_reports import WINDOW_S
+from services.inference.fallback.attempt_log import WINDOW_S
 from services.inference.provider_states.merging import merge
 from services.inference.provider_states.observation import observe
 from services.inference.provider_states.shared_folder import SharedFolder

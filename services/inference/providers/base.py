@@ -210,8 +210,7 @@ class Call:
         if given is None:
             return {}, ""
         is_own = self.request.dialect == dialect
-        headers = dialect_headers.of_answer(dialect, given) if is_own else {}
-        return headers, dialect_headers.request_id_of(dialect, given)
+        return dialect_headers.of_answer(dialect, given, is_own=is_own)
 
     def add_head(self, error: UpstreamError, dialect: Dialect.ValueType) -> None:
         """Add the `answer_head` to an error of a provider of a dialect.

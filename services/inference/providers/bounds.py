@@ -41,7 +41,7 @@ class Bounds:
         self._limits = limits
         self._parts = limits.max_answer_parts
         self._values = limits.max_answer_values
-        self._characters = SplitCharacters()
+        self._characters: SplitCharacters | None = None  # from the first invalid text on
 
     def part(self) -> None:
         """Count a block, a tool call, or a piece that is kept until others arrive.
@@ -67,14 +67,17 @@ class Bounds:
         Characters are joined if two events contain their halves. `is_mended` then states whether
         the value differs from the text.
         """
-        self.check(data)
+        if len(data) > self._limits.max_answer_values:
+            self.check(data)
         self.is_mended = False
         try:
             value = orjson.loads(data)
         except orjson.JSONDecodeError:
             self.is_mended = True
+            if self._characters is None:
+                self._characters = SplitCharacters()
             return self._characters.parse(data)
-        if self._characters.is_waiting:
+        if self._characters is not None and self._characters.is_waiting:
             self.is_mended = True
             self._characters.complete(value)
         return value

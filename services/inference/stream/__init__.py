@@ -2,6 +2,6 @@
 
 A filter (`filters.StreamFilter`) transforms batches of events: `prefill`, `stop_sequences`,
 `custom_calls`, `sign_thinking` and `helper_usage`. `continuation` and `replay` join the rest of an
-answer that broke off to its `delivered` part. `accumulator` builds a whole answer from events, and
-`content` recognizes the first content.
+answer that broke off to its `delivered` part. `accumulator` builds a whole answer from events.
+`batches` has the types, and recognizes the first content.
 """

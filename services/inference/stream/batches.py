@@ -1,8 +1,9 @@
-"""The type of a streamed answer, and a wrapper that observes one."""
+"""Batches of events: a streamed answer, its first content, and a batch as a message. Pure."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 
+from gateway.inference.v1.inference_pb2 import Event, StreamGenerateResponse
 from services.inference.stream.filters import Batch
 
 # Receives a batch; returns whether the next ones should wait.
@@ -47,3 +48,52 @@ async def observed(
                 batch = await batches.asend(None if on_batch is None else observe_and_pass)
         except StopAsyncIteration:
             on_complete()
+
+
+def is_content(event: Event) -> bool:
+    """Return whether an event is a part of the answer's content, or its end.
+
+    The start of an empty text or thinking block is not, nor are fields of the answer as a whole:
+    providers send them before they generate anything. The time that a model has to begin ends with
+    the first content.
+    """
+    kind = event.WhichOneof("kind")
+    if kind == "block_start":
+        block = event.block_start
+        return block.WhichOneof("kind") not in ("text", "thinking") or bool(
+            block.text or block.thinking.text
+        )
+    if kind == "extra_fields":
+        return event.extra_fields.HasField("message")
+    return kind not in ("start", "usage", "unknown")
+
+
+def has_content(batch: Iterable[Event]) -> bool:
+    """Return whether a batch has a part of the answer's content, or its end."""
+    return any(map(is_content, batch))
+
+
+class EventBatch:
+    """A `StreamGenerateResponse` that is only built for another process.
+
+    Copying a batch into a message and reading it there takes longer than all other work on it.
+    Within a process the events themselves are handed over.
+
+    Attributes:
+        events: the events in order, owned by the receiver.
+    """
+
+    __slots__ = ("events",)
+
+    def __init__(self, events: Batch) -> None:
+        self.events = events
+
+    # Named as in protobuf: called by code that sends messages.
+
+    def ByteSize(self) -> int:
+        """Return the size of the serialized events in bytes."""
+        return sum([event.ByteSize() for event in self.events])
+
+    def SerializeToString(self) -> bytes:
+        """Return the serialized message."""
+        return StreamGenerateResponse(events=self.events).SerializeToString()

@@ -29,7 +29,7 @@ from services.inference.providers.failures import broken_answer, cut_off, failed
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.accumulator import events_of
-from services.inference.stream.content import is_content
+from services.inference.stream.batches import is_content
 from services.inference.thinking import KINDS
 
 # By delta type: the kind of its block, and the field with the text.

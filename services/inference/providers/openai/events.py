@@ -22,11 +22,11 @@ from services.inference.providers.openai.unknown_fields import (
     KNOWN_CALL_FIELDS,
     KNOWN_CHOICE_FIELDS,
 )
-from services.inference.providers.openai.usage import read_usage, usage_in
+from services.inference.providers.openai.usage import read_usage
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
-from services.inference.stream.content import is_content
+from services.inference.stream.batches import is_content
 
 DONE = b"[DONE]"
 
@@ -91,7 +91,8 @@ class StreamReader:
             began = at
             sent, at = read_event(text, at)
             if sent is not None:
-                templates.forget()
+                if templates.has_learnt:
+                    templates.forget()
                 known = len(out)
                 self._take(sent, out)
                 if len(out) > known:
@@ -156,7 +157,7 @@ class StreamReader:
         A finish reason takes effect at the end of the answer: some servers send content after it.
         """
         choices = chunk.get("choices")
-        usage = usage_in(chunk)
+        usage = _usage_in(chunk)
         fields = self._changed(chunk)
         if not self._started:
             if not (choices or usage):
@@ -315,6 +316,24 @@ def events_from_whole(
     out: list[Event] = []
     StreamReader(call, errors, new_id).read_whole(answer, out)
     return out
+
+
+def _usage_in(chunk: Json) -> Json | None:
+    """Return the usage in a chunk or answer, None if it has none.
+
+    Moonshot reports it in a choice, and Groq in an object of its own.
+    """
+    usage: Json | None = chunk.get("usage")
+    if usage:
+        return usage
+    for choice in chunk.get("choices") or ():
+        usage = choice.get("usage")
+        if usage:
+            return usage
+    match chunk.get("x_groq"):
+        case {"usage": dict(usage)}:
+            return usage
+    return None
 
 
 def _extract_delta(chunk: Any) -> str | None:

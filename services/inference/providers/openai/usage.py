@@ -17,24 +17,6 @@ _DETAILS = {
 _NAMED = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", *_DETAILS})
 
 
-def usage_in(chunk: Json) -> Json | None:
-    """Return the usage in a chunk or answer, None if it has none.
-
-    Moonshot reports it in a choice, and Groq in an object of its own.
-    """
-    usage: Json | None = chunk.get("usage")
-    if usage:
-        return usage
-    for choice in chunk.get("choices") or ():
-        usage = choice.get("usage")
-        if usage:
-            return usage
-    match chunk.get("x_groq"):
-        case {"usage": dict(usage)}:
-            return usage
-    return None
-
-
 def read_usage(given: Json, previous: Usage | None) -> Event:
     """Return the usage event; OpenAI's `prompt_tokens` include those of its cache.
 

@@ -9,7 +9,7 @@ from services.common.grpc.authentication import Caller
 from services.common.grpc.channels import call_metadata, open_channel
 from services.common.grpc.server import Server
 from services.inference.servicer import SERVICE_NAME
-from services.inference.stream.event_batch import EventBatch
+from services.inference.stream.batches import EventBatch
 
 EVENTS = [Event(text="a", pieces=[b"a"]), Event(block=1, input="{}")]
 
