@@ -129,9 +129,7 @@ class Connection(WritableConnection):
 
     @property
     def _is_ahead(self) -> bool:
-        """Whether a complete request waits for the one before it."""
-        if not self._waiting:
-            return False
+        """Whether a complete request waits for the one before it, if any waits."""
         request = self._waiting[-1]
         return not isinstance(request, BadHeadError) and request[1].is_eof()
 
@@ -163,7 +161,7 @@ class Connection(WritableConnection):
 
     def data_received(self, data: bytes) -> None:
         """Serve the requests in the data, or the parts of them."""
-        if self._is_plain or self._is_ahead:
+        if self._is_plain or (self._waiting and self._is_ahead):
             self._hold(data)
             return
         if self._is_closed:
@@ -307,7 +305,9 @@ class Connection(WritableConnection):
     def _process_held(self) -> None:
         """Process the data that has been held, up to the end of another request."""
         held, self._held = self._held, deque()
-        while held and not (self._is_ahead or (self._is_plain and self._input.has_plain_body)):
+        while held and not (
+            (self._waiting and self._is_ahead) or (self._is_plain and self._input.has_plain_body)
+        ):
             data = held.popleft()
             self._held_bytes -= len(data)
             self.data_received(data)
@@ -319,7 +319,8 @@ class Connection(WritableConnection):
 
     def _finish(self, *, is_received: bool) -> bool:
         """Finish a request; return whether the connection must linger."""
-        self.release_charge()
+        if self._charge is not None:
+            self.release_charge()
         read = self._input
         read.answered += 1
         if read.began is not None:

@@ -55,6 +55,10 @@ class CircuitBreakers:
         monotonic: monotonic clock, in seconds.
         changed: called with each new state.
         uniform: random source for jitter.
+
+    Attributes:
+        by_model: the breakers of models that have failed recently; while there are none, nobody
+            needs to ask for that of a model.
     """
 
     def __init__(
@@ -68,25 +72,25 @@ class CircuitBreakers:
         self._monotonic = monotonic
         self._changed = changed
         self._uniform = uniform
-        self._breakers: dict[ModelKey, _Breaker] = {}
+        self.by_model: dict[ModelKey, _Breaker] = {}
 
     def states(self) -> Mapping[ModelKey, State]:
         """Return the states of models that have failed recently; all others are closed."""
-        return {key: self._state(breaker) for key, breaker in self._breakers.items()}
+        return {key: self._state(breaker) for key, breaker in self.by_model.items()}
 
     def next_probe_at(self, key: ModelKey) -> float | None:
         """Return when a model may be probed, by the clock; None while its breaker is closed."""
-        breaker = self._breakers.get(key)
+        breaker = self.by_model.get(key)
         return breaker.until if breaker is not None and breaker.is_open else None
 
     def admits(self, key: ModelKey) -> bool:
         """Return whether a model may be called: its breaker is closed, or a probe is due."""
-        breaker = self._breakers.get(key)
+        breaker = self.by_model.get(key)
         return breaker is None or not breaker.is_open or self._is_due(breaker)
 
     def begin(self, key: ModelKey) -> bool:
         """Record that an attempt begins; return whether it is a probe."""
-        breaker = self._breakers.get(key)
+        breaker = self.by_model.get(key)
         if breaker is None or not breaker.is_open or not self._is_due(breaker):
             return False
         breaker.probing = True
@@ -99,7 +103,7 @@ class CircuitBreakers:
 
         If the answer breaks off, the breaker opens again at once, and for longer.
         """
-        breaker = self._breakers.get(key)
+        breaker = self.by_model.get(key)
         if breaker is not None and breaker.is_open:
             breaker.is_open = breaker.probing = False
             self._changed(key, "closed")
@@ -110,11 +114,11 @@ class CircuitBreakers:
 
     def failed(self, key: ModelKey, probe: bool) -> None:
         """Record a transient failure; `probe` is the result of `begin`."""
-        breaker = self._breakers.get(key)
+        breaker = self.by_model.get(key)
         if breaker is None:
-            if len(self._breakers) >= _MOST:
-                self._forget(next(iter(self._breakers)))
-            breaker = self._breakers[key] = _Breaker()
+            if len(self.by_model) >= _MOST:
+                self._forget(next(iter(self.by_model)))
+            breaker = self.by_model[key] = _Breaker()
         if breaker.is_open and not probe:
             return  # it began before the breaker opened, and has no new information
         breaker.failures += 1
@@ -128,13 +132,13 @@ class CircuitBreakers:
 
     def cancelled(self, key: ModelKey, probe: bool) -> None:
         """Record that an attempt was cancelled; counts neither as success nor as failure."""
-        breaker = self._breakers.get(key)
+        breaker = self.by_model.get(key)
         if probe and breaker is not None and breaker.probing:
             breaker.probing = False
             self._changed(key, "open")
 
     def _forget(self, key: ModelKey) -> None:
-        breaker = self._breakers.pop(key, None)
+        breaker = self.by_model.pop(key, None)
         if breaker is not None and breaker.is_open:
             self._changed(key, "closed")
 

@@ -193,7 +193,8 @@ class AttemptRecord:
         self.delivered_tokens: int | None = None
         self.first_ms: int | None = None
         self._span = span
-        self._is_probe = log.breakers.begin(step.key)
+        breakers = log.breakers
+        self._is_probe = bool(breakers.by_model) and breakers.begin(step.key)
         self.began = log.monotonic()
         self._status: int | None = None
         self._reason: Reason.ValueType = errors_pb2.REASON_UNSPECIFIED
@@ -217,7 +218,8 @@ class AttemptRecord:
     def served(self) -> None:
         """Record that the answer is complete."""
         if self.outcome is None:
-            self._log.breakers.succeeded(self.step.key)
+            if self._log.breakers.by_model:
+                self._log.breakers.succeeded(self.step.key)
             self._close("served")
 
     def failed(self, error: GatewayError) -> None:

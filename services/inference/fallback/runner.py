@@ -132,8 +132,8 @@ class FallbackRunner:
         started: StartedAnswer | None = None
         runner: StepRunner | None = None
         try:
-            direct = None
-            if run.log.breakers.admits(step.key):
+            direct, breakers = None, run.log.breakers
+            if not breakers.by_model or breakers.admits(step.key):
                 direct = run.attempts.direct_attempt(step, stream=not run.whole or is_hedged)
             if direct is None:
                 runner = self._step_runner(0)
