@@ -7,7 +7,7 @@ serialized again from the checked values, so that no other value of a repeated m
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Final, Generic, Protocol, TypeVar
 
 import orjson
 from msgspec import Meta, Raw
@@ -31,18 +31,9 @@ _KEPT_SETTINGS_NESTED: Final = 32
 _Wire = TypeVar("_Wire", bound=BaseModel)
 
 
-class VerbatimConversation(NamedTuple):
-    """A conversation that is passed on as the caller wrote it.
-
-    Attributes:
-        fields: the JSON to send, by field name.
-        parts: the JSON of the conversation by field name, for parsing it later.
-        requires_official_api: whether only the API of the dialect's author accepts it.
-    """
-
-    fields: Mapping[str, orjson.Fragment]
-    parts: dict[str, bytes]
-    requires_official_api: bool
+# A conversation that is passed on as its caller wrote it; see the attributes `fields`, `parts` and
+# `requires_official_api` of `VerbatimBody`.
+Verbatim = tuple[Mapping[str, orjson.Fragment], dict[str, bytes], bool]
 
 
 class PartialBody(Protocol):
@@ -68,7 +59,7 @@ class VerbatimReader(Generic[_Wire]):
         partial_body: type[_Wire],
         conversation: Sequence[str],
         is_plain: Callable[[_Wire], bool],
-        verbatim_of: Callable[[Mapping[str, Raw]], VerbatimConversation | None],
+        verbatim_of: Callable[[Mapping[str, Raw]], Verbatim | None],
     ) -> None:
         """Create a reader.
 
@@ -86,11 +77,8 @@ class VerbatimReader(Generic[_Wire]):
         self._verbatim_of = verbatim_of
         self._read_kept = lru_cache(_KEPT_SETTINGS)(self._read_settings)
 
-    def read(self, body: bytes) -> tuple[_Wire, VerbatimConversation, bytes] | None:
-        """Return a body without its conversation, the conversation, and the JSON of that body.
-
-        Return None if the conversation must be translated, or if the body is invalid.
-        """
+    def read(self, body: bytes) -> "VerbatimBody[_Wire] | None":
+        """Return a body, None if its conversation must be translated, or if it is invalid."""
         fields = fields_of(body)
         if fields is None:
             return None
@@ -102,7 +90,9 @@ class VerbatimReader(Generic[_Wire]):
         )
         wire = (self._read_kept if is_kept else self._read_settings)(rest)
         verbatim = None if wire is None else self._verbatim_of(conversation)
-        return None if wire is None or verbatim is None else (wire, verbatim, rest)
+        if wire is None or verbatim is None:
+            return None
+        return VerbatimBody(wire, rest, *verbatim)
 
     def _read_settings(self, rest: bytes) -> _Wire | None:
         """Return a body without its conversation; None if it is invalid or not plain."""
@@ -113,13 +103,30 @@ class VerbatimReader(Generic[_Wire]):
         return wire if self._is_plain(wire) else None
 
 
-class DeferredBody(Generic[_Wire]):
-    """A body whose conversation is parsed when it is first read."""
+class VerbatimBody(Generic[_Wire]):
+    """A body whose conversation is passed on as written, and parsed when it is first read.
 
-    def __init__(self, wire: _Wire, parts: dict[str, bytes]) -> None:
-        """Create a body; `parts` is the JSON of the fields that `wire` lacks, and is emptied."""
-        self._wire = wire
-        self._parts = parts
+    Attributes:
+        wire: the body without its conversation; other requests may share it.
+        rest: the JSON of `wire`.
+        fields: the JSON of the conversation to send, by field name.
+        parts: the JSON of the conversation that has not been parsed yet, by field name.
+        requires_official_api: whether only the API of the dialect's author accepts it.
+    """
+
+    def __init__(
+        self,
+        wire: _Wire,
+        rest: bytes,
+        fields: Mapping[str, orjson.Fragment],
+        parts: dict[str, bytes],
+        requires_official_api: bool,
+    ) -> None:
+        self.wire = wire
+        self.rest = rest
+        self.fields = fields
+        self.parts = parts
+        self.requires_official_api = requires_official_api
         self._conversation: dict[str, Any] = {}
 
     def conversation(self, *names: str) -> dict[str, Any]:
@@ -128,15 +135,15 @@ class DeferredBody(Generic[_Wire]):
         Raises:
             GatewayError: invalid, a part is nested too deeply.
         """
-        for name in names or tuple(self._parts):
-            json = self._parts.get(name)
+        for name in names or tuple(self.parts):
+            json = self.parts.get(name)
             if json is not None:
                 # The first value of a repeated member may be a number of any size.
                 try:
                     self._conversation[name] = from_json(json)
                 except ValueError:  # it is JSON, as it has been scanned
                     raise too_deep(name) from None
-                del self._parts[name]
+                del self.parts[name]
         return self._conversation
 
     def read(self, *names: str) -> _Wire:
@@ -145,7 +152,7 @@ class DeferredBody(Generic[_Wire]):
         if names:
             read = {name: read[name] for name in names if name in read}
         # A copy: other requests may share the object, with other conversations.
-        return self._wire.model_copy(update=read) if read else self._wire
+        return self.wire.model_copy(update=read) if read else self.wire
 
 
 def rewritten(value: Raw, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> Raw | None:

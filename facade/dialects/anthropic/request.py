@@ -19,12 +19,7 @@ from facade.dialects.extensions import EXTENSION_FIELDS, is_plain, set_extension
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
 from facade.dialects.validation import check, exact_json, read_quickly, validate
-from facade.dialects.verbatim import (
-    DeferredBody,
-    VerbatimConversation,
-    VerbatimReader,
-    plain_settings,
-)
+from facade.dialects.verbatim import VerbatimBody, VerbatimReader, plain_settings
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
@@ -67,11 +62,7 @@ def parse_messages(
         del body  # frees its megabytes, unless the caller keeps a reference
         request = _translated(checked, betas, coding, source_map)
     else:
-        partial_body, verbatim, _ = found
-        checked, lazy = (
-            partial_body,
-            _lazy(partial_body, verbatim, betas, coding, source_map, len(body)),
-        )
+        checked, lazy = found.wire, _lazy(found, betas, coding, source_map, len(body))
         request = lazy.request
     if not EXTENSION_FIELDS.isdisjoint(checked.model_fields_set):
         set_extensions(request, checked, partial(_step_parameters, checked, betas), source_map)
@@ -103,38 +94,37 @@ def _translated(
 
 
 def _lazy(
-    body: PartialMessagesBody,
-    verbatim: VerbatimConversation,
+    body: VerbatimBody[PartialMessagesBody],
     betas: Sequence[str],
     coding: bool,
     source_map: SourceMap,
     size: int,
 ) -> LazyRequest:
     """Return a request whose conversation is translated later, without extensions."""
-    request = _begin(body, betas, coding)
-    deferred = DeferredBody[MessagesBody](body, verbatim.parts)
-    fields: Mapping[str, object] = verbatim.fields
-    settings = plain_settings(body, has_tools="tools" in fields)
+    wire = body.wire
+    request = _begin(wire, betas, coding)
+    fields: Mapping[str, object] = body.fields
+    settings = plain_settings(wire, has_tools="tools" in fields)
     if settings is None:
-        names = _names_of(body)
-        given: MessagesBody = body
+        names = _names_of(wire)
+        given: MessagesBody = wire
         if "tool_choice" in names:
-            given = deferred.read("tools")
+            given = body.read("tools")
         set_settings(request, given, names, "", betas)
-        add = partial(_complete, deferred, source_map)
+        add = partial(_complete, body, source_map)
     else:
         fields = {**fields, **settings}
         request.max_tokens = settings["max_tokens"]
-        add = partial(_complete_with_settings, deferred, body.model_fields_set, source_map)
+        add = partial(_complete_with_settings, body, source_map)
     return LazyRequest(
         request,
         fields,
         add,
         size=size,
-        requires_official_api=verbatim.requires_official_api,
+        requires_official_api=body.requires_official_api,
         has_whole_body=settings is not None,
-        read_plain=lambda: plain_request(deferred.conversation(), settings),
-        read_beginning=lambda: beginning(deferred.conversation()),
+        read_plain=lambda: plain_request(body.conversation(), settings),
+        read_beginning=lambda: beginning(body.conversation()),
     )
 
 
@@ -192,24 +182,21 @@ _READER = VerbatimReader[PartialMessagesBody](
 
 
 def _complete(
-    deferred: DeferredBody[MessagesBody], source_map: SourceMap, request: pb.GenerateRequest
+    body: VerbatimBody[PartialMessagesBody], source_map: SourceMap, request: pb.GenerateRequest
 ) -> None:
     """Add the messages and tools to a request that was read lazily."""
-    body = deferred.read()
-    _add_conversation(request, body, "", source_map)
-    if body.tools:
-        add_tools(request, body.tools, "tools")
+    whole = body.read()
+    _add_conversation(request, whole, "", source_map)
+    if whole.tools:
+        add_tools(request, whole.tools, "tools")
 
 
 def _complete_with_settings(
-    deferred: DeferredBody[MessagesBody],
-    names: AbstractSet[str],
-    source_map: SourceMap,
-    request: pb.GenerateRequest,
+    body: VerbatimBody[PartialMessagesBody], source_map: SourceMap, request: pb.GenerateRequest
 ) -> None:
     """Add settings, messages and tools to a request whose fields can all be passed on."""
-    set_settings(request, deferred.read(), names, "", request.betas)
-    _complete(deferred, source_map, request)
+    set_settings(request, body.read(), body.wire.model_fields_set, "", request.betas)
+    _complete(body, source_map, request)
 
 
 def _step_parameters(

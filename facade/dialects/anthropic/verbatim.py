@@ -25,7 +25,7 @@ from facade.dialects.anthropic.types import (
 )
 from facade.dialects.extensions import EXTENSION_FIELDS
 from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
-from facade.dialects.verbatim import Filled, VerbatimConversation, rewritten, tools_reader
+from facade.dialects.verbatim import Filled, Verbatim, rewritten, tools_reader
 from services.common.text.raw_json import NULL, is_filled, is_text, text_of
 
 # Field that marks the end of a cached prompt, and its members.
@@ -133,7 +133,7 @@ _MESSAGES = Decoder(Annotated[list[_Message], Meta(min_length=1, max_length=MAX_
 _PARTS = Decoder(Annotated[list[_Part], Meta(max_length=MAX_BLOCKS)])
 
 
-def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:
+def verbatim_of(fields: Mapping[str, Raw]) -> Verbatim | None:
     """Return the conversation of a body; None if it must be validated and translated.
 
     Args:
@@ -156,7 +156,7 @@ def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:
         if json:
             sent[name] = orjson.Fragment(json)
             parts[name] = json
-    return VerbatimConversation(sent, parts, has_billing or thinks)
+    return sent, parts, has_billing or thinks
 
 
 def _normalize(messages: Sequence[_Message]) -> bool | None:

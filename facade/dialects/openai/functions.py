@@ -8,9 +8,8 @@ from typing import Any
 
 import orjson
 
-from facade.dialects.openai.deltas import Choice
 from facade.dialects.openai.response import completion
-from facade.dialects.openai.stream import ChatStream
+from facade.dialects.openai.stream import ChatStream, Choice
 from facade.dialects.openai.tools import add_functions, set_tool_choice
 from facade.dialects.openai.types import ChatRequest, ToolName
 from gateway.conversation.v1 import conversation_pb2 as conversation

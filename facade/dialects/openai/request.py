@@ -26,12 +26,7 @@ from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate
-from facade.dialects.verbatim import (
-    DeferredBody,
-    VerbatimConversation,
-    VerbatimReader,
-    plain_settings,
-)
+from facade.dialects.verbatim import VerbatimBody, VerbatimReader, plain_settings
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import invalid
@@ -77,26 +72,21 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         GatewayError: invalid, naming the invalid field and its valid values.
     """
     found = _READER.read(body) if lazily else None
-    wire: ChatRequest
-    if found is None:
-        wire, partial_wire = validate(_REQUEST, exact_json(body), body), None
-    else:
-        partial_wire, verbatim, _ = found
-        wire = partial_wire
+    wire: ChatRequest = validate(_REQUEST, exact_json(body), body) if found is None else found.wire
     size = len(body)
     del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: allowed only if stream is true")
     source_map = SourceMap()
-    if partial_wire is None:
+    if found is None:
         lazy = None
         request = _parameters(wire, "")
         request.model = wire.model
         set_functions(request, wire)
         add_messages(request, wire.messages, "messages", source_map)
     else:
-        lazy = _lazy(partial_wire, verbatim, source_map, size)
+        lazy = _lazy(found, source_map, size)
         request = lazy.request
     if not EXTENSION_FIELDS.isdisjoint(wire.model_fields_set):
         set_extensions(request, wire, partial(_step_parameters, wire), source_map)
@@ -106,7 +96,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         include_usage = bool(options.pop("include_usage", False))
         if options:
             keep_stream_options(request, options)
-    are_functions = partial_wire is None and calls_functions(wire)
+    are_functions = found is None and calls_functions(wire)
     return ParsedRequest(
         request, wire.model, stream, source_map, lazy, include_usage, are_functions
     )
@@ -122,21 +112,19 @@ _READER = VerbatimReader[PartialChatRequest](
 )
 
 
-def _lazy(
-    wire: PartialChatRequest, verbatim: VerbatimConversation, source_map: SourceMap, size: int
-) -> LazyRequest:
+def _lazy(body: VerbatimBody[PartialChatRequest], source_map: SourceMap, size: int) -> LazyRequest:
     """Return a request whose conversation is translated later."""
-    deferred = DeferredBody[ChatRequest](wire, verbatim.parts)
-    fields: Mapping[str, object] = verbatim.fields
-    messages = verbatim.parts["messages"]
+    wire = body.wire
+    fields: Mapping[str, object] = body.fields
+    messages = body.parts["messages"]
     has_tools = "tools" in fields
     settings = plain_settings(wire, has_tools=has_tools)
     if settings is None:
         given: ChatRequest = wire
         if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
-            given = deferred.read("tools")
+            given = body.read("tools")
         request = _parameters(given, "", with_tools=False)
-        add = partial(_complete, deferred, source_map)
+        add = partial(_complete, body, source_map)
     else:
         fields = {**fields, **settings}
         request = GenerateRequest(
@@ -144,11 +132,11 @@ def _lazy(
             n=wire.n,
             max_tokens=wire.max_tokens or wire.max_completion_tokens,
         )
-        add = partial(_complete_with_settings, deferred, source_map)
+        add = partial(_complete_with_settings, body, source_map)
     request.model = wire.model
 
     def read_tools() -> Sequence[Mapping[str, Any]]:
-        tools: Sequence[Mapping[str, Any]] = deferred.conversation("tools")["tools"]
+        tools: Sequence[Mapping[str, Any]] = body.conversation("tools")["tools"]
         return tools
 
     return LazyRequest(
@@ -156,7 +144,7 @@ def _lazy(
         fields,
         add,
         size=size,
-        requires_official_api=verbatim.requires_official_api,
+        requires_official_api=body.requires_official_api,
         has_whole_body=settings is not None,
         read_plain=lambda: plain_request(messages, read_tools if has_tools else None, settings),
         read_beginning=lambda: beginning(messages),
@@ -164,21 +152,21 @@ def _lazy(
 
 
 def _complete(
-    deferred: DeferredBody[ChatRequest], source_map: SourceMap, request: GenerateRequest
+    body: VerbatimBody[PartialChatRequest], source_map: SourceMap, request: GenerateRequest
 ) -> None:
     """Add the messages and tools to a request that was read lazily."""
-    wire = deferred.read()
+    wire = body.read()
     add_messages(request, wire.messages, "messages", source_map)
     if wire.tools:
         add_tools(request, wire.tools, "tools")
 
 
 def _complete_with_settings(
-    deferred: DeferredBody[ChatRequest], source_map: SourceMap, request: GenerateRequest
+    body: VerbatimBody[PartialChatRequest], source_map: SourceMap, request: GenerateRequest
 ) -> None:
     """Add settings, messages and tools to a request whose fields can all be passed on."""
-    request.MergeFrom(_parameters(deferred.read(), "", with_tools=False))
-    _complete(deferred, source_map, request)
+    request.MergeFrom(_parameters(body.read(), "", with_tools=False))
+    _complete(body, source_map, request)
 
 
 def _step_parameters(

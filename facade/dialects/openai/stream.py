@@ -5,15 +5,23 @@ from typing import Any
 
 import orjson
 
-from facade.dialects.openai.deltas import Choice, head_of
 from facade.dialects.openai.errors import error_object
 from facade.dialects.openai.response import (
     FINISH_REASONS,
+    annotation,
     completion_id,
     native_fields,
+    reasoning_fields,
+    tool_call,
     usage_object,
 )
-from gateway.conversation.v1.conversation_pb2 import FinishReason, Usage
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    FinishReason,
+    Thinking,
+    ToolUse,
+    Usage,
+)
 from gateway.inference.v1.inference_pb2 import Event, RouteInfo, Start
 from services.common.errors import GatewayError
 
@@ -25,6 +33,125 @@ _MAX_CHOICES = 128
 # Maximum size of unknown fields repeated in every chunk; larger ones are sent once.
 _MAX_REPEATED = 2048
 _RUNNING_ON = b',"logprobs":null,"finish_reason":null}]'
+
+
+class Choice:
+    """The state of one choice.
+
+    Attributes:
+        head: JSON before a delta.
+        text: JSON before the string of a text delta.
+        has_answered: whether the message has content other than thinking.
+        has_ended: whether its finish reason has been sent.
+        length: characters of its texts so far.
+        annotations: its citations, which are sent at its end.
+    """
+
+    __slots__ = (
+        *("_before", "_calls", "_has_text", "_index", "_number_of_calls", "_thinking"),
+        *("annotations", "has_answered", "has_ended", "head", "length", "text"),
+    )
+
+    def __init__(self, index: int, head: bytes) -> None:
+        self._index = index
+        self.begin_with(head)
+        self.has_answered = self.has_ended = False
+        self.length = self._before = 0
+        self.annotations: list[dict[str, Any]] = []
+        self._thinking = Thinking()
+        self._has_text = False
+        # Open tool calls by block.
+        self._calls: dict[int, _Call] = {}
+        self._number_of_calls = 0
+
+    def begin_with(self, head: bytes) -> None:
+        """Set the JSON before deltas, from the beginning of a chunk."""
+        self.head = head + b'[{"index":%d,"delta":' % self._index
+        self.text = self.head + b'{"content":'
+
+    def start_block(self, number: int, block: Block) -> dict[str, Any]:
+        """Return the first delta of a block, possibly empty."""
+        match block.WhichOneof("kind"):
+            case "text":
+                self._before = self.length
+                self.length += len(block.text)
+                delta = native_fields(block.extra)
+                # Before the first text, content is null rather than empty.
+                if block.text or not self._has_text:
+                    delta["content"] = block.text
+                self._has_text = self.has_answered = True
+                return delta
+            case "tool_use":
+                self.has_answered = True
+                call = _Call(self._number_of_calls, block.tool_use)
+                self._calls[number] = call
+                self._number_of_calls += 1
+                return {"tool_calls": [call.opening(block)]}
+            case "refusal":
+                self.has_answered = True
+                return {"refusal": block.refusal} if block.refusal else {}
+            case "thinking":
+                self._thinking = block.thinking
+                text = block.thinking.text
+                return reasoning_fields(self._thinking, text) if text else {}
+            case "opaque" if part := native_fields(block.opaque):
+                self.has_answered = True
+                return {"content": [part]}
+            case _:
+                # Encrypted thinking.
+                return {}
+
+    def delta(self, kind: str, event: Event) -> dict[str, Any]:
+        """Return the delta for more of a block or its end, possibly empty."""
+        match kind:
+            case "text":
+                self.length += len(event.text)
+                return {"content": event.text}
+            case "citation":
+                self.annotations.append(annotation(event.citation, self._before))
+                return {}
+            case "thinking":
+                return reasoning_fields(self._thinking, event.thinking)
+            case "refusal":
+                return {"refusal": event.refusal}
+            case "input" if call := self._calls.get(event.block):
+                return {"tool_calls": [call.more(event.input)]}
+            case "block_stop" if call := self._calls.pop(event.block, None):
+                return {"tool_calls": [call.more("{}")]} if call.lacks_arguments else {}
+            case "opaque" if fields := native_fields(event.opaque):
+                if call := self._calls.get(event.block):
+                    return {"tool_calls": [call.further(fields)]}
+                return fields
+            case _:
+                # Signatures, and arguments of blocks of another dialect.
+                return {}
+
+
+class _Call:
+    """One tool call of a choice; `index` counts the calls, not the blocks."""
+
+    __slots__ = ("_index", "_is_freeform", "lacks_arguments")
+
+    def __init__(self, index: int, use: ToolUse) -> None:
+        self._index = index
+        self._is_freeform = use.freeform
+        # Clients parse the arguments at the end, so they must be at least an object.
+        self.lacks_arguments = not use.input and not use.freeform
+
+    def opening(self, block: Block) -> dict[str, Any]:
+        """Return the first delta of the call, which alone has id, type and name."""
+        return {"index": self._index, **tool_call(block, block.tool_use.input)}
+
+    def further(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return a delta with unknown fields."""
+        return {**fields, "index": self._index}
+
+    def more(self, text: str) -> dict[str, Any]:
+        """Return a delta with more of the arguments."""
+        self.lacks_arguments = False
+        if self._is_freeform:
+            return {"index": self._index, "custom": {"input": text}}
+        return {"index": self._index, "function": {"arguments": text}}
 
 
 class ChatStream:
@@ -156,8 +283,8 @@ class ChatStream:
             # Sent in this chunk, and no longer repeated.
             del self._envelope[name]
         self._head = _head(self._envelope)
-        for number, choice in enumerate(self._choices):
-            choice.begin_with(head_of(self._head, number))
+        for choice in self._choices:
+            choice.begin_with(self._head)
 
     def _block_start(self, event: Event, out: list[bytes]) -> None:
         choice, opening = self._begun(event.choice, out)
@@ -204,7 +331,7 @@ class ChatStream:
         if index >= _MAX_CHOICES:
             raise ValueError(f"choice {index} of an answer")
         for number in range(known, index + 1):
-            choice = self.choice_type(head_of(self._head, number))
+            choice = self.choice_type(number, self._head)
             self._choices.append(choice)
             if number < index:
                 self._chunk(choice, _opening(), b"", out)

@@ -21,7 +21,7 @@ from facade.dialects.extensions import EXTENSION_FIELDS
 from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOL_CALLS, MAX_TOOLS
 from facade.dialects.openai.tools import is_name
 from facade.dialects.openai.types import ChatRequest
-from facade.dialects.verbatim import Filled, VerbatimConversation, tools_reader
+from facade.dialects.verbatim import Filled, Verbatim, tools_reader
 from services.common.text.raw_json import NULL, is_filled, is_text, text_of
 
 _TOOL = frozenset({"type", "function"})
@@ -127,7 +127,7 @@ _MESSAGES = Decoder(Annotated[list[_Message], Meta(min_length=1, max_length=MAX_
 _PARTS = Decoder(Annotated[list[_Part], Meta(max_length=MAX_BLOCKS)])
 
 
-def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:
+def verbatim_of(fields: Mapping[str, Raw]) -> Verbatim | None:
     """Return the conversation of a body; None if it must be validated and translated.
 
     Args:
@@ -151,7 +151,7 @@ def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:
     if tools:
         sent["tools"] = orjson.Fragment(tools)
         parts["tools"] = tools
-    return VerbatimConversation(sent, parts, requires_official_api)
+    return sent, parts, requires_official_api
 
 
 def _normalize(messages: Sequence[_Message]) -> bool | None:

@@ -47,8 +47,7 @@ from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate, write_json
 from facade.dialects.verbatim import (
     KEPT_SETTINGS_BYTES,
-    DeferredBody,
-    VerbatimConversation,
+    VerbatimBody,
     VerbatimReader,
     plain_settings,
 )
@@ -83,30 +82,29 @@ def parse_request(
     wire: ResponseRequest
     if found is None:
         value = exact_json(body)
-        wire, deferred = validate(_REQUEST, value, body), None
+        wire = validate(_REQUEST, value, body)
         if value is None:
             dump = _dump
         del value
     else:
-        plain, verbatim, rest = found
-        wire, deferred = plain, DeferredBody(plain, verbatim.parts)
+        wire = found.wire
     size = len(body)
     del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
     source_map = SourceMap()
     lazy = state = None
-    if deferred is not None:
-        lazy = _lazy(plain, verbatim, deferred, source_map, size)
+    if found is not None:
+        lazy = _lazy(found, source_map, size)
         request = lazy.request
         if lazy.has_whole_body:
-            if len(rest) <= KEPT_SETTINGS_BYTES and "tools" not in verbatim.fields:
-                state = plain.state
-        elif exact_json(rest) is None:
+            if len(found.rest) <= KEPT_SETTINGS_BYTES and "tools" not in found.fields:
+                state = found.wire.state
+        elif exact_json(found.rest) is None:
             dump = _dump
     else:
         _check(wire, stream)
     if state is None:
-        state = _state(wire, deferred, new_id, dump)
+        state = _state(wire, found, new_id, dump)
     if lazy is None:
         _ = state.echo.json  # serialized now, so that it keeps no reference to a large body
         request = _parameters(wire, "")
@@ -160,60 +158,55 @@ _READER = VerbatimReader[_PartialRequest](
 )
 
 
-def _lazy(
-    wire: _PartialRequest,
-    verbatim: VerbatimConversation,
-    deferred: DeferredBody[_PartialRequest],
-    source_map: SourceMap,
-    size: int,
-) -> LazyRequest:
+def _lazy(body: VerbatimBody[_PartialRequest], source_map: SourceMap, size: int) -> LazyRequest:
     """Return a request whose conversation is translated later."""
+    wire = body.wire
     instructions = wire.instructions
-    settings = plain_settings(wire, has_tools="tools" in verbatim.fields)
-    fields: dict[str, object] = {**verbatim.fields}
+    settings = plain_settings(wire, has_tools="tools" in body.fields)
+    fields: dict[str, object] = {**body.fields}
     if instructions:
         fields["instructions"] = instructions
     if settings is None:
         given: ResponseRequest = wire
         if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
-            given = deferred.read("tools")
+            given = body.read("tools")
         request = _parameters(given, "", with_tools=False)
-        add = partial(_complete, deferred, source_map)
+        add = partial(_complete, body, source_map)
     else:
         fields |= settings
         request = GenerateRequest(dialect=DIALECT_RESPONSES, max_tokens=wire.max_output_tokens)
         if wire.max_output_tokens is not None:
             request.names_max_completion_tokens = True
-        add = partial(_complete_with_settings, deferred, source_map)
+        add = partial(_complete_with_settings, body, source_map)
     request.model = wire.model
     return LazyRequest(
         request,
         fields,
         add,
         size=size,
-        requires_official_api=verbatim.requires_official_api,
+        requires_official_api=body.requires_official_api,
         has_whole_body=settings is not None,
-        read_plain=lambda: plain_request(deferred.conversation(), instructions, settings),
-        read_beginning=lambda: beginning(deferred.conversation(), instructions),
+        read_plain=lambda: plain_request(body.conversation(), instructions, settings),
+        read_beginning=lambda: beginning(body.conversation(), instructions),
     )
 
 
 def _complete(
-    deferred: DeferredBody[_PartialRequest], source_map: SourceMap, request: GenerateRequest
+    body: VerbatimBody[_PartialRequest], source_map: SourceMap, request: GenerateRequest
 ) -> None:
     """Add the messages and tools to a request that was read lazily."""
-    wire = deferred.read()
+    wire = body.read()
     if wire.tools:
         add_tools(request, wire.tools, "tools", wire.max_tool_calls)
     _add_messages(wire, source_map, request)
 
 
 def _complete_with_settings(
-    deferred: DeferredBody[_PartialRequest], source_map: SourceMap, request: GenerateRequest
+    body: VerbatimBody[_PartialRequest], source_map: SourceMap, request: GenerateRequest
 ) -> None:
     """Add settings, messages and tools to a request whose fields can all be passed on."""
-    request.MergeFrom(_parameters(deferred.read(), "", with_tools=False))
-    _complete(deferred, source_map, request)
+    request.MergeFrom(_parameters(body.read(), "", with_tools=False))
+    _complete(body, source_map, request)
 
 
 def _add_messages(wire: ResponseRequest, source_map: SourceMap, request: GenerateRequest) -> None:
@@ -258,11 +251,11 @@ def _dump(value: object) -> bytes:
 
 def _state(
     wire: ResponseRequest,
-    deferred: DeferredBody[_PartialRequest] | None,
+    body: VerbatimBody[_PartialRequest] | None,
     new_id: ids.IdGenerator,
     dump: Callable[[object], bytes],
 ) -> ResponseState:
-    """Return the state of a request; `deferred` is its body if the conversation is passed on."""
+    """Return the state of a request; `body` is its body if the conversation is passed on."""
     # Attributes of pydantic models are looked up slowly.
     held = wire.__dict__
     store = held["store"] is not False
@@ -273,9 +266,9 @@ def _state(
         conversation, stored_item = StoredConversation(name), conversation_item
     references: Sequence[Reference] = ()
     written: Sequence[bytes] = ()
-    if deferred is None or store:
+    if body is None or store:
         is_kept = store or conversation is not None
-        given = held["input"] if deferred is None else deferred.conversation("input").get("input")
+        given = held["input"] if body is None else body.conversation("input").get("input")
         items = _items(given or (), store=is_kept)
         references = references_in(items, "input")
         if is_kept or references:
@@ -290,7 +283,7 @@ def _state(
         held["instructions"],
         echo_of(
             wire,
-            (lambda: wire) if deferred is None else partial(deferred.read, "tools"),
+            (lambda: wire) if body is None else partial(body.read, "tools"),
             name,
             dump,
         ),

@@ -22,7 +22,7 @@ from facade.dialects.extensions import EXTENSION_FIELDS
 from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
 from facade.dialects.openai.tools import is_name
 from facade.dialects.responses.types import ResponseRequest
-from facade.dialects.verbatim import Filled, VerbatimConversation, rewritten, tools_reader
+from facade.dialects.verbatim import Filled, Verbatim, rewritten, tools_reader
 from services.common.text.raw_json import NULL, is_filled, is_text
 
 _FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
@@ -126,7 +126,7 @@ _OUTPUT_PARTS = Decoder(Annotated[list[_OutputPart], _Blocks])
 _REASONING_PARTS = Decoder(list[_ReasoningPart])
 
 
-def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:
+def verbatim_of(fields: Mapping[str, Raw]) -> Verbatim | None:
     """Return the conversation of a body; None if it must be validated and translated.
 
     Args:
@@ -145,7 +145,7 @@ def verbatim_of(fields: Mapping[str, Raw]) -> VerbatimConversation | None:
     if tools:
         sent["tools"] = orjson.Fragment(tools)
         parts["tools"] = tools
-    return VerbatimConversation(sent, parts, requires_official_api=False)
+    return sent, parts, False
 
 
 def _written(given: bytes) -> bytes:
