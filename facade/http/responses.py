@@ -179,9 +179,9 @@ Response = WholeResponse | SizedResponse | StreamedResponse
 
 def _head(exchange: Exchange, status: int, fields: str, headers: Mapping[str, str]) -> bytes:
     """Return the head of a response, with the fields common to all responses."""
-    own = _lines(headers)
-    if exchange.cors_headers:
-        own += _lines(exchange.cors_headers)
+    own = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    for name, value in exchange.cors_headers.items():
+        own += f"{name}: {value}\r\n"
     last = ""
     if not exchange.keep_alive:
         last = "Connection: close\r\n"
@@ -199,10 +199,6 @@ def _head(exchange: Exchange, status: int, fields: str, headers: Mapping[str, st
 def status_line(status: int) -> str:
     """Return the first line of a response."""
     return _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Error"
-
-
-def _lines(headers: Mapping[str, str]) -> str:
-    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
 
 
 @lru_cache(maxsize=2)

@@ -65,7 +65,7 @@ def build_request(call: Call, server: Server) -> bytes:
     """
     lazy = call.lazy
     has_whole_body = lazy is not None and lazy.has_whole_body
-    if lazy is not None and has_whole_body and call.is_native(OpenAIFields.dialect):
+    if lazy is not None and has_whole_body and lazy.request.dialect == OpenAIFields.dialect:
         return _as_it_is(call, lazy.fields)
     fields = OpenAIFields(call, server)
     if lazy is not None and has_whole_body:
