@@ -7,7 +7,6 @@ import grpc
 from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
-from facade.background_tasks import BackgroundTasks
 from facade.cors import Cors
 from facade.metrics import FacadeMetrics
 from facade.parser_pool import ParserPool
@@ -49,7 +48,6 @@ class Context:
         metrics: the metrics of this process.
         registry: the metrics exported by /metrics.
         clock: the clock.
-        background: tasks that outlive their requests.
         cors: CORS headers; None if no origin is allowed.
         telemetry: records spans and measurements; None without a collector.
         has_response_cache: whether answers are cached, so that `cache-control` of requests has an
@@ -75,7 +73,6 @@ class Context:
     metrics: FacadeMetrics
     registry: CollectorRegistry
     clock: Clock
-    background: BackgroundTasks
     cors: Cors | None
     telemetry: Telemetry | None
     has_response_cache: bool = False

@@ -53,12 +53,6 @@ class FacadeMetrics:
             multiprocess_mode="livesum",
             registry=registry,
         )
-        self.background = Gauge(
-            "gateway_http_background_responses",
-            "Background responses that are queued or in progress.",
-            multiprocess_mode="livesum",
-            registry=registry,
-        )
         self.limits_reached = Counter(
             "gateway_http_limits_reached",
             "Requests and connections that reached a limit of the facade, by the "

@@ -6,7 +6,6 @@ references.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +14,6 @@ import grpc
 
 from facade.dialects import conversations, responses, stored_responses
 from facade.dialects.parsed_request import ParsedRequest
-from facade.dialects.paths import CallerPaths, FieldNames, SourceMap
 from facade.http.exchange import Exchange
 from gateway.conversation.v1.conversation_pb2 import ROLE_SYSTEM, Message
 from gateway.errors.v1 import errors_pb2
@@ -42,52 +40,7 @@ _CONVERSATION = "conversation"
 _COST = 6
 # Items of more bytes are translated in a thread.
 _MANY_BYTES = 1 << 18
-_MESSAGE = re.compile(r"messages\[(\d+)\](.*)", re.DOTALL)
-_STEP_MESSAGE = re.compile(r"(fallback_config\.steps\[\d+\]\.parameters)\.messages\[.*", re.DOTALL)
 _PLACE = re.compile(r"ids\[(\d+)\]")
-
-
-class ContinuedPaths(CallerPaths):
-    """Caller paths of a request into which the messages of a conversation were inserted.
-
-    Args:
-        names: the field names of the dialect.
-        source_map: positions in the body, which has only the messages outside of `before`.
-        before: indices of the conversation's messages.
-        field: the field that names the conversation.
-        is_rewritten: whether the messages after `before` were translated again, with items in
-            place of references, so that `source_map` does not apply to them.
-    """
-
-    __slots__ = ("_before", "_field", "_is_rewritten")
-
-    def __init__(
-        self,
-        names: FieldNames,
-        source_map: SourceMap,
-        before: range,
-        field: str,
-        *,
-        is_rewritten: bool,
-    ) -> None:
-        super().__init__(names, source_map)
-        self._before = before
-        self._field = field
-        self._is_rewritten = is_rewritten
-
-    def path(self, path: str) -> str:
-        """Return the caller's path of a canonical field; for a step's messages, its input."""
-        if step := _STEP_MESSAGE.fullmatch(path):
-            return f"{step[1]}.{self.names.messages}"
-        match = _MESSAGE.fullmatch(path)
-        if match is None or int(match[1]) < self._before.start:
-            return super().path(path)
-        place = int(match[1])
-        if place in self._before:
-            return self._field
-        if self._is_rewritten:
-            return self.names.messages
-        return super().path(f"messages[{place - len(self._before)}]{match[2]}")
 
 
 async def insert_previous_items(
@@ -118,7 +71,9 @@ async def insert_previous_items(
         before, conversation = await _stored(exchange, conversation, sent, metadata, charge)
     earlier = await _messages(before, field)
     del before  # it may be as large
-    parsed.request = request = await _complete(parsed.message)
+    message = parsed.message
+    is_large = isinstance(message, LargeRequest)
+    parsed.request = request = await offload_if(is_large, complete, message)
     parsed.lazy = None
     first = 1 if state.instructions else 0
     if state.references:
@@ -132,8 +87,7 @@ async def insert_previous_items(
         raise invalid("input", "input: is required, as the conversation has no items")
     for step in request.fallback_config.steps:
         _insert_after_system(step.parameters, earlier)
-    exchange.caller_paths = ContinuedPaths(
-        responses.FIELD_NAMES,
+    exchange.caller_paths = responses.ContinuedPaths(
         parsed.source_map,
         range(first, first + len(earlier)),
         field,
@@ -246,8 +200,8 @@ def _insert_after_system(step: GenerateRequest, earlier: Sequence[Message]) -> N
     step.messages.extend([*earlier, *own[first:]])
 
 
-async def _complete(request: GenerateRequest | LazyRequest | LargeRequest) -> GenerateRequest:
-    """Return the request as a message whose fields can be changed."""
+def complete(request: GenerateRequest | LazyRequest | LargeRequest) -> GenerateRequest:
+    """Return the request as a message whose fields can be changed; of a large one, in a thread."""
     if isinstance(request, LargeRequest):
-        return await asyncio.to_thread(request.parse)
+        return request.parse()
     return request.complete() if isinstance(request, LazyRequest) else request

@@ -1,6 +1,5 @@
 """Storage of a response before its end is sent, and appending to its conversation."""
 
-import asyncio
 import logging
 
 import grpc
@@ -8,7 +7,6 @@ import grpc
 from facade.context import Context
 from facade.dialects import conversations, responses, stored_responses
 from gateway.errors.v1 import errors_pb2
-from gateway.memory.v1.conversations_pb2 import CreateItemsRequest
 from gateway.memory.v1.responses_pb2 import CheckCapacityRequest, CreateResponseRequest
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.grpc.channels import Metadata
@@ -50,61 +48,30 @@ class ResponseStore:
             raise conversations.capacity_error(from_rpc_error(error)) from None
 
     async def store(self, response: bytes) -> None:
-        """Store the response object; it is durable when this returns.
+        """Store the response object, or append its items to its conversation.
 
-        Storing continues if the client leaves meanwhile.
+        It is durable when this returns. Storing continues if the client leaves meanwhile.
 
         Raises:
             GatewayError: the response was not stored.
         """
-        await asyncio.shield(self._context.background.spawn(self._store(response)))
-
-    def store_later(self, response: bytes) -> None:
-        """Store the response object for a client that has left."""
-        self._context.background.spawn(self._try_to_store(response))
-
-    async def _store(self, response: bytes) -> None:
         state = self._state
         append = state.conversation is not None and stored_responses.is_appended(response)
-        try:
-            if state.store:
-                new = stored_responses.new_response(
-                    self._response_id,
-                    state.previous_response_id,
-                    state.input_items,
-                    response,
-                    state.conversation,
-                )
-                request = CreateResponseRequest(response=new, append=append)
-                await self._context.responses.CreateResponse(request, metadata=self._metadata)
-            elif append:
-                await self._append(response)
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error) from None
-
-    async def _append(self, response: bytes) -> None:
-        """Append the items of a response that is not stored to its conversation."""
-        assert self._state.conversation is not None
-        request = CreateItemsRequest(
-            conversation_id=self._state.conversation.id,
-            items=[
-                *stored_responses.input_items(self._response_id, self._state.input_items),
-                *stored_responses.response_content(response).output,
-            ],
+        if not (state.store or append):
+            return
+        new = stored_responses.new_response(
+            self._response_id,
+            state.previous_response_id,
+            state.input_items,
+            stored_responses.response_content(response),
+            state.conversation,
         )
+        request = CreateResponseRequest(response=new, append=append, append_only=not state.store)
         try:
-            await self._context.conversations.CreateItems(request, metadata=self._metadata)
+            await self._context.responses.CreateResponse(request, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             failure = from_rpc_error(error)
-            # As for stored responses, it is no error if the conversation has been deleted.
-            if failure.reason != errors_pb2.REASON_NOT_FOUND:
-                raise conversations.capacity_error(failure) from None
-
-    async def _try_to_store(self, response: bytes) -> None:
-        try:
-            await self._store(response)
-        except GatewayError as error:
-            log.warning("a cancelled response was not stored", extra={"code": error.code})
+            raise failure if state.store else conversations.capacity_error(failure) from None
 
 
 class StoredStream:
@@ -123,7 +90,11 @@ class StoredStream:
         """Store the response."""
         await self._store.store(self._encoder.response)
 
-    def left(self) -> None:
+    async def left(self) -> None:
         """Store the incomplete response as cancelled."""
         self._encoder.error(GatewayError(errors_pb2.REASON_CANCELLED, "the client has left"))
-        self._store.store_later(stored_responses.with_status(self._encoder.response, "cancelled"))
+        cancelled = stored_responses.with_status(self._encoder.response, "cancelled")
+        try:
+            await self._store.store(cancelled)
+        except GatewayError as error:
+            log.warning("a cancelled response was not stored", extra={"code": error.code})

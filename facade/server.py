@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
 from facade.app import create_dispatcher, create_operations_dispatcher, plain_endpoints
-from facade.background_tasks import BackgroundTasks
 from facade.context import Context
 from facade.cors import Cors
 from facade.http.connection import Connection, Respond
@@ -126,11 +125,6 @@ class Facade:
             metrics=counted,
             registry=metrics.shown(registry),
             clock=clock,
-            background=BackgroundTasks(
-                limits.max_background_responses,
-                limits.max_queued_responses,
-                counted.background.inc,
-            ),
             cors=Cors(origins) if (origins := settings.server.cors_origins) else None,
             telemetry=telemetry,
             has_response_cache=settings.response_cache.enabled,
@@ -157,20 +151,11 @@ class Facade:
                 log.error("certificate not reloaded", extra={"error": str(error)})
 
     async def stop(self) -> None:
-        """Stop listening, let requests in progress finish (`limits.drain_s`), and close.
-
-        Background responses have the same time.
-        """
+        """Stop listening, let requests in progress finish (`limits.drain_s`), and close."""
         self._public.stop_listening()
         self._operations.stop_listening()
         drain_s = self._context.settings.limits.drain_s
-        background = self._context.background
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(background.finish(drain_s))
-            # Not in a task of its own: draining has to begin at once.
-            await self._context.requests.finish(drain_s, self._public.connections)
-        # Requests that were cut off may have started tasks that store their responses.
-        await background.finish(0)
+        await self._context.requests.finish(drain_s, self._public.connections)
         await self._public.connections.close(_CLOSE_S)
         await self._operations.connections.close(_CLOSE_S)
         await self._context.parser.close()

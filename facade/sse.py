@@ -74,7 +74,7 @@ class EndObserver(Protocol):
         """
         ...
 
-    def left(self) -> None:
+    async def left(self) -> None:
         """Handle a client that left after the response began and before its end."""
         ...
 
@@ -113,7 +113,7 @@ async def relay(
                 raise
             if isinstance(error, ConnectionError) or not context.requests.uncancel():
                 if observer is not None:
-                    observer.left()
+                    await observer.left()
                 raise
             failure = stopping()
             context.metrics.limits_reached.labels(failure.limit).inc()

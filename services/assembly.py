@@ -1,5 +1,6 @@
 """The composition root: builds the gRPC services of one process from settings.
 
+The service of responses renders those in the background, with code of the facade's dialect.
 `services.worker.worker` adds the facade.
 """
 
@@ -13,6 +14,7 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from facade.dialects.stored_responses import BackgroundRenderer
 from gateway.accounts.v1 import (
     accounts_pb2_grpc,
     admin_pb2_grpc,
@@ -233,7 +235,15 @@ class Services:
                 memory.SERVICE_NAME,
             )
             services._responses = Responses.start(
-                settings, database, clock, for_rows, services._processes, budget
+                settings,
+                database,
+                clock,
+                CollectorRegistry(),
+                channel,
+                for_rows,
+                services._processes,
+                budget,
+                partial(BackgroundRenderer, now=clock.now),
             )
             server.add(
                 responses_pb2_grpc.add_ResponseServiceServicer_to_server,
@@ -316,9 +326,11 @@ class Services:
     async def stop_listening(self) -> None:
         """Reject new calls of other processes, and drain running ones for `limits.drain_s`.
 
-        Calls of this process continue to be served.
+        Calls of this process continue to be served. Background responses have the same time.
         """
-        await self._server.stop_listening(self._drain_s)
+        await asyncio.gather(
+            self._server.stop_listening(self._drain_s), self._drain_responses(self._drain_s)
+        )
 
     async def stop(self, cancelling: asyncio.Event | None = None) -> None:
         """Reject new calls, drain running ones, and close.
@@ -358,17 +370,21 @@ class Services:
         await self._database.dispose()
 
     async def _drain_limited(self, within_s: float) -> None:
-        draining = [self._server.stop_listening(within_s)]
+        draining = [self._server.stop_listening(within_s), self._drain_responses(within_s)]
         if self._inference is not None:
             draining.append(self._inference.drain(within_s))
         await asyncio.gather(*draining)
 
     async def _drain(self, within_s: float) -> None:
-        draining = [self._server.stop(within_s)]
+        draining = [self._server.stop(within_s), self._drain_responses(within_s)]
         if self._inference is not None:
             # Runs whose callers have left no longer belong to a call.
             draining.append(self._inference.drain(within_s))
         await asyncio.gather(*draining)
+
+    async def _drain_responses(self, within_s: float) -> None:
+        if self._responses is not None:
+            await self._responses.drain(within_s)
 
     async def _drain_when_set(self, cancelling: asyncio.Event) -> None:
         await cancelling.wait()

@@ -213,3 +213,7 @@ class CallerPaths:
             if error.message.startswith(given):
                 error.message = error.param + error.message[len(given) :]
         return error
+
+    def dump(self) -> dict[str, Any]:
+        """Serialize the paths as JSON, but for the names."""
+        return {"source_map": self.source_map.dump()}

@@ -1,20 +1,31 @@
 """POST /beta/v1/responses."""
 
+import asyncio
 from collections.abc import Awaitable
+from contextlib import suppress
 from functools import partial
+from typing import Any
 
-from facade.background_responses import BackgroundResponse
-from facade.dialects import responses
+import grpc
+
+from facade.background_events import write_events
+from facade.dialects import responses, stored_responses
 from facade.dialects.parsed_request import ParsedRequest
 from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.parsing import RESPONSES
-from facade.response_conversations import insert_previous_items
+from facade.response_conversations import complete, insert_previous_items
 from facade.response_storage import ResponseStore, StoredStream
 from facade.routes.generation import generate, parse, rpc_metadata, stream
+from gateway.memory.v1.responses_pb2 import CreateBackgroundResponse, RunInBackgroundRequest
+from services.common.errors import from_rpc_error
 from services.common.ids import new_response_id
 from services.common.process.byte_budget import Charge, request_charge
+from services.common.process.offload import offload_if
+
+# Requests of more bytes are written for the service in a thread.
+_LARGE = 1 << 20
 
 
 async def create(exchange: Exchange) -> Response:
@@ -62,13 +73,52 @@ async def _generate_in_background(
     charge: Charge | None,
 ) -> Response:
     """Respond with the queued response, or with the events of its generation."""
-    metadata = rpc_metadata(exchange)
-    exchange.release_body()  # the response reserves its own
-    running = BackgroundResponse(exchange, parsed, state, metadata, new_response_id(), charge)
-    queued = await running.begin()
-    if parsed.stream:
-        return await running.events.write_to(exchange)
-    return JsonResponse(queued, {})
+    is_large = parsed.message.ByteSize() > _LARGE
+    steps = await offload_if(is_large, _background_steps, exchange, parsed, state)
+    parsed.request = parsed.lazy = None  # it may be large
+    # The service reserves what it holds.
+    exchange.release_body()
+    if charge is not None:
+        charge.release()
+    call = exchange.context.responses.RunInBackground(metadata=rpc_metadata(exchange))
+    try:
+        # Writing to a call that has ended fails without its error, which reading raises.
+        with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
+            while steps:
+                await call.write(steps.pop(0))
+            await call.done_writing()
+        if parsed.stream:
+            return await write_events(exchange, call)
+        answer: Any = await call.read()
+        return JsonResponse(answer.queued, {})
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error) from None
+    finally:
+        call.cancel()
+
+
+def _background_steps(
+    exchange: Exchange, parsed: ParsedRequest, state: responses.ResponseState
+) -> list[RunInBackgroundRequest]:
+    """Return the messages that have a response generated in the background."""
+    assert exchange.caller_paths is not None, "the body has been parsed"
+    create = CreateBackgroundResponse(
+        response=stored_responses.new_response(
+            new_response_id(),
+            state.previous_response_id,
+            state.input_items,
+            None,
+            state.conversation,
+        ),
+        presentation=stored_responses.presentation(
+            parsed.model, int(exchange.context.clock.now()), state.echo, exchange.caller_paths
+        ),
+        stream=parsed.stream,
+    )
+    return [
+        RunInBackgroundRequest(create=create),
+        RunInBackgroundRequest(generate=complete(parsed.message)),
+    ]
 
 
 async def _generate_stored(

@@ -2,18 +2,24 @@
 
 from typing import Self
 
+import grpc
+from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from gateway.inference.v1 import inference_pb2_grpc
 from services.common.clock import Clock
 from services.common.process.byte_budget import ByteBudget
+from services.common.process.metrics import Gauge
 from services.common.process.registry import ProcessRegistry
 from services.common.settings import Settings
 from services.common.storage.disk import DiskReserve
 from services.common.storage.sweeping import Sweeper, sweeper_lease
+from services.responses.background import BackgroundResponses, UserSlots
 from services.responses.conversations.records import ConversationLimits
 from services.responses.conversations.repository import ConversationRepository
 from services.responses.conversations.servicer import ConversationServicer
 from services.responses.records import ResponseLimits
+from services.responses.rendering import MakeRenderer
 from services.responses.repository import ResponseRepository
 from services.responses.response_chain import ResponseChainReader
 from services.responses.runs import ResponseRuns
@@ -34,11 +40,13 @@ class Responses:
         servicer: ResponseServicer,
         conversations: ConversationServicer,
         runs: ResponseRuns,
+        background: BackgroundResponses,
         sweeper: Sweeper,
     ) -> None:
         self.servicer = servicer
         self.conversations = conversations
         self._runs = runs
+        self._background = background
         self._sweeper = sweeper
         sweeper.start()
 
@@ -48,9 +56,12 @@ class Responses:
         settings: Settings,
         database: AsyncEngine,
         clock: Clock,
+        counters: CollectorRegistry,
+        channel: grpc.aio.Channel,
         reserve: DiskReserve,
         processes: ProcessRegistry | None,
         budget: ByteBudget,
+        make_renderer: MakeRenderer,
     ) -> Self:
         """Build and start the service over a migrated database.
 
@@ -58,9 +69,12 @@ class Responses:
             settings: all settings of the gateway.
             database: the database.
             clock: the clock.
+            counters: registry for the metrics.
+            channel: leads to the inference service.
             reserve: the free disk space that storing requires.
             processes: the processes of this machine, if their deaths can be detected.
             budget: limits the bytes that the process holds.
+            make_renderer: makes the renderer of a background response.
         """
         memory = settings.memory
         limits = ResponseLimits(
@@ -76,18 +90,41 @@ class Responses:
         )
         repository = ResponseRepository(database, clock, limits, processes)
         runs = ResponseRuns(repository)
+        count = Gauge(
+            "gateway_http_background_responses",
+            "Background responses that are queued or in progress.",
+            multiprocess_mode="livesum",
+            registry=counters,
+        )
+        bounds = settings.limits
+        background = BackgroundResponses(
+            runs,
+            UserSlots(bounds.max_background_responses, bounds.max_queued_responses, count.inc),
+            inference_pb2_grpc.InferenceServiceStub(channel),
+            budget,
+            make_renderer,
+        )
         reader = ResponseChainReader(database, clock, limits)
         conversations = ConversationRepository(database, clock, limits.conversations)
-        every_s = settings.limits.sweep_every_s
+        every_s = bounds.sweep_every_s
         lease = sweeper_lease(database, "responses", every_s, clock)
         return cls(
-            ResponseServicer(repository, runs, reader, memory.storage, reserve, budget),
+            ResponseServicer(
+                repository, conversations, runs, background, reader, memory.storage, reserve, budget
+            ),
             ConversationServicer(conversations, memory.storage, reserve, budget),
             runs,
+            background,
             response_sweeper(repository, conversations, lease, every_s),
         )
 
+    async def drain(self, within_s: float) -> None:
+        """Wait for background responses for at most `within_s` seconds, then end the others."""
+        await self._background.drain(within_s)
+
     async def stop(self) -> None:
-        """Stop the sweeper and the renewal of leases."""
+        """Complete what is being stored; stop the sweeper and the renewal of leases."""
+        await self.drain(0)
+        await self.servicer.writes.finish()
         await self._sweeper.stop()
         await self._runs.close()

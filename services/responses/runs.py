@@ -1,11 +1,13 @@
 """Responses that are generated in the background: their leases, and waiting for their end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.responses_pb2 import NewResponse, ResponseContent, StoredResponse
+from services.common.errors import GatewayError
 from services.common.process.byte_budget import Charge
 from services.common.storage.leased_rows import LeaseRenewer, wait_briefly
 from services.responses.records import ITEM_COST, LeasedResponse, lease_lost_error
@@ -19,9 +21,10 @@ _T = TypeVar("_T")
 
 
 class Run:
-    """A response that a caller of this process generates.
+    """A response that this process generates.
 
     Attributes:
+        is_in_conversation: whether it belongs to a stored conversation.
         is_over: whether it has ended, or its lease is lost.
     """
 
@@ -31,30 +34,42 @@ class Run:
         self._repository = repository
         self._leased = leased
         self._max_bytes = max_bytes
-        self._lost = asyncio.Event()
+        self._failure: GatewayError | None = None
+        self._generating: asyncio.Future[Any] | None = None
+        self.is_in_conversation = bool(leased.conversation_id)
         self.is_over = False
 
     def mark_lost(self) -> None:
         """Mark the lease of the response as lost."""
         self.is_over = True
-        self._lost.set()
+        self._stop(lease_lost_error())
 
-    async def wait_unless_lost(self, step: Awaitable[_T]) -> _T:
-        """Wait for the caller's next step.
+    def stop(self) -> None:
+        """Stop the generation, because the process stops."""
+        self._stop(_stopping())
+
+    def _stop(self, failure: GatewayError) -> None:
+        self._failure = failure
+        if self._generating is not None:
+            self._generating.cancel()
+
+    async def unless_stopped(self, generating: Coroutine[Any, Any, _T]) -> _T:
+        """Run the generation and return its result.
 
         Raises:
-            GatewayError: conflict, the lease of the response is lost.
+            GatewayError: conflict, the lease of the response is lost; unavailable, the process
+                stops.
         """
-        waiting = asyncio.ensure_future(step)
-        losing = asyncio.ensure_future(self._lost.wait())
+        self._generating = asyncio.ensure_future(generating)
+        if self._failure is not None:
+            self._generating.cancel()
         try:
-            await asyncio.wait({waiting, losing}, return_when=asyncio.FIRST_COMPLETED)
-            if not waiting.done():
-                raise lease_lost_error()
-            return waiting.result()
-        finally:
-            waiting.cancel()
-            losing.cancel()
+            result: _T = await self._generating
+            return result
+        except asyncio.CancelledError:
+            if self._failure is None:
+                raise
+            raise self._failure from None
 
     async def start(self) -> None:
         """Record that the response is being generated; see `ResponseRepository.start`."""
@@ -72,7 +87,7 @@ class Run:
 
 
 class ResponseRuns:
-    """The responses that callers of one process generate, and the calls that wait for responses."""
+    """The responses that one process generates, and the calls that wait for responses."""
 
     def __init__(self, repository: ResponseRepository) -> None:
         self._repository = repository
@@ -90,6 +105,7 @@ class ResponseRuns:
             GatewayError: as `ResponseRepository.create_leased`.
         """
         leased = await self._repository.create_leased(owner_id, max_bytes, new)
+        del new  # it may be large
         run = Run(self._repository, leased, max_bytes)
         key = (owner_id, leased.response_id)
         self._running[key] = run
@@ -100,7 +116,7 @@ class ResponseRuns:
             self._renewer.discard(leased)
             del self._running[key]
             if not run.is_over:
-                # Shielded: this task is cancelled when the caller leaves.
+                # Shielded: this task may have been cancelled.
                 await asyncio.shield(asyncio.ensure_future(self._repository.interrupt(leased)))
             self._wake()
 
@@ -147,7 +163,7 @@ class ResponseRuns:
         await self._renewer.close()
 
     def _lose(self, owner_id: str, response_id: str) -> None:
-        """Mark the lease of a response as lost, if a caller of this process generates it."""
+        """Mark the lease of a response as lost, if this process generates it."""
         if run := self._running.get((owner_id, response_id)):
             run.mark_lost()
         self._wake()
@@ -155,3 +171,10 @@ class ResponseRuns:
     def _wake(self) -> None:
         ended, self._ended = self._ended, asyncio.Event()
         ended.set()
+
+
+def _stopping() -> GatewayError:
+    """Return the error of a response that is interrupted by shutdown."""
+    return GatewayError(
+        errors_pb2.REASON_UNAVAILABLE, "the gateway is stopping; try again", limit="limits.drain_s"
+    )

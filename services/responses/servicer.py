@@ -1,6 +1,7 @@
 """The gRPC servicer of ResponseService: validates requests and converts results."""
 
 from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import grpc
@@ -9,18 +10,22 @@ from gateway.memory.v1 import responses_pb2, responses_pb2_grpc
 from gateway.memory.v1.responses_pb2 import (
     NewResponse,
     ResponseItem,
-    RunResponseRequest,
-    RunResponseResponse,
+    RunInBackgroundRequest,
+    RunInBackgroundResponse,
 )
 from services.common.errors import invalid
 from services.common.grpc.authentication import Caller, caller
+from services.common.grpc.channels import forwarded_metadata
 from services.common.ids import is_conversation_id
 from services.common.plans import limit_of, plan_name
 from services.common.process.byte_budget import ByteBudget, load_charged, reading_charge
 from services.common.settings import MemoryStorage
 from services.common.storage.disk import DiskReserve
+from services.responses.background import BackgroundResponses
 from services.responses.charged_reads import reading_items
+from services.responses.conversations.repository import ConversationRepository
 from services.responses.conversations.rows import ReadItems
+from services.responses.detached_writes import DetachedWrites
 from services.responses.item_checks import check_items, is_item_id, page_size
 from services.responses.records import (
     ITEM_COST,
@@ -46,17 +51,24 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
 
     Args:
         repository: the stored responses.
-        runs: the responses that are generated in the background.
+        conversations: the stored conversations.
+        runs: the leases of responses that are generated, and the calls that wait for responses.
+        background: generates responses in the background.
         reader: reads the conversations that responses continue.
         storage: storage quotas of users, by plan.
         reserve: the free disk space that storing requires.
         budget: limits the bytes that the process holds.
+
+    Attributes:
+        writes: the responses that are being stored.
     """
 
     def __init__(
         self,
         repository: ResponseRepository,
+        conversations: ConversationRepository,
         runs: ResponseRuns,
+        background: BackgroundResponses,
         reader: ResponseChainReader,
         storage: MemoryStorage,
         reserve: DiskReserve,
@@ -64,10 +76,13 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
     ) -> None:
         self._budget = budget
         self._repository = repository
+        self._conversations = conversations
         self._runs = runs
+        self._background = background
         self._reader = reader
         self._storage = storage
         self._reserve = reserve
+        self.writes = DetachedWrites()
 
     async def CheckCapacity(
         self, request: responses_pb2.CheckCapacityRequest, context: Context
@@ -83,41 +98,49 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
     async def CreateResponse(
         self, request: responses_pb2.CreateResponseRequest, context: Context
     ) -> responses_pb2.CreateResponseResponse:
-        """Store a response that has ended."""
+        """Store a response that has ended, or append its items."""
         owner = caller.get()
-        _check_new(request.response, "response.")
+        new = request.response
+        _check_new(new, "response.")
+        if request.append_only and not new.HasField("conversation"):
+            raise invalid(
+                "response.conversation", "response.conversation: is required with append_only"
+            )
         self._reserve.check()
-        await self._repository.create(
-            owner.user_id, self._max_bytes(owner), request.response, append=request.append
-        )
+        quota = self._max_bytes(owner)
+        if request.append_only:
+            items = [*new.input, *new.content.output]
+            write = self._conversations.append_if_present(
+                owner.user_id, quota, new.conversation.id, items
+            )
+        else:
+            write = self._repository.create(owner.user_id, quota, new, append=request.append)
+        await self.writes.complete(write)
         return responses_pb2.CreateResponseResponse()
 
-    async def RunResponse(
-        self, request_iterator: AsyncIterator[RunResponseRequest], context: Context
-    ) -> AsyncIterator[RunResponseResponse]:
-        """Store a queued response, and hold its lease until it has ended."""
+    async def RunInBackground(
+        self, request_iterator: AsyncIterator[RunInBackgroundRequest], context: Context
+    ) -> AsyncIterator[RunInBackgroundResponse]:
+        """Store a queued response, start its generation, and yield its events if it is streamed."""
         owner = caller.get()
         steps = aiter(request_iterator)
-        first = await anext(steps, RunResponseRequest())
-        _check_step(first, "create")
-        _check_new(first.create, "create.")
+        create = _step(await anext(steps, None), "create").create
+        _check_new(create.response, "create.response.")
         self._reserve.check()
-        async with self._runs.run(owner.user_id, self._max_bytes(owner), first.create) as run:
-            del first
-            yield RunResponseResponse(created=responses_pb2.ResponseCreated())
-            step = await run.wait_unless_lost(anext(steps, None))
-            if step is not None and step.HasField("start"):
-                await run.start()
-                yield RunResponseResponse(started=responses_pb2.ResponseStarted())
-                step = await run.wait_unless_lost(anext(steps, None))
-            if step is None:
-                return
-            _check_step(step, "finish")
-            check_items(step.finish.content.output, "finish.content.output")
-            end = step.finish
-            is_stored = await run.finish(end.content, end.substitute_body, append=end.append)
-            finished = responses_pb2.ResponseFinished(stored_substitute=not is_stored)
-            yield RunResponseResponse(finished=finished)
+        generation = await self._background.begin(
+            owner.user_id,
+            self._max_bytes(owner),
+            create,
+            _step(await anext(steps, None), "generate").generate,
+            forwarded_metadata(context),
+        )
+        is_streamed = create.stream
+        del create  # it may be large
+        yield RunInBackgroundResponse(queued=generation.queued)
+        if is_streamed:
+            async with aclosing(generation.events.follow()) as pieces:
+                async for events in pieces:
+                    yield RunInBackgroundResponse(events=events)
 
     async def GetResponse(
         self, request: responses_pb2.GetResponseRequest, context: Context
@@ -207,9 +230,15 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         return limit_of(self._storage, plan_name(owner.plan))
 
 
-def _check_step(step: RunResponseRequest, expected: str) -> None:
-    if step.WhichOneof("step") != expected:
+def _step(message: RunInBackgroundRequest | None, expected: str) -> RunInBackgroundRequest:
+    """Return a message of a caller, checked to be the expected one.
+
+    Raises:
+        GatewayError: invalid.
+    """
+    if message is None or message.WhichOneof("step") != expected:
         raise invalid(expected, f"{expected}: must be the next message")
+    return message
 
 
 def _check_new(new: NewResponse, path: str) -> None:

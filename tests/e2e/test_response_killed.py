@@ -1,4 +1,4 @@
-"""`kill -9` of a worker that generates responses in the background: each ends, none runs twice."""
+"""`kill -9` of a worker that generates responses, or of a facade: each ends, none runs twice."""
 
 import asyncio
 import os
@@ -118,7 +118,7 @@ async def test_items_that_were_acknowledged_survive_a_kill(tmp_path: Path) -> No
         assert await listed() == [*texts, "more", actions.TEXT]
 
 
-async def test_a_killed_facade_interrupts_its_responses_at_once(tmp_path: Path) -> None:
+async def test_a_killed_facade_leaves_its_responses_running(tmp_path: Path) -> None:
     async with running(tmp_path, apart=True) as (started, upstream, client):
         gate = Gate()
         upstream.plays("held", gate.action)
@@ -127,7 +127,8 @@ async def test_a_killed_facade_interrupts_its_responses_at_once(tmp_path: Path) 
         await until(lambda: upstream.asked("held"), within_s=SOON_S)
         await client.responses.cancel(cancelled.id)
         await upstream.asked("held")[0].left.wait()
-        lost = await client.responses.create(**asked)
+        followed = await client.responses.create(**asked, stream=True)
+        kept = (await anext(aiter(followed))).response
         await until(lambda: len(upstream.asked("held")) == 2, within_s=SOON_S)
 
         os.kill(started.process.pid, signal.SIGKILL)
@@ -137,13 +138,20 @@ async def test_a_killed_facade_interrupts_its_responses_at_once(tmp_path: Path) 
             service = ResponseServiceStub(channel)
             metadata = call_metadata(started.key, "req_1")
 
-            async def is_interrupted() -> bool:
-                request = GetResponseRequest(id=lost.id)
-                stored = await service.GetResponse(request, metadata=metadata)
-                return bool(stored.response.state == StoredResponse.STATE_INTERRUPTED)
+            async def stored() -> StoredResponse:
+                request = GetResponseRequest(id=kept.id)
+                found: Any = await service.GetResponse(request, metadata=metadata)
+                return found.response
 
-            # Sooner than its lease expires.
-            await until(is_interrupted, within_s=LEASE_S / 5, every_s=0.05)
+            async def ended() -> StoredResponse | None:
+                found = await stored()
+                return found if found.state == StoredResponse.STATE_ENDED else None
+
+            assert (await stored()).state == StoredResponse.STATE_IN_PROGRESS
+            gate.opened.set()
+            [item] = (await until(ended, within_s=SOON_S, every_s=0.05)).content.output
+        assert actions.TEXT.encode() in item.json
+        assert len(upstream.asked("held")) == 2
 
 
 async def _has_ended(client: AsyncOpenAI, response_id: str) -> bool:

@@ -131,7 +131,7 @@ async def test_the_client_of_a_stream_gets_all_of_it(at: ResponseGateway, gate: 
 async def test_a_stream_that_is_too_large_breaks_off(
     at: ResponseGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("facade.dialects.stored_responses.MAX_EVENTS", 10_000)
+    monkeypatch.setattr("services.responses.live_events.MAX_EVENTS", 10_000)
     at.upstream.plays("model", actions.answers("word " * 500))
     url = f"{at.gateway.url}/beta/v1/responses"
     body = {**ASKED, "stream": True}
@@ -202,6 +202,21 @@ async def test_a_failure_of_the_provider_is_stored(at: ResponseGateway) -> None:
     assert last.response.model == MODEL
 
 
+async def test_a_refusal_names_fields_of_the_body(at: ResponseGateway) -> None:
+    missing = {"type": "input_file", "file_id": "file_gw_missing"}
+    asked: Any = {"model": ECHO, "input": [{"role": "user", "content": [missing]}]}
+    before = await at.ada.responses.create(model=ECHO, input="Hi")
+    for continued in ({}, {"previous_response_id": before.id}):
+        with pytest.raises(openai.APIStatusError) as raised:
+            await at.ada.responses.create(**asked, **continued)
+        assert raised.value.param == "input[0].content[0]"
+        stream = await at.ada.responses.create(**asked, **continued, background=True, stream=True)
+        *_, error, last = [event async for event in stream]
+        assert (error.type, error.param) == ("error", raised.value.param)
+        failed = await at.ada.responses.retrieve(last.response.id)
+        assert failed.error.message == error.message == raised.value.body["message"]
+
+
 async def test_a_running_response_is_not_continued(at: ResponseGateway, gate: Gate) -> None:
     queued = await at.ada.responses.create(**ASKED)
     with pytest.raises(openai.BadRequestError) as raised:
@@ -234,11 +249,17 @@ async def test_an_answer_that_does_not_fit_is_a_failure(tmp_path: Path) -> None:
             assert "exceeds your plan's storage quota" in failed.error.message
 
 
+async def test_half_a_message_is_no_bound_on_a_body(tmp_path: Path) -> None:
+    async with response_gateway(tmp_path, limits={"max_message_bytes": 100_000}) as at:
+        queued = await at.ada.responses.create(model=ECHO, input="x" * 90_000, background=True)
+        assert (await at.ended(queued.id)).status == "completed"
+
+
 async def test_a_stopping_gateway_ends_what_it_cannot_finish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A busy machine may need longer than half a second to store them.
-    monkeypatch.setattr("facade.background_tasks._STOPPING_S", 20.0)
+    monkeypatch.setattr("services.responses.background._STOPPING_S", 20.0)
     limits = {"drain_s": 0, "max_background_responses": 1}
     async with response_gateway(tmp_path, limits=limits) as at:
         at.upstream.plays("model", Gate().action)

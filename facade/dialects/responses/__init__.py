@@ -3,7 +3,7 @@
 from facade.dialects.responses.items import add_items, messages_of_items
 from facade.dialects.responses.kept_items import conversation_item, references_in
 from facade.dialects.responses.passthrough import passthrough_response
-from facade.dialects.responses.paths import FIELD_NAMES
+from facade.dialects.responses.paths import FIELD_NAMES, ContinuedPaths, load_paths
 from facade.dialects.responses.request import parse_request
 from facade.dialects.responses.response import failed_response, render_response
 from facade.dialects.responses.state import (
@@ -17,6 +17,7 @@ from facade.dialects.responses.types import ResponseRequest
 
 __all__ = [
     "FIELD_NAMES",
+    "ContinuedPaths",
     "Echo",
     "Reference",
     "ResponseRequest",
@@ -26,6 +27,7 @@ __all__ = [
     "add_items",
     "conversation_item",
     "failed_response",
+    "load_paths",
     "messages_of_items",
     "parse_request",
     "passthrough_response",

@@ -95,6 +95,16 @@ class Echo:
             self._json = self._json()
         return self._json
 
+    def dump(self) -> list[Any]:
+        """Serialize the fields as JSON."""
+        return [self.json.decode(), self.state.decode(), self.logprobs, self.sources]
+
+    @classmethod
+    def load(cls, dumped: Sequence[Any]) -> "Echo":
+        """Load the fields from JSON."""
+        json, state, logprobs, sources = dumped
+        return cls(json.encode(), state.encode(), logprobs=logprobs, sources=sources)
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
@@ -161,25 +171,19 @@ class ResponseState:
             "input_items": [item.decode() for item in self.input_items],
             "references": [[one.index, one.item_id, one.path] for one in self.references],
             "instructions": self.instructions,
-            "echo": [
-                self.echo.json.decode(),
-                self.echo.state.decode(),
-                self.echo.logprobs,
-                self.echo.sources,
-            ],
+            "echo": self.echo.dump(),
         }
 
     @classmethod
     def load(cls, dumped: Mapping[str, Any]) -> "ResponseState":
         """Load the state from JSON."""
-        json, state, logprobs, sources = dumped["echo"]
         name = dumped["conversation"]
         given = {
             **dumped,
             "conversation": name and StoredConversation(name),
             "input_items": [item.encode() for item in dumped["input_items"]],
             "references": [Reference(*one) for one in dumped["references"]],
-            "echo": Echo(json.encode(), state.encode(), logprobs=logprobs, sources=sources),
+            "echo": Echo.load(dumped["echo"]),
         }
         return cls(**given)
 

@@ -1,7 +1,7 @@
 """Stored responses in OpenAI's format: translation of their queries, objects and events."""
 
+from facade.dialects.stored_responses.background import BackgroundRenderer, presentation
 from facade.dialects.stored_responses.content import (
-    input_items,
     is_appended,
     new_response,
     render_deleted,
@@ -20,20 +20,19 @@ from facade.dialects.stored_responses.queries import (
     parse_items_query,
     parse_retrieve_query,
 )
-from facade.dialects.stored_responses.replay import MAX_EVENTS, last_event, pack_events, replay
+from facade.dialects.stored_responses.replay import last_event, replay
 
 __all__ = [
-    "MAX_EVENTS",
+    "BackgroundRenderer",
     "cancel_error",
     "continued_error",
-    "input_items",
     "is_appended",
     "item_error",
     "last_event",
     "new_response",
-    "pack_events",
     "parse_items_query",
     "parse_retrieve_query",
+    "presentation",
     "render_deleted",
     "render_items",
     "render_stored",

@@ -36,8 +36,8 @@ def new_response(
     response_id: str,
     previous_id: str | None,
     sent: Sequence[bytes],
-    response: bytes,
-    conversation: StoredConversation | None = None,
+    content: ResponseContent | None,
+    conversation: StoredConversation | None,
 ) -> NewResponse:
     """Return the response to store.
 
@@ -45,14 +45,14 @@ def new_response(
         response_id: id of the response.
         previous_id: id of the response that it continues.
         sent: the items of the request's input, as JSON.
-        response: the response object.
+        content: its content; None for one that is generated in the background.
         conversation: the stored conversation that it was generated from.
     """
     new = NewResponse(
         id=response_id,
         previous_id=previous_id or "",
-        input=input_items(response_id, sent),
-        content=response_content(response),
+        input=_input_items(response_id, sent),
+        content=content,
     )
     if conversation is not None:
         new.conversation.id = conversation.id
@@ -60,7 +60,7 @@ def new_response(
     return new
 
 
-def input_items(response_id: str, sent: Sequence[bytes]) -> list[ResponseItem]:
+def _input_items(response_id: str, sent: Sequence[bytes]) -> list[ResponseItem]:
     """Return the items to store of a request's input, which are given as JSON."""
     items = [orjson.loads(item) for item in sent]
     return [

@@ -4,9 +4,12 @@ Calls within a process use `services.common.grpc.inprocess` instead.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import grpc
 
+from services.common.grpc.hops import HOPS_KEY
+from services.common.process.telemetry.trace_context import TRACEPARENT_KEY, TRACESTATE_KEY
 from services.common.settings import Grpc
 
 REQUEST_ID_KEY = "x-request-id"
@@ -18,6 +21,10 @@ _LOOKAHEAD = 1 << 20
 _TCP_LOOKAHEAD = 64 << 10
 # Bit set of compression algorithms: no compression only.
 _IDENTITY = 1
+# Entries of a call's metadata that belong to the request that it is made for.
+_FORWARDED = frozenset(
+    ("authorization", REQUEST_ID_KEY, HOPS_KEY, TRACEPARENT_KEY, TRACESTATE_KEY, "cache-control")
+)
 Metadata = tuple[tuple[str, str], ...]
 
 
@@ -87,6 +94,12 @@ def tcp_server_options(max_message_bytes: int, bounds: Grpc) -> Sequence[tuple[s
 
 def _ms(seconds: float) -> int:
     return int(1000 * seconds)
+
+
+def forwarded_metadata(context: "grpc.aio.ServicerContext[Any, Any]") -> Metadata:
+    """Return the metadata for a call that continues one: key, request id, trace and others."""
+    entries = context.invocation_metadata() or ()
+    return tuple([(name, str(value)) for name, value in entries if name in _FORWARDED])
 
 
 def call_metadata(key: str, request_id: str) -> Metadata:

@@ -7,11 +7,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.conversations_pb2 import StoredConversation
 from gateway.memory.v1.responses_pb2 import ResponseItem
 from services.common import ids
 from services.common.clock import Clock
-from services.common.errors import invalid
+from services.common.errors import GatewayError, invalid
 from services.common.storage.database import reading_once, writing
 from services.common.storage.owners import charge, ensure_owner
 from services.responses.conversations.records import (
@@ -174,6 +175,16 @@ class ConversationRepository:
             )
             await _charge(connection, owner_id, appended.size, max_bytes)
         return appended.items
+
+    async def append_if_present(
+        self, owner_id: str, max_bytes: int, conversation_id: str, new: Sequence[ResponseItem]
+    ) -> None:
+        """Append items, unless the conversation has been deleted; raises the errors of `append`."""
+        try:
+            await self.append(owner_id, max_bytes, conversation_id, new)
+        except GatewayError as error:
+            if error.reason != errors_pb2.REASON_NOT_FOUND:
+                raise
 
     async def find_item(self, owner_id: str, conversation_id: str, item_id: str) -> ResponseItem:
         """Return an item.

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -11,9 +11,11 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import accounts_pb2
+from gateway.inference.v1 import inference_pb2_grpc
+from gateway.inference.v1.inference_pb2 import GenerateRequest
 from gateway.memory.v1 import conversations_pb2, conversations_pb2_grpc, responses_pb2_grpc
 from gateway.memory.v1 import responses_pb2 as pb
-from services.common.errors import from_rpc_error
+from services.common.errors import GatewayError, from_rpc_error
 from services.common.grpc.authentication import Caller
 from services.common.grpc.channels import call_metadata
 from services.common.grpc.server import Server
@@ -21,6 +23,7 @@ from services.common.process.byte_budget import open_budget
 from services.common.settings import Limits, MemoryStorage
 from services.common.storage.database import reading
 from services.common.storage.owners import owners
+from services.responses.background import BackgroundResponses, UserSlots
 from services.responses.conversations.records import ConversationLimits
 from services.responses.conversations.repository import ConversationRepository
 from services.responses.conversations.servicer import SERVICE_NAME as CONVERSATION_SERVICE
@@ -34,6 +37,7 @@ from services.responses.servicer import SERVICE_NAME, ResponseServicer
 from services.responses.tables import contents, responses
 from tests.disks import Disk
 from tests.manual_clock import ManualClock
+from tests.services.responses.background_model import Model, ModelCall, TextRenderer
 
 DAY_S = 86_400
 LIMITS = ResponseLimits(
@@ -80,37 +84,6 @@ def names(listing: Any) -> list[str]:
     return [item.id for item in listing.items]
 
 
-@dataclass
-class ClientRun:
-    """A response that a caller generates."""
-
-    call: Any
-
-    async def start(self) -> None:
-        """Say that the response is in progress."""
-        await self.call.write(pb.RunResponseRequest(start=pb.StartResponse()))
-        assert (await self.answer()).HasField("started")
-
-    async def finish(
-        self, end: pb.ResponseContent, substitute_body: bytes = b"{}", *, append: bool = False
-    ) -> bool:
-        """End the response; return whether there was room for it."""
-        step = pb.FinishResponse(content=end, substitute_body=substitute_body, append=append)
-        await self.call.write(pb.RunResponseRequest(finish=step))
-        return not (await self.answer()).finished.stored_substitute
-
-    async def answer(self) -> Any:
-        """Return the next answer.
-
-        Raises:
-            GatewayError: what the call ended with.
-        """
-        try:
-            return await self.call.read()
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error) from None
-
-
 class ResponseProcess:
     """The service of one process, and what its callers do.
 
@@ -118,6 +91,8 @@ class ResponseProcess:
         repository: the stored responses.
         conversations: the stored conversations.
         disk: where the database is said to be.
+        model: the model of background responses.
+        background: the background responses.
     """
 
     def __init__(
@@ -126,10 +101,14 @@ class ResponseProcess:
         repository: ResponseRepository,
         conversations: ConversationRepository,
         disk: Disk,
+        model: Model,
+        background: BackgroundResponses,
     ) -> None:
         self.repository = repository
         self.conversations = conversations
         self.disk = disk
+        self.model = model
+        self.background = background
         channel = server.channel()
         self._stub = responses_pb2_grpc.ResponseServiceStub(channel)
         self._conversations = conversations_pb2_grpc.ConversationServiceStub(channel)
@@ -165,17 +144,63 @@ class ResponseProcess:
         state = (await self.get(name)).state
         return pb.StoredResponse.State.Name(state).removeprefix("STATE_").lower()
 
+    async def run(self, name: str, user: str = "ada", **new: Any) -> ModelCall:
+        """Create a background response, and return the call of the model that it gets."""
+        async with self.following(name, user, stream=False, **new) as pieces:
+            assert [piece async for piece in pieces] == []
+        return self.model.calls[name]
+
     @asynccontextmanager
-    async def running(self, name: str, user: str = "ada", **new: Any) -> AsyncIterator[ClientRun]:
-        """Generate a response in the background for the time of the block."""
-        call = self._stub.RunResponse(metadata=_metadata(user))
-        run = ClientRun(call)
+    async def following(
+        self, name: str, user: str = "ada", *, stream: bool = True, **new: Any
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Create a background response, and follow its events.
+
+        Raises:
+            GatewayError: what the call ended with.
+        """
+        created = response(name, **new)
+        create = pb.CreateBackgroundResponse(
+            response=created, presentation=created.content.body, stream=stream
+        )
+        call = self._stub.RunInBackground(metadata=_metadata(user))
         try:
-            await call.write(pb.RunResponseRequest(create=response(name, **new)))
-            assert (await run.answer()).HasField("created")
-            yield run
+            with suppress(asyncio.InvalidStateError):
+                await call.write(pb.RunInBackgroundRequest(create=create))
+                generate = GenerateRequest(model=name)
+                await call.write(pb.RunInBackgroundRequest(generate=generate))
+            assert (await _read(call)).queued == created.content.body
+            yield _pieces(call)
         finally:
             call.cancel()
+
+    async def refusal_of_run(self, steps: Sequence[pb.RunInBackgroundRequest]) -> GatewayError:
+        """Return why messages are refused in place of a background response."""
+        call = self._stub.RunInBackground(metadata=_metadata("ada"))
+        for step in steps:
+            await call.write(step)
+        await call.done_writing()
+        try:
+            await _read(call)
+        except GatewayError as error:
+            return error
+        raise AssertionError("the messages were accepted")
+
+    async def ended(self, name: str) -> pb.StoredResponse:
+        """Return a response with its events, once it has ended."""
+        return await self.get(name, wait_ms=30_000, with_events=True)
+
+
+async def _read(call: Any) -> Any:
+    try:
+        return await call.read()
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error) from None
+
+
+async def _pieces(call: Any) -> AsyncIterator[bytes]:
+    while (message := await _read(call)) is not grpc.aio.EOF:
+        yield message.events
 
 
 async def _made(method: Any, request: Any, user: str) -> Any:
@@ -205,20 +230,37 @@ async def response_process(
     disk = Disk()
     storage = MemoryStorage(personal_free=STORAGE)
     server = Server(_identify, max_message_bytes=16 << 20)
+    model = Model()
+    server.add(
+        inference_pb2_grpc.add_InferenceServiceServicer_to_server,
+        model,
+        "gateway.inference.v1.InferenceService",
+    )
+    budget = open_budget(Limits())
+    background = BackgroundResponses(
+        runs,
+        UserSlots(1, 1, lambda change: None),
+        inference_pb2_grpc.InferenceServiceStub(server.channel()),
+        budget,
+        TextRenderer,
+    )
     server.add(
         responses_pb2_grpc.add_ResponseServiceServicer_to_server,
-        ResponseServicer(repository, runs, reader, storage, disk.reserve, open_budget(Limits())),
+        ResponseServicer(
+            repository, talks, runs, background, reader, storage, disk.reserve, budget
+        ),
         SERVICE_NAME,
     )
     server.add(
         conversations_pb2_grpc.add_ConversationServiceServicer_to_server,
-        ConversationServicer(talks, storage, disk.reserve, open_budget(Limits())),
+        ConversationServicer(talks, storage, disk.reserve, budget),
         CONVERSATION_SERVICE,
     )
     await server.start()
     try:
-        yield ResponseProcess(server, repository, talks, disk)
+        yield ResponseProcess(server, repository, talks, disk, model, background)
     finally:
+        await background.drain(0)
         await server.stop(0)
         await runs.close()
 

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.memory.v1 import conversations_pb2 as pb
 from gateway.memory.v1.responses_pb2 import ResponseConversation
-from services.common.errors import GatewayError
+from services.common.errors import GatewayError, invalid
 from services.common.ids import new_conversation_id
 from services.common.storage.database import reading, writing
 from services.responses.conversations.tables import conversations, origins
@@ -24,7 +24,6 @@ from tests.services.responses.response_server import (
     STORAGE,
     ResponseProcess,
     charged,
-    content,
     items,
     names,
     response,
@@ -266,22 +265,25 @@ async def test_a_conversation_lives_from_its_last_change(
 async def test_a_run_is_appended_with_its_end(service: ResponseProcess) -> None:
     name = await create(service, "a")
     origin = ResponseConversation(id=name, last_position=1)
-    async with service.running("r", conversation=origin) as run:
-        assert await all_of(service, name) == ["a"]
-        assert await run.finish(content("m"), append=True)
-    assert await all_of(service, name) == ["a", "in-r", "m"]
-    async with service.running("s", conversation=origin) as run:
-        assert await run.finish(content("n"))
-    assert await all_of(service, name) == ["a", "in-r", "m"]
+    answered = await service.run("r", conversation=origin)
+    assert await all_of(service, name) == ["a"]
+    answered.finish("m")
+    assert (await service.ended("r")).content.body == b"m"
+    assert await all_of(service, name) == ["a", "in-r", "out-r"]
+    failed = await service.run("s", conversation=origin)
+    failed.failure = invalid("a", "a: no")
+    failed.finish("n")
+    assert (await service.ended("s")).content.body == b"invalid_request"
+    assert await all_of(service, name) == ["a", "in-r", "out-r"]
 
 
 async def test_a_run_without_room_in_its_conversation_fails(
     service: ResponseProcess, engine: AsyncEngine
 ) -> None:
     name = await create(service, *(f"i{number}" for number in range(BOUNDS.max_items)))
-    async with service.running("r", conversation=ResponseConversation(id=name)) as run:
-        assert not await run.finish(content("m"), b"failed", append=True)
-    assert (await service.get("r")).content.body == b"failed"
+    call = await service.run("r", conversation=ResponseConversation(id=name))
+    call.finish("m")
+    assert (await service.ended("r")).content.body == b"does not fit"
     assert len(await all_of(service, name)) == BOUNDS.max_items
     assert await charged(engine) > 0
 
@@ -342,6 +344,22 @@ async def test_a_version_before_can_delete_responses(
         for table in (output_items, contents, responses):
             await connection.execute(delete(table))
     assert (await left(engine))[2] == 0
+
+
+async def test_items_are_appended_without_their_response(service: ResponseProcess) -> None:
+    name = await create(service, "a")
+    new = {**in_conversation("r", name), "append": False, "append_only": True}
+    await service.call("CreateResponse", **new)
+    assert await all_of(service, name) == ["a", "in-r", "out-r"]
+    with pytest.raises(GatewayError) as raised:
+        await service.get("r")
+    assert raised.value.code == "not_found"
+    await service.talk("DeleteConversation", id=name)
+    await service.call("CreateResponse", **new)  # nothing is left to append to
+    new["response"].ClearField("conversation")
+    with pytest.raises(GatewayError) as raised:
+        await service.call("CreateResponse", **new)
+    assert raised.value.param == "response.conversation"
 
 
 async def test_a_full_disk_refuses_what_adds(service: ResponseProcess) -> None:

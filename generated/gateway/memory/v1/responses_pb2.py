@@ -22,75 +22,68 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from gateway.inference.v1 import inference_pb2 as gateway_dot_inference_dot_v1_dot_inference__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!gateway/memory/v1/responses.proto\x12\x11gateway.memory.v1\"(\n\x0cResponseItem\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"?\n\rResponseItems\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"\xd2\x01\n\x0bNewResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bprevious_id\x18\x02 \x01(\t\x12.\n\x05input\x18\x03 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x33\n\x07\x63ontent\x18\x04 \x01(\x0b\x32\".gateway.memory.v1.ResponseContent\x12=\n\x0c\x63onversation\x18\x05 \x01(\x0b\x32\'.gateway.memory.v1.ResponseConversation\"9\n\x14ResponseConversation\x12\n\n\x02id\x18\x01 \x01(\t\x12\x15\n\rlast_position\x18\x02 \x01(\x04\"`\n\x0fResponseContent\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12/\n\x06output\x18\x02 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x0c\"\xe7\x02\n\x0eStoredResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bprevious_id\x18\x02 \x01(\t\x12\x36\n\x05state\x18\x03 \x01(\x0e\x32\'.gateway.memory.v1.StoredResponse.State\x12\x12\n\nbackground\x18\x04 \x01(\x08\x12\x15\n\rcreated_at_ms\x18\x05 \x01(\x03\x12\x15\n\rexpires_at_ms\x18\x06 \x01(\x03\x12\x33\n\x07\x63ontent\x18\x07 \x01(\x0b\x32\".gateway.memory.v1.ResponseContent\"\x84\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n\x0cSTATE_QUEUED\x10\x01\x12\x15\n\x11STATE_IN_PROGRESS\x10\x02\x12\x0f\n\x0bSTATE_ENDED\x10\x03\x12\x13\n\x0fSTATE_CANCELLED\x10\x04\x12\x15\n\x11STATE_INTERRUPTED\x10\x05\"+\n\x14\x43heckCapacityRequest\x12\x13\n\x0binput_bytes\x18\x01 \x01(\x04\"\x17\n\x15\x43heckCapacityResponse\"Y\n\x15\x43reateResponseRequest\x12\x30\n\x08response\x18\x01 \x01(\x0b\x32\x1e.gateway.memory.v1.NewResponse\x12\x0e\n\x06\x61ppend\x18\x02 \x01(\x08\"\x18\n\x16\x43reateResponseResponse\"\xb6\x01\n\x12RunResponseRequest\x12\x30\n\x06\x63reate\x18\x01 \x01(\x0b\x32\x1e.gateway.memory.v1.NewResponseH\x00\x12\x31\n\x05start\x18\x02 \x01(\x0b\x32 .gateway.memory.v1.StartResponseH\x00\x12\x33\n\x06\x66inish\x18\x03 \x01(\x0b\x32!.gateway.memory.v1.FinishResponseH\x00\x42\x06\n\x04step\"\x0f\n\rStartResponse\"n\n\x0e\x46inishResponse\x12\x33\n\x07\x63ontent\x18\x01 \x01(\x0b\x32\".gateway.memory.v1.ResponseContent\x12\x17\n\x0fsubstitute_body\x18\x02 \x01(\x0c\x12\x0e\n\x06\x61ppend\x18\x03 \x01(\x08\"\xc4\x01\n\x13RunResponseResponse\x12\x35\n\x07\x63reated\x18\x01 \x01(\x0b\x32\".gateway.memory.v1.ResponseCreatedH\x00\x12\x35\n\x07started\x18\x02 \x01(\x0b\x32\".gateway.memory.v1.ResponseStartedH\x00\x12\x37\n\x08\x66inished\x18\x03 \x01(\x0b\x32#.gateway.memory.v1.ResponseFinishedH\x00\x42\x06\n\x04step\"\x11\n\x0fResponseCreated\"\x11\n\x0fResponseStarted\"-\n\x10ResponseFinished\x12\x19\n\x11stored_substitute\x18\x01 \x01(\x08\"F\n\x12GetResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07wait_ms\x18\x02 \x01(\r\x12\x13\n\x0bwith_events\x18\x03 \x01(\x08\"J\n\x13GetResponseResponse\x12\x33\n\x08response\x18\x01 \x01(\x0b\x32!.gateway.memory.v1.StoredResponse\"#\n\x15\x43\x61ncelResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\"M\n\x16\x43\x61ncelResponseResponse\x12\x33\n\x08response\x18\x01 \x01(\x0b\x32!.gateway.memory.v1.StoredResponse\"#\n\x15\x44\x65leteResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x18\n\x16\x44\x65leteResponseResponse\"k\n\x15ListInputItemsRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\x11\n\tascending\x18\x04 \x01(\x08\x42\x0c\n\n_page_size\"Z\n\x16ListInputItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"8\n\x17GetResponseChainRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tmax_bytes\x18\x02 \x01(\x04\"a\n\x18GetResponseChainResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x15\n\romitted_bytes\x18\x02 \x01(\x04\"2\n\x10\x46indItemsRequest\x12\x0b\n\x03ids\x18\x01 \x03(\t\x12\x11\n\tmax_bytes\x18\x02 \x01(\x04\"Z\n\x11\x46indItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x15\n\romitted_bytes\x18\x02 \x01(\x04\x32\x96\x07\n\x0fResponseService\x12\x62\n\rCheckCapacity\x12\'.gateway.memory.v1.CheckCapacityRequest\x1a(.gateway.memory.v1.CheckCapacityResponse\x12\x65\n\x0e\x43reateResponse\x12(.gateway.memory.v1.CreateResponseRequest\x1a).gateway.memory.v1.CreateResponseResponse\x12`\n\x0bRunResponse\x12%.gateway.memory.v1.RunResponseRequest\x1a&.gateway.memory.v1.RunResponseResponse(\x01\x30\x01\x12\\\n\x0bGetResponse\x12%.gateway.memory.v1.GetResponseRequest\x1a&.gateway.memory.v1.GetResponseResponse\x12\x65\n\x0e\x43\x61ncelResponse\x12(.gateway.memory.v1.CancelResponseRequest\x1a).gateway.memory.v1.CancelResponseResponse\x12\x65\n\x0e\x44\x65leteResponse\x12(.gateway.memory.v1.DeleteResponseRequest\x1a).gateway.memory.v1.DeleteResponseResponse\x12\x65\n\x0eListInputItems\x12(.gateway.memory.v1.ListInputItemsRequest\x1a).gateway.memory.v1.ListInputItemsResponse\x12k\n\x10GetResponseChain\x12*.gateway.memory.v1.GetResponseChainRequest\x1a+.gateway.memory.v1.GetResponseChainResponse\x12V\n\tFindItems\x12#.gateway.memory.v1.FindItemsRequest\x1a$.gateway.memory.v1.FindItemsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!gateway/memory/v1/responses.proto\x12\x11gateway.memory.v1\x1a$gateway/inference/v1/inference.proto\"(\n\x0cResponseItem\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04json\x18\x02 \x01(\x0c\"?\n\rResponseItems\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"\xd2\x01\n\x0bNewResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bprevious_id\x18\x02 \x01(\t\x12.\n\x05input\x18\x03 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x33\n\x07\x63ontent\x18\x04 \x01(\x0b\x32\".gateway.memory.v1.ResponseContent\x12=\n\x0c\x63onversation\x18\x05 \x01(\x0b\x32\'.gateway.memory.v1.ResponseConversation\"9\n\x14ResponseConversation\x12\n\n\x02id\x18\x01 \x01(\t\x12\x15\n\rlast_position\x18\x02 \x01(\x04\"`\n\x0fResponseContent\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12/\n\x06output\x18\x02 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x0c\"\xe7\x02\n\x0eStoredResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bprevious_id\x18\x02 \x01(\t\x12\x36\n\x05state\x18\x03 \x01(\x0e\x32\'.gateway.memory.v1.StoredResponse.State\x12\x12\n\nbackground\x18\x04 \x01(\x08\x12\x15\n\rcreated_at_ms\x18\x05 \x01(\x03\x12\x15\n\rexpires_at_ms\x18\x06 \x01(\x03\x12\x33\n\x07\x63ontent\x18\x07 \x01(\x0b\x32\".gateway.memory.v1.ResponseContent\"\x84\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n\x0cSTATE_QUEUED\x10\x01\x12\x15\n\x11STATE_IN_PROGRESS\x10\x02\x12\x0f\n\x0bSTATE_ENDED\x10\x03\x12\x13\n\x0fSTATE_CANCELLED\x10\x04\x12\x15\n\x11STATE_INTERRUPTED\x10\x05\"+\n\x14\x43heckCapacityRequest\x12\x13\n\x0binput_bytes\x18\x01 \x01(\x04\"\x17\n\x15\x43heckCapacityResponse\"n\n\x15\x43reateResponseRequest\x12\x30\n\x08response\x18\x01 \x01(\x0b\x32\x1e.gateway.memory.v1.NewResponse\x12\x0e\n\x06\x61ppend\x18\x02 \x01(\x08\x12\x13\n\x0b\x61ppend_only\x18\x03 \x01(\x08\"\x18\n\x16\x43reateResponseResponse\"\x9a\x01\n\x16RunInBackgroundRequest\x12=\n\x06\x63reate\x18\x01 \x01(\x0b\x32+.gateway.memory.v1.CreateBackgroundResponseH\x00\x12\x39\n\x08generate\x18\x02 \x01(\x0b\x32%.gateway.inference.v1.GenerateRequestH\x00\x42\x06\n\x04step\"r\n\x18\x43reateBackgroundResponse\x12\x30\n\x08response\x18\x01 \x01(\x0b\x32\x1e.gateway.memory.v1.NewResponse\x12\x14\n\x0cpresentation\x18\x02 \x01(\x0c\x12\x0e\n\x06stream\x18\x03 \x01(\x08\"E\n\x17RunInBackgroundResponse\x12\x10\n\x06queued\x18\x01 \x01(\x0cH\x00\x12\x10\n\x06\x65vents\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04step\"F\n\x12GetResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07wait_ms\x18\x02 \x01(\r\x12\x13\n\x0bwith_events\x18\x03 \x01(\x08\"J\n\x13GetResponseResponse\x12\x33\n\x08response\x18\x01 \x01(\x0b\x32!.gateway.memory.v1.StoredResponse\"#\n\x15\x43\x61ncelResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\"M\n\x16\x43\x61ncelResponseResponse\x12\x33\n\x08response\x18\x01 \x01(\x0b\x32!.gateway.memory.v1.StoredResponse\"#\n\x15\x44\x65leteResponseRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x18\n\x16\x44\x65leteResponseResponse\"k\n\x15ListInputItemsRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\x11\n\tascending\x18\x04 \x01(\x08\x42\x0c\n\n_page_size\"Z\n\x16ListInputItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"8\n\x17GetResponseChainRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tmax_bytes\x18\x02 \x01(\x04\"a\n\x18GetResponseChainResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x15\n\romitted_bytes\x18\x02 \x01(\x04\"2\n\x10\x46indItemsRequest\x12\x0b\n\x03ids\x18\x01 \x03(\t\x12\x11\n\tmax_bytes\x18\x02 \x01(\x04\"Z\n\x11\x46indItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x15\n\romitted_bytes\x18\x02 \x01(\x04\x32\xa2\x07\n\x0fResponseService\x12\x62\n\rCheckCapacity\x12\'.gateway.memory.v1.CheckCapacityRequest\x1a(.gateway.memory.v1.CheckCapacityResponse\x12\x65\n\x0e\x43reateResponse\x12(.gateway.memory.v1.CreateResponseRequest\x1a).gateway.memory.v1.CreateResponseResponse\x12l\n\x0fRunInBackground\x12).gateway.memory.v1.RunInBackgroundRequest\x1a*.gateway.memory.v1.RunInBackgroundResponse(\x01\x30\x01\x12\\\n\x0bGetResponse\x12%.gateway.memory.v1.GetResponseRequest\x1a&.gateway.memory.v1.GetResponseResponse\x12\x65\n\x0e\x43\x61ncelResponse\x12(.gateway.memory.v1.CancelResponseRequest\x1a).gateway.memory.v1.CancelResponseResponse\x12\x65\n\x0e\x44\x65leteResponse\x12(.gateway.memory.v1.DeleteResponseRequest\x1a).gateway.memory.v1.DeleteResponseResponse\x12\x65\n\x0eListInputItems\x12(.gateway.memory.v1.ListInputItemsRequest\x1a).gateway.memory.v1.ListInputItemsResponse\x12k\n\x10GetResponseChain\x12*.gateway.memory.v1.GetResponseChainRequest\x1a+.gateway.memory.v1.GetResponseChainResponse\x12V\n\tFindItems\x12#.gateway.memory.v1.FindItemsRequest\x1a$.gateway.memory.v1.FindItemsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gateway.memory.v1.responses_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RESPONSEITEM']._serialized_start=56
-  _globals['_RESPONSEITEM']._serialized_end=96
-  _globals['_RESPONSEITEMS']._serialized_start=98
-  _globals['_RESPONSEITEMS']._serialized_end=161
-  _globals['_NEWRESPONSE']._serialized_start=164
-  _globals['_NEWRESPONSE']._serialized_end=374
-  _globals['_RESPONSECONVERSATION']._serialized_start=376
-  _globals['_RESPONSECONVERSATION']._serialized_end=433
-  _globals['_RESPONSECONTENT']._serialized_start=435
-  _globals['_RESPONSECONTENT']._serialized_end=531
-  _globals['_STOREDRESPONSE']._serialized_start=534
-  _globals['_STOREDRESPONSE']._serialized_end=893
-  _globals['_STOREDRESPONSE_STATE']._serialized_start=761
-  _globals['_STOREDRESPONSE_STATE']._serialized_end=893
-  _globals['_CHECKCAPACITYREQUEST']._serialized_start=895
-  _globals['_CHECKCAPACITYREQUEST']._serialized_end=938
-  _globals['_CHECKCAPACITYRESPONSE']._serialized_start=940
-  _globals['_CHECKCAPACITYRESPONSE']._serialized_end=963
-  _globals['_CREATERESPONSEREQUEST']._serialized_start=965
-  _globals['_CREATERESPONSEREQUEST']._serialized_end=1054
-  _globals['_CREATERESPONSERESPONSE']._serialized_start=1056
-  _globals['_CREATERESPONSERESPONSE']._serialized_end=1080
-  _globals['_RUNRESPONSEREQUEST']._serialized_start=1083
-  _globals['_RUNRESPONSEREQUEST']._serialized_end=1265
-  _globals['_STARTRESPONSE']._serialized_start=1267
-  _globals['_STARTRESPONSE']._serialized_end=1282
-  _globals['_FINISHRESPONSE']._serialized_start=1284
-  _globals['_FINISHRESPONSE']._serialized_end=1394
-  _globals['_RUNRESPONSERESPONSE']._serialized_start=1397
-  _globals['_RUNRESPONSERESPONSE']._serialized_end=1593
-  _globals['_RESPONSECREATED']._serialized_start=1595
-  _globals['_RESPONSECREATED']._serialized_end=1612
-  _globals['_RESPONSESTARTED']._serialized_start=1614
-  _globals['_RESPONSESTARTED']._serialized_end=1631
-  _globals['_RESPONSEFINISHED']._serialized_start=1633
-  _globals['_RESPONSEFINISHED']._serialized_end=1678
-  _globals['_GETRESPONSEREQUEST']._serialized_start=1680
-  _globals['_GETRESPONSEREQUEST']._serialized_end=1750
-  _globals['_GETRESPONSERESPONSE']._serialized_start=1752
-  _globals['_GETRESPONSERESPONSE']._serialized_end=1826
-  _globals['_CANCELRESPONSEREQUEST']._serialized_start=1828
-  _globals['_CANCELRESPONSEREQUEST']._serialized_end=1863
-  _globals['_CANCELRESPONSERESPONSE']._serialized_start=1865
-  _globals['_CANCELRESPONSERESPONSE']._serialized_end=1942
-  _globals['_DELETERESPONSEREQUEST']._serialized_start=1944
-  _globals['_DELETERESPONSEREQUEST']._serialized_end=1979
-  _globals['_DELETERESPONSERESPONSE']._serialized_start=1981
-  _globals['_DELETERESPONSERESPONSE']._serialized_end=2005
-  _globals['_LISTINPUTITEMSREQUEST']._serialized_start=2007
-  _globals['_LISTINPUTITEMSREQUEST']._serialized_end=2114
-  _globals['_LISTINPUTITEMSRESPONSE']._serialized_start=2116
-  _globals['_LISTINPUTITEMSRESPONSE']._serialized_end=2206
-  _globals['_GETRESPONSECHAINREQUEST']._serialized_start=2208
-  _globals['_GETRESPONSECHAINREQUEST']._serialized_end=2264
-  _globals['_GETRESPONSECHAINRESPONSE']._serialized_start=2266
-  _globals['_GETRESPONSECHAINRESPONSE']._serialized_end=2363
-  _globals['_FINDITEMSREQUEST']._serialized_start=2365
-  _globals['_FINDITEMSREQUEST']._serialized_end=2415
-  _globals['_FINDITEMSRESPONSE']._serialized_start=2417
-  _globals['_FINDITEMSRESPONSE']._serialized_end=2507
-  _globals['_RESPONSESERVICE']._serialized_start=2510
-  _globals['_RESPONSESERVICE']._serialized_end=3428
+  _globals['_RESPONSEITEM']._serialized_start=94
+  _globals['_RESPONSEITEM']._serialized_end=134
+  _globals['_RESPONSEITEMS']._serialized_start=136
+  _globals['_RESPONSEITEMS']._serialized_end=199
+  _globals['_NEWRESPONSE']._serialized_start=202
+  _globals['_NEWRESPONSE']._serialized_end=412
+  _globals['_RESPONSECONVERSATION']._serialized_start=414
+  _globals['_RESPONSECONVERSATION']._serialized_end=471
+  _globals['_RESPONSECONTENT']._serialized_start=473
+  _globals['_RESPONSECONTENT']._serialized_end=569
+  _globals['_STOREDRESPONSE']._serialized_start=572
+  _globals['_STOREDRESPONSE']._serialized_end=931
+  _globals['_STOREDRESPONSE_STATE']._serialized_start=799
+  _globals['_STOREDRESPONSE_STATE']._serialized_end=931
+  _globals['_CHECKCAPACITYREQUEST']._serialized_start=933
+  _globals['_CHECKCAPACITYREQUEST']._serialized_end=976
+  _globals['_CHECKCAPACITYRESPONSE']._serialized_start=978
+  _globals['_CHECKCAPACITYRESPONSE']._serialized_end=1001
+  _globals['_CREATERESPONSEREQUEST']._serialized_start=1003
+  _globals['_CREATERESPONSEREQUEST']._serialized_end=1113
+  _globals['_CREATERESPONSERESPONSE']._serialized_start=1115
+  _globals['_CREATERESPONSERESPONSE']._serialized_end=1139
+  _globals['_RUNINBACKGROUNDREQUEST']._serialized_start=1142
+  _globals['_RUNINBACKGROUNDREQUEST']._serialized_end=1296
+  _globals['_CREATEBACKGROUNDRESPONSE']._serialized_start=1298
+  _globals['_CREATEBACKGROUNDRESPONSE']._serialized_end=1412
+  _globals['_RUNINBACKGROUNDRESPONSE']._serialized_start=1414
+  _globals['_RUNINBACKGROUNDRESPONSE']._serialized_end=1483
+  _globals['_GETRESPONSEREQUEST']._serialized_start=1485
+  _globals['_GETRESPONSEREQUEST']._serialized_end=1555
+  _globals['_GETRESPONSERESPONSE']._serialized_start=1557
+  _globals['_GETRESPONSERESPONSE']._serialized_end=1631
+  _globals['_CANCELRESPONSEREQUEST']._serialized_start=1633
+  _globals['_CANCELRESPONSEREQUEST']._serialized_end=1668
+  _globals['_CANCELRESPONSERESPONSE']._serialized_start=1670
+  _globals['_CANCELRESPONSERESPONSE']._serialized_end=1747
+  _globals['_DELETERESPONSEREQUEST']._serialized_start=1749
+  _globals['_DELETERESPONSEREQUEST']._serialized_end=1784
+  _globals['_DELETERESPONSERESPONSE']._serialized_start=1786
+  _globals['_DELETERESPONSERESPONSE']._serialized_end=1810
+  _globals['_LISTINPUTITEMSREQUEST']._serialized_start=1812
+  _globals['_LISTINPUTITEMSREQUEST']._serialized_end=1919
+  _globals['_LISTINPUTITEMSRESPONSE']._serialized_start=1921
+  _globals['_LISTINPUTITEMSRESPONSE']._serialized_end=2011
+  _globals['_GETRESPONSECHAINREQUEST']._serialized_start=2013
+  _globals['_GETRESPONSECHAINREQUEST']._serialized_end=2069
+  _globals['_GETRESPONSECHAINRESPONSE']._serialized_start=2071
+  _globals['_GETRESPONSECHAINRESPONSE']._serialized_end=2168
+  _globals['_FINDITEMSREQUEST']._serialized_start=2170
+  _globals['_FINDITEMSREQUEST']._serialized_end=2220
+  _globals['_FINDITEMSRESPONSE']._serialized_start=2222
+  _globals['_FINDITEMSRESPONSE']._serialized_end=2312
+  _globals['_RESPONSESERVICE']._serialized_start=2315
+  _globals['_RESPONSESERVICE']._serialized_end=3245
 # @@protoc_insertion_point(module_scope)

@@ -10,6 +10,7 @@ first on are its chain.
 """
 
 from collections import abc as _abc
+from gateway.inference.v1 import inference_pb2 as _inference_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
@@ -307,10 +308,13 @@ class CreateResponseRequest(_message.Message):
 
     RESPONSE_FIELD_NUMBER: _builtins.int
     APPEND_FIELD_NUMBER: _builtins.int
+    APPEND_ONLY_FIELD_NUMBER: _builtins.int
     append: _builtins.bool
     """Optional. Whether input and output are appended consecutively to the response's conversation,
     in the same transaction. Nothing is appended to a deleted conversation.
     """
+    append_only: _builtins.bool
+    """Optional. Like `append`, but the response itself is not stored."""
     @_builtins.property
     def response(self) -> Global___NewResponse:
         """Required."""
@@ -320,10 +324,11 @@ class CreateResponseRequest(_message.Message):
         *,
         response: Global___NewResponse | None = ...,
         append: _builtins.bool = ...,
+        append_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["response", b"response"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["append", b"append", "response", b"response"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["append", b"append", "append_only", b"append_only", "response", b"response"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -347,190 +352,100 @@ class CreateResponseResponse(_message.Message):
 Global___CreateResponseResponse: _TypeAlias = CreateResponseResponse  # noqa: Y015
 
 @_typing.final
-class RunResponseRequest(_message.Message):
-    """A message of the caller in a run."""
+class RunInBackgroundRequest(_message.Message):
+    """A message of the caller in RunInBackground."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     CREATE_FIELD_NUMBER: _builtins.int
-    START_FIELD_NUMBER: _builtins.int
-    FINISH_FIELD_NUMBER: _builtins.int
+    GENERATE_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def create(self) -> Global___NewResponse:
-        """First, once."""
+    def create(self) -> Global___CreateBackgroundResponse:
+        """First."""
 
     @_builtins.property
-    def start(self) -> Global___StartResponse:
-        """At most once, after `created`."""
-
-    @_builtins.property
-    def finish(self) -> Global___FinishResponse:
-        """Once, last."""
+    def generate(self) -> _inference_pb2.GenerateRequest:
+        """Then, last: what the response is generated from. The messages begin with those of the preceding
+        chain or conversation.
+        """
 
     def __init__(
         self,
         *,
-        create: Global___NewResponse | None = ...,
-        start: Global___StartResponse | None = ...,
-        finish: Global___FinishResponse | None = ...,
+        create: Global___CreateBackgroundResponse | None = ...,
+        generate: _inference_pb2.GenerateRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create", b"create", "finish", b"finish", "start", b"start", "step", b"step"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create", b"create", "generate", b"generate", "step", b"step"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create", b"create", "finish", b"finish", "start", b"start", "step", b"step"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create", b"create", "generate", b"generate", "step", b"step"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_step: _TypeAlias = _typing.Literal["create", "start", "finish"]  # noqa: Y015
+    _WhichOneofReturnType_step: _TypeAlias = _typing.Literal["create", "generate"]  # noqa: Y015
     _WhichOneofArgType_step: _TypeAlias = _typing.Literal["step", b"step"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_step) -> _WhichOneofReturnType_step | None: ...
 
-Global___RunResponseRequest: _TypeAlias = RunResponseRequest  # noqa: Y015
+Global___RunInBackgroundRequest: _TypeAlias = RunInBackgroundRequest  # noqa: Y015
 
 @_typing.final
-class StartResponse(_message.Message):
-    """States that a response is in progress."""
+class CreateBackgroundResponse(_message.Message):
+    """A response to generate in the background."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___StartResponse: _TypeAlias = StartResponse  # noqa: Y015
-
-@_typing.final
-class FinishResponse(_message.Message):
-    """Ends a response."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CONTENT_FIELD_NUMBER: _builtins.int
-    SUBSTITUTE_BODY_FIELD_NUMBER: _builtins.int
-    APPEND_FIELD_NUMBER: _builtins.int
-    substitute_body: _builtins.bytes
-    """Required. A body to store instead of `content` if that does not fit in the plan's storage
-    for memories, or exceeds the maximum size. At most 4,096 bytes longer than the body of the
-    creation.
+    RESPONSE_FIELD_NUMBER: _builtins.int
+    PRESENTATION_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    presentation: _builtins.bytes
+    """Required. What the rendering of the response needs to know of the caller's body: JSON that the
+    HTTP facade writes, in a format of its own.
     """
-    append: _builtins.bool
-    """Optional. As in CreateResponseRequest. If the conversation is full, `content` counts as not
-    fitting.
-    """
+    stream: _builtins.bool
+    """Optional. Whether the events of the response are returned, and stored."""
     @_builtins.property
-    def content(self) -> Global___ResponseContent:
-        """Required. Replaces the content of the creation."""
+    def response(self) -> Global___NewResponse:
+        """Required, without `content`, which the service renders."""
 
     def __init__(
         self,
         *,
-        content: Global___ResponseContent | None = ...,
-        substitute_body: _builtins.bytes = ...,
-        append: _builtins.bool = ...,
+        response: Global___NewResponse | None = ...,
+        presentation: _builtins.bytes = ...,
+        stream: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["response", b"response"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["append", b"append", "content", b"content", "substitute_body", b"substitute_body"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["presentation", b"presentation", "response", b"response", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___FinishResponse: _TypeAlias = FinishResponse  # noqa: Y015
+Global___CreateBackgroundResponse: _TypeAlias = CreateBackgroundResponse  # noqa: Y015
 
 @_typing.final
-class RunResponseResponse(_message.Message):
-    """A message of the service in a run."""
+class RunInBackgroundResponse(_message.Message):
+    """A message of the service in RunInBackground."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    CREATED_FIELD_NUMBER: _builtins.int
-    STARTED_FIELD_NUMBER: _builtins.int
-    FINISHED_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def created(self) -> Global___ResponseCreated:
-        """Response to `create`."""
-
-    @_builtins.property
-    def started(self) -> Global___ResponseStarted:
-        """Response to `start`."""
-
-    @_builtins.property
-    def finished(self) -> Global___ResponseFinished:
-        """Response to `finish`."""
-
+    QUEUED_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
+    queued: _builtins.bytes
+    """First, once: the queued response as JSON. It is durable."""
+    events: _builtins.bytes
+    """Any number of times: whole server-sent events, in order."""
     def __init__(
         self,
         *,
-        created: Global___ResponseCreated | None = ...,
-        started: Global___ResponseStarted | None = ...,
-        finished: Global___ResponseFinished | None = ...,
+        queued: _builtins.bytes = ...,
+        events: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "finished", b"finished", "started", b"started", "step", b"step"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "queued", b"queued", "step", b"step"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "finished", b"finished", "started", b"started", "step", b"step"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "queued", b"queued", "step", b"step"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_step: _TypeAlias = _typing.Literal["created", "started", "finished"]  # noqa: Y015
+    _WhichOneofReturnType_step: _TypeAlias = _typing.Literal["queued", "events"]  # noqa: Y015
     _WhichOneofArgType_step: _TypeAlias = _typing.Literal["step", b"step"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_step) -> _WhichOneofReturnType_step | None: ...
 
-Global___RunResponseResponse: _TypeAlias = RunResponseResponse  # noqa: Y015
-
-@_typing.final
-class ResponseCreated(_message.Message):
-    """Confirms that a response is durable."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ResponseCreated: _TypeAlias = ResponseCreated  # noqa: Y015
-
-@_typing.final
-class ResponseStarted(_message.Message):
-    """Confirms that a response is in progress: it was not cancelled while it was queued."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ResponseStarted: _TypeAlias = ResponseStarted  # noqa: Y015
-
-@_typing.final
-class ResponseFinished(_message.Message):
-    """Confirms that the end of a response is durable."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    STORED_SUBSTITUTE_FIELD_NUMBER: _builtins.int
-    stored_substitute: _builtins.bool
-    """Required. Whether the content did not fit, so that `substitute_body` was stored."""
-    def __init__(
-        self,
-        *,
-        stored_substitute: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["stored_substitute", b"stored_substitute"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ResponseFinished: _TypeAlias = ResponseFinished  # noqa: Y015
+Global___RunInBackgroundResponse: _TypeAlias = RunInBackgroundResponse  # noqa: Y015
 
 @_typing.final
 class GetResponseRequest(_message.Message):

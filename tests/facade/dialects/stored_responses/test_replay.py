@@ -8,13 +8,12 @@ import pytest
 
 from facade.dialects.responses import render_response
 from facade.dialects.stored_responses import (
-    MAX_EVENTS,
     new_response,
-    pack_events,
     render_stored,
     replay,
     response_content,
 )
+from facade.dialects.stored_responses.replay import MAX_EVENTS, pack_events
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from gateway.memory.v1.responses_pb2 import StoredResponse
 from tests.facade.dialects.responses.answers import (
@@ -147,7 +146,7 @@ def test_too_many_events_are_neither_packed_nor_unpacked() -> None:
 
 def test_items_without_an_id_of_their_own_get_one() -> None:
     sent = [b'{"id": "a"}', b"{}", b'{"id": 5}', json.dumps({"id": "x" * 129}).encode()]
-    new = new_response(RESPONSE_ID, None, sent, render(ANSWERS["text"]))
+    new = new_response(RESPONSE_ID, None, sent, response_content(render(ANSWERS["text"])), None)
     ids = [item.id for item in new.input]
     assert ids == ["a", *(f"in_{RESPONSE_ID}_{place}" for place in (1, 2, 3))]
     assert [item.json for item in new.input] == sent

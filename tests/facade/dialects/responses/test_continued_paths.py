@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from facade.dialects.responses import FIELD_NAMES, parse_request
-from facade.response_conversations import ContinuedPaths
+from facade.dialects.responses import ContinuedPaths, load_paths, parse_request
 
 BODY = {
     "model": "m",
@@ -34,6 +33,7 @@ def test_paths_name_the_conversation_or_the_input(path: str, of_body: str, rewri
     source_map = parse_request(json.dumps(BODY).encode()).source_map
     for is_rewritten, expected in ((False, of_body), (True, rewritten)):
         paths = ContinuedPaths(
-            FIELD_NAMES, source_map, range(1, 4), "previous_response_id", is_rewritten=is_rewritten
+            source_map, range(1, 4), "previous_response_id", is_rewritten=is_rewritten
         )
-        assert paths.path(path) == expected
+        loaded = load_paths(json.loads(json.dumps(paths.dump())))
+        assert paths.path(path) == loaded.path(path) == expected
