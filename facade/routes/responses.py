@@ -8,12 +8,11 @@ from typing import Any
 
 import grpc
 
-from facade.background_events import write_events
 from facade.dialects import responses, stored_responses
 from facade.dialects.parsed_request import ParsedRequest
 from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import Exchange
-from facade.http.responses import JsonResponse, Response
+from facade.http.responses import JsonResponse, Response, StreamedResponse
 from facade.parsing import RESPONSES
 from facade.response_conversations import complete, insert_previous_items
 from facade.response_storage import ResponseStore, StoredStream
@@ -26,6 +25,7 @@ from services.common.process.offload import offload_if
 
 # Requests of more bytes are written for the service in a thread.
 _LARGE = 1 << 20
+_KEEPALIVE = b": keep-alive\n\n"
 
 
 async def create(exchange: Exchange) -> Response:
@@ -74,23 +74,21 @@ async def _generate_in_background(
 ) -> Response:
     """Respond with the queued response, or with the events of its generation."""
     is_large = parsed.message.ByteSize() > _LARGE
-    steps = await offload_if(is_large, _background_steps, exchange, parsed, state)
+    create, generate = await offload_if(is_large, _background_steps, exchange, parsed, state)
     parsed.request = parsed.lazy = None  # it may be large
     # The service reserves what it holds.
     exchange.release_body()
     if charge is not None:
         charge.release()
-    call = exchange.context.responses.RunInBackground(metadata=rpc_metadata(exchange))
+    call: Any = exchange.context.responses.RunInBackground(metadata=rpc_metadata(exchange))
     try:
         # Writing to a call that has ended fails without its error, which reading raises.
         with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
-            while steps:
-                await call.write(steps.pop(0))
-            await call.done_writing()
-        if parsed.stream:
-            return await write_events(exchange, call)
-        answer: Any = await call.read()
-        return JsonResponse(answer.queued, {})
+            await call.write(create)
+            await call.write(generate)
+        del create, generate
+        queued = (await call.read()).queued
+        return await _write_events(exchange, call) if parsed.stream else JsonResponse(queued, {})
     except grpc.aio.AioRpcError as error:
         raise from_rpc_error(error) from None
     finally:
@@ -99,26 +97,38 @@ async def _generate_in_background(
 
 def _background_steps(
     exchange: Exchange, parsed: ParsedRequest, state: responses.ResponseState
-) -> list[RunInBackgroundRequest]:
-    """Return the messages that have a response generated in the background."""
+) -> tuple[RunInBackgroundRequest, RunInBackgroundRequest]:
+    """Return the two messages for a response that is generated in the background."""
     assert exchange.caller_paths is not None, "the body has been parsed"
+    new = stored_responses.new_response(
+        new_response_id(), state.previous_response_id, state.input_items, None, state.conversation
+    )
+    created = int(exchange.context.clock.now())
     create = CreateBackgroundResponse(
-        response=stored_responses.new_response(
-            new_response_id(),
-            state.previous_response_id,
-            state.input_items,
-            None,
-            state.conversation,
-        ),
+        response=new,
         presentation=stored_responses.presentation(
-            parsed.model, int(exchange.context.clock.now()), state.echo, exchange.caller_paths
+            parsed.model, created, state.echo, exchange.caller_paths
         ),
         stream=parsed.stream,
     )
-    return [
-        RunInBackgroundRequest(create=create),
-        RunInBackgroundRequest(generate=complete(parsed.message)),
-    ]
+    generate = complete(parsed.message)
+    return RunInBackgroundRequest(create=create), RunInBackgroundRequest(generate=generate)
+
+
+async def _write_events(exchange: Exchange, call: Any) -> Response:
+    """Respond with the events of a background response, and keepalives between them."""
+    response = StreamedResponse(exchange, {})
+    keepalive_s = exchange.context.settings.limits.keepalive_s
+    while True:
+        reading = asyncio.ensure_future(call.read())
+        while not (await asyncio.wait({reading}, timeout=keepalive_s))[0]:
+            response.write(_KEEPALIVE)
+        if (message := reading.result()) is grpc.aio.EOF:
+            response.write_eof()
+            return response
+        response.write(message.events)
+        if exchange.connection.writing_paused:
+            await exchange.connection.drain()
 
 
 async def _generate_stored(

@@ -7,8 +7,8 @@ process dies, it is marked as failed, and it is never generated again.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 
 from gateway.errors.v1 import errors_pb2
@@ -40,7 +40,7 @@ class UserSlots:
         self._max_running = max_running
         self._max_queued = max_queued
         self._admitted: Counter[str] = Counter()
-        self._running: dict[str, asyncio.Semaphore] = {}
+        self._slots: dict[str, asyncio.Semaphore] = {}
 
     @contextmanager
     def admitted(self, user_id: str) -> Iterator[None]:
@@ -67,16 +67,14 @@ class UserSlots:
             self._admitted[user_id] -= 1
             if not self._admitted[user_id]:
                 del self._admitted[user_id]
-                self._running.pop(user_id, None)
+                self._slots.pop(user_id, None)
 
-    @asynccontextmanager
-    async def running(self, user_id: str) -> AsyncIterator[None]:
-        """Wait until an admitted response may be generated; first come, first served."""
-        running = self._running.get(user_id)
-        if running is None:
-            running = self._running[user_id] = asyncio.Semaphore(self._max_running)
-        async with running:
-            yield
+    def slot(self, user_id: str) -> asyncio.Semaphore:
+        """Return what an admitted response acquires to be generated: first come, first served."""
+        slots = self._slots.get(user_id)
+        if slots is None:
+            slots = self._slots[user_id] = asyncio.Semaphore(self._max_running)
+        return slots
 
 
 class BackgroundResponses:
@@ -135,10 +133,10 @@ class BackgroundResponses:
                 self._runs.run(owner_id, max_bytes, create.response)
             )
             begin_call = partial(self._inference.StreamGenerate, request, metadata=metadata)
-            slot = self._slots.running(owner_id)
-            generation = Generation(run, renderer, charge, slot, begin_call)
-            if create.stream:
-                generation.stream(first_events)
+            slot = self._slots.slot(owner_id)
+            generation = Generation(
+                run, renderer, charge, slot, begin_call, first_events if create.stream else b""
+            )
             task = asyncio.create_task(_run(generation, held.pop_all()))
         self._tasks[task] = generation
         task.add_done_callback(self._tasks.pop)

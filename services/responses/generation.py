@@ -1,8 +1,8 @@
 """The generation of one background response."""
 
+import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import grpc
@@ -25,8 +25,9 @@ class Generation:
         run: the stored response.
         renderer: renders the response, which it has queued.
         charge: the bytes that the response holds.
-        slot: entered before the response is generated.
+        slot: acquired while the response is generated.
         begin_call: begins the call of StreamGenerate that generates it.
+        first_events: the first events; b"" unless the response is streamed.
 
     Attributes:
         queued: the response object, queued.
@@ -38,8 +39,9 @@ class Generation:
         run: Run,
         renderer: Renderer,
         charge: Charge,
-        slot: AbstractAsyncContextManager[None],
+        slot: asyncio.Semaphore,
         begin_call: Callable[[], Any],
+        first_events: bytes,
     ) -> None:
         self.queued = renderer.response
         self.events = LiveEvents()
@@ -48,12 +50,8 @@ class Generation:
         self._charge = charge
         self._slot = slot
         self._begin_call: Callable[[], Any] | None = begin_call
-        self._is_streamed = False
-
-    def stream(self, queued: bytes) -> None:
-        """Keep the events from now on, which begin with `queued`."""
-        self._is_streamed = True
-        self.events.add(queued)
+        self._is_streamed = bool(first_events)
+        self._add(first_events)
 
     def stop(self) -> None:
         """Stop the generation, because the process stops."""

@@ -13,39 +13,31 @@ class Renderer(Protocol):
 
     Attributes:
         response: the response object, once the response is queued or has ended.
-        is_appended: whether the items of that response belong in its conversation.
     """
 
     response: bytes
 
     @property
     def is_appended(self) -> bool:
-        """See the attribute."""
-        ...
+        """Whether the items of the response object belong in its conversation."""
 
     def begin(self) -> bytes:
         """Queue the response, and return its first events."""
-        ...
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Return the bytes of a batch of events, possibly none."""
-        ...
 
     def finish(self) -> bytes:
         """Return the last events of a complete response."""
-        ...
 
     def error(self, error: GatewayError) -> bytes:
         """Return the last events of a response that has failed."""
-        ...
 
     def content(self, events: bytes = b"") -> ResponseContent:
         """Return the content to store of the response object, with all its events."""
-        ...
 
     def failed_body(self, error: GatewayError) -> bytes:
         """Return the body to store of the response, had it failed without output."""
-        ...
 
 
 # Returns the renderer of a response: from its id, and `CreateBackgroundResponse.presentation`.
