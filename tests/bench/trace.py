@@ -30,7 +30,7 @@ _HELLO = [{"role": "user", "content": "Hello"}]
 
 @dataclass
 class Trace:
-    """What ran.
+    """Functions that ran, and moves between their files.
 
     Attributes:
         background: tasks whose functions are not counted.

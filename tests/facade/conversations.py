@@ -59,7 +59,7 @@ EVERY_PROVIDER = ("sandbox/echo", "openai/echo", "anthropic/echo", "gemini/echo"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an answer holds, whichever dialect it came in.
+    """Content of an answer, in the same form for every dialect.
 
     Attributes:
         text: all of its text.

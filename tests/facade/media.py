@@ -114,13 +114,13 @@ class MediaAnswer:
 
     @property
     def adapted(self) -> list[str]:
-        """What the header lists."""
+        """Return the entries of the `x-gateway-adapted` header."""
         listed = self.headers.get("x-gateway-adapted", "")
         return listed.split(", ") if listed else []
 
     @property
     def helpers(self) -> list[dict[str, Any]]:
-        """What helper models used."""
+        """Return the usage of helper models."""
         return self.more.get("gateway", {}).get("helpers", [])
 
 

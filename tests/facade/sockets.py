@@ -40,7 +40,7 @@ def port_of(url: str) -> int:
 
 
 class _Received(asyncio.Protocol):
-    """What a connection brought until it ended, also by a reset."""
+    """Protocol that collects the bytes of a connection until it ends, also by a reset."""
 
     def __init__(self) -> None:
         self.data = bytearray()

@@ -1,4 +1,4 @@
-"""What the access log tells of a request that went all the way."""
+"""The access log has a line for each request: user, model, tokens, and why it failed."""
 
 import logging
 from typing import Any

@@ -1,4 +1,4 @@
-"""What callers are told of their budgets: refusals, headers, and GET /beta/v1/usage/me."""
+"""Budgets in refusals, in response headers, and in GET /beta/v1/usage/me."""
 
 import json
 from collections.abc import AsyncIterator

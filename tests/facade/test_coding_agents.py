@@ -1,4 +1,4 @@
-"""What coding agents send to `/coding`, over HTTP: to Anthropic's dialect and to OpenAI's."""
+"""Requests of coding agents to `/coding`, over HTTP, in Anthropic's dialect and in OpenAI's."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field

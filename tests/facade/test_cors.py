@@ -1,4 +1,4 @@
-"""What pages of other origins may do: nothing, unless the operator names them."""
+"""Pages of other origins are refused unless the operator names their origin."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a request leaves behind is freed at once, and does not wait for the garbage collector.
+"""Objects of a request are freed at its end, without a run of the garbage collector.
 
 A full collection comes after millions of requests, as it stops the process for a while.
 """

@@ -1,4 +1,4 @@
-"""What the head of a request may say: encodings, credentials, expectations, other protocols."""
+"""Heads of requests: encodings, credentials, expectations, upgrades to other protocols."""
 
 import gzip
 

@@ -1,6 +1,6 @@
-"""What of a body is held while its answer is waited for: nothing, however large it was.
+"""Nothing of a request's body is held while its answer is awaited, however large the body is.
 
-The request that was made of it is the services' then.
+The services hold the request that it was parsed into.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What whoever runs the gateway can see of it."""
+"""Health, readiness and metrics, for the operator and for callers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is refused, before and after authentication: always in the endpoint's own format."""
+"""Refusals before and after authentication have the endpoint's own format."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""What goes over the wire whenever messages come, on a clock that takes no time."""
+"""Bytes that a stream writes as messages arrive, on a virtual clock."""
 
 import asyncio
 import gc

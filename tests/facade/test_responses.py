@@ -1,4 +1,4 @@
-"""What goes over the wire of a whole response, and when the connection closes."""
+"""Bytes of a whole response, and when its connection closes."""
 
 import asyncio
 from email.utils import parsedate_to_datetime

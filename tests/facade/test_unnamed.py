@@ -1,4 +1,4 @@
-"""What a provider says that nobody here has heard of, to the caller and back to the provider.
+"""Unknown fields of a provider's answer reach the caller, and go back to the provider.
 
 Over HTTP, in two turns of a tool loop.
 """

@@ -1,4 +1,4 @@
-"""What a form says about its file, in any order of its fields."""
+"""Fields of an upload form, in any order."""
 
 import itertools
 

@@ -47,7 +47,7 @@ _CHANGES = re.compile(rb"req_[0-9a-f]{24}|(?<=\r\nDate: )[^\r]+", re.IGNORECASE)
 
 
 class ClientAction(Enum):
-    """What a caller does beside sending bytes."""
+    """Steps of a caller other than sending bytes."""
 
     SETTLE = auto()  # the gateway does all it can do now
     WAIT = auto()  # a while passes, within every limit
@@ -161,7 +161,7 @@ class FakeTransport(asyncio.Transport):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a conversation.
+    """Observable results of a conversation.
 
     Attributes:
         written: what the caller was sent; request ids and dates are blotted out.

@@ -1,4 +1,4 @@
-"""What is read without aiohttp's parser is answered as everything else is: byte for byte."""
+"""Requests read without aiohttp's parser are answered byte for byte as those read with it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What a fallback step may set otherwise than the request around it."""
+"""Parameters that a fallback step overrides in Anthropic's dialect."""
 
 from typing import Any
 

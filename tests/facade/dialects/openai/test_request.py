@@ -1,4 +1,4 @@
-"""What the body of a chat completion must keep to, and what it becomes."""
+"""Validation of a chat completion's body, and its canonical request."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a fallback step may set otherwise than the request, and how it is told."""
+"""Parameters that a fallback step overrides in OpenAI's dialect, and refusals that name a step."""
 
 from typing import Any
 
