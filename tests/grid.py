@@ -1,7 +1,16 @@
-"""A grid of cases that fail together: one test, which reports all of its rows that fail."""
+"""Grids of cases that fail together: one test, which reports all of its rows that fail."""
 
-from collections.abc import Iterator
+import functools
+import inspect
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_MAX_NAME = 200
 
 
 class Grid:
@@ -34,6 +43,55 @@ class Grid:
         self._count += 1
         try:
             yield
-        except Exception as error:
-            row = ", ".join(map(repr, names))[:200]
-            self._failures.append(f"{row}: {type(error).__name__}: {error}")
+        except (Exception, pytest.fail.Exception) as error:
+            row = ", ".join(map(repr, names))[:_MAX_NAME]
+            self._failures.append(f"{row}: {_place(error)}: {type(error).__name__}: {error}")
+
+
+def each_row(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Any], Any]:
+    """Return a decorator: the test runs for each row, and reports all rows that fail.
+
+    As `pytest.mark.parametrize`, but for one test, since a test of its own for each row takes
+    more time than most rows do. The rows share the fixtures of the test.
+
+    Args:
+        names: the parameters that a row sets.
+        rows: their values; of one parameter the value alone.
+    """
+    fields = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
+    values = [(row,) if len(fields) == 1 else row for row in rows]
+    arguments = [dict(zip(fields, row, strict=True)) for row in values]
+
+    def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.iscoroutinefunction(test):
+
+            async def run(*args: Any, **fixtures: Any) -> None:
+                with Grid() as grid:
+                    for row in arguments:
+                        with grid.row(*row.values()):
+                            await test(*args, **fixtures, **row)
+        else:
+
+            def run(*args: Any, **fixtures: Any) -> None:  # type: ignore[misc]  # not async here
+                with Grid() as grid:
+                    for row in arguments:
+                        with grid.row(*row.values()):
+                            test(*args, **fixtures, **row)
+
+        functools.update_wrapper(run, test)
+        signature = inspect.signature(test)
+        parameters = [
+            parameter for name, parameter in signature.parameters.items() if name not in fields
+        ]
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def _place(error: BaseException) -> str:
+    """Return the file and line of the test that raised an error, or called what raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).name.startswith("test_")]
+    place = (own or frames[-1:])[0]
+    return f"{Path(place.filename).name}:{place.lineno}"
