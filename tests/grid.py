@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 _MAX_NAME = 200
+_Param = type(pytest.param())
 
 
 class Grid:
@@ -56,27 +57,26 @@ def each_row(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Any],
 
     Args:
         names: the parameters that a row sets.
-        rows: their values; of one parameter the value alone.
+        rows: their values, of one parameter the value alone; or `pytest.param` with an id.
     """
     fields = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
-    values = [(row,) if len(fields) == 1 else row for row in rows]
-    arguments = [dict(zip(fields, row, strict=True)) for row in values]
+    named = [_named(fields, row) for row in rows]
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.iscoroutinefunction(test):
 
             async def run(*args: Any, **fixtures: Any) -> None:
                 with Grid() as grid:
-                    for row in arguments:
-                        with grid.row(*row.values()):
-                            await test(*args, **fixtures, **row)
+                    for name, arguments in named:
+                        with grid.row(*name):
+                            await test(*args, **fixtures, **arguments)
         else:
 
             def run(*args: Any, **fixtures: Any) -> None:  # type: ignore[misc]  # not async here
                 with Grid() as grid:
-                    for row in arguments:
-                        with grid.row(*row.values()):
-                            test(*args, **fixtures, **row)
+                    for name, arguments in named:
+                        with grid.row(*name):
+                            test(*args, **fixtures, **arguments)
 
         functools.update_wrapper(run, test)
         signature = inspect.signature(test)
@@ -87,6 +87,16 @@ def each_row(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Any],
         return run
 
     return decorate
+
+
+def _named(fields: Sequence[str], row: Any) -> tuple[Sequence[object], dict[str, Any]]:
+    """Return the names of a row in a report, and its values by parameter."""
+    if isinstance(row, _Param):
+        assert not row.marks, "the rows of one test have no marks of their own"
+        values = row.values
+        return [row.id] if row.id else values, dict(zip(fields, values, strict=True))
+    values = (row,) if len(fields) == 1 else row
+    return values, dict(zip(fields, values, strict=True))
 
 
 def _place(error: BaseException) -> str:

@@ -3,8 +3,6 @@
 import re
 import tomllib
 
-import pytest
-
 from services.common.settings import parse
 from tests.documents import (
     DOCUMENTS,
@@ -18,20 +16,21 @@ from tests.documents import (
     unknown_names,
 )
 from tests.e2e.readme import is_part_of
+from tests.grid import each_row
 from tests.tools import setting_tables
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@each_row("document", DOCUMENTS)
 def test_every_name_exists(document):
     assert unknown_names(read(document)) == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@each_row("document", DOCUMENTS)
 def test_every_link_leads_somewhere(document):
     assert broken_links(read(document), (ROOT / document).parent) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "span",
     [
         "facade/nowhere.py",
@@ -83,7 +82,7 @@ def test_contributing_or_the_readme_names_every_target():
     assert unnamed <= {"clean", "context-sizes", "sdks"}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@each_row("document", DOCUMENTS)
 def test_settings_that_are_shown_can_be_loaded(document):
     for block in code_blocks(read(document), "toml"):
         parse(tomllib.loads(block), document)
@@ -101,7 +100,7 @@ def test_every_limit_has_a_row():
     assert set(setting_tables.limits()) == set(rows)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@each_row("document", DOCUMENTS)
 def test_code_that_is_shown_compiles(document):
     for block in code_blocks(read(document), "python"):
         compile(block, document, "exec")

@@ -68,6 +68,15 @@ async def test_every_failing_row_of_a_test_is_reported() -> None:
     assert "2: test_grid.py:" in str(raised.value)
 
 
+async def test_a_row_may_have_an_id() -> None:
+    @each_row("value", [pytest.param(1, id="the first"), 2])
+    def fails(value: int) -> None:
+        assert value == 2
+
+    with pytest.raises(AssertionError, match="1 of 2 rows fail\n\n'the first': "):
+        fails()
+
+
 def test_a_row_has_a_value_for_every_parameter() -> None:
     with pytest.raises(ValueError, match="zip"):
         each_row("value, doubled", [(1,)])

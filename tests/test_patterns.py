@@ -7,6 +7,7 @@ from itertools import islice
 import pytest
 
 from services.inference.providers import vectors
+from tests.grid import each_row
 from tests.patterns.collection import Held, compiled_in_functions, held
 from tests.patterns.hostile import has_loop, texts
 from tests.patterns.steps import StepCounter, TooManyStepsError
@@ -144,7 +145,7 @@ MATCHED = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "text"), MATCHED)
+@each_row(("expression", "text"), MATCHED)
 def test_the_counted_matcher_finds_what_re_finds(
     expression: str | bytes, text: str | bytes
 ) -> None:

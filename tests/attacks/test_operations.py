@@ -13,6 +13,7 @@ from yarl import URL
 from tests.attacks.observer import Observer
 from tests.bench import processes
 from tests.e2e.gateway import Gateway, gateway
+from tests.grid import each_row
 from tests.waiting import until
 
 NOBODY = 9  # a port on which no provider listens
@@ -24,8 +25,8 @@ PROXIED = [
 ]
 
 
-@pytest.mark.parametrize("headers", PROXIED)
-@pytest.mark.parametrize("path", ["/metrics", "/metrics/", "/%6detrics", "//metrics", "/./metrics"])
+@each_row("headers", PROXIED)
+@each_row("path", ["/metrics", "/metrics/", "/%6detrics", "//metrics", "/./metrics"])
 async def test_metrics_are_nowhere_that_strangers_ask(
     target: Gateway, path: str, headers: dict[str, str]
 ) -> None:

@@ -7,6 +7,7 @@ from playwright.async_api import expect
 
 from tests.console.accessibility import serious_violations
 from tests.console.conftest import opened
+from tests.grid import each_row
 from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -56,8 +57,8 @@ async def test_pages_are_reached_by_keyboard(page, name):
     await expect(link).to_have_attribute("aria-current", "page")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("path", ["sign-in", *PAGES.values()])
+@each_row("scheme", ["light", "dark"])
+@each_row("path", ["sign-in", *PAGES.values()])
 async def test_pages_are_accessible(browser, gateway, path, scheme):
     is_signed_in = path != "sign-in"
     async with opened(

@@ -15,6 +15,7 @@ import yaml
 
 from services.common.settings import parse
 from services.envoy.bootstrap import bootstrap
+from tests.grid import each_row
 
 ROOT = Path(__file__).parents[2]
 # Images that change their own files as root while they start.
@@ -107,9 +108,7 @@ def test_prometheus_asks_where_metrics_are(compose: Any) -> None:
     assert set(ports) <= set(compose["services"])
 
 
-@pytest.mark.parametrize(
-    "path", sorted(str(path.relative_to(ROOT)) for path in (ROOT / "deploy").rglob("*.yaml"))
-)
+@each_row("path", sorted(str(path.relative_to(ROOT)) for path in (ROOT / "deploy").rglob("*.yaml")))
 def test_files_of_deployments_are_yaml(path: str) -> None:
     if "/templates/" not in path:
         assert yaml.safe_load((ROOT / path).read_text())

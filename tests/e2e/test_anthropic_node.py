@@ -6,6 +6,7 @@ import pytest
 
 from tests.e2e.gateway import Gateway
 from tests.e2e.node import Results, run_script, value
+from tests.grid import each_row
 
 
 @pytest.fixture(scope="module", params=["sandbox/echo", "openai/echo", "anthropic/echo"])
@@ -61,7 +62,7 @@ def test_the_coding_endpoint_answers(results: Results) -> None:
     assert 'you said "hello there"' in text_of(value(results, "coding"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("step", "error", "status"),
     [
         ("unknownKey", "AuthenticationError", 401),

@@ -12,6 +12,7 @@ from services.sandbox.model import models, vectors
 from tests.e2e.gateway import Gateway
 from tests.e2e.node import Results, run_script, value
 from tests.e2e.processes import ROOT
+from tests.grid import each_row
 
 _PYTHON = ROOT / ".venv-sdk-old" / "bin" / "python"
 TEXTS = ["a dog", "two cats"]
@@ -39,12 +40,12 @@ def results(request: pytest.FixtureRequest, front: Gateway) -> Results:
     return run_script("embeddings.mjs", front, request.param)
 
 
-@pytest.mark.parametrize("sdk", ["new", "old"])
+@each_row("sdk", ["new", "old"])
 def test_node_reads_the_vectors(results: Results, sdk: str) -> None:
     check(value(results, f"{sdk}Packed"), value(results, f"{sdk}Numbers"))
 
 
-@pytest.mark.parametrize("sdk", ["new", "old"])
+@each_row("sdk", ["new", "old"])
 def test_node_reads_the_field_of_an_error(results: Results, sdk: str) -> None:
     refused = results[f"{sdk}Refused"]
     assert (refused["error"], refused["param"]) == ("BadRequestError", "input[1]")

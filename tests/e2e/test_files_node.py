@@ -4,6 +4,7 @@ import pytest
 
 from tests.e2e.gateway import Gateway
 from tests.e2e.node import Results, run_script, value
+from tests.grid import each_row
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def test_lists_go_on_over_pages(results: Results) -> None:
     assert (pages["first"], pages["listed"]) == (2, pages["made"][::-1])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("step", "error", "status"),
     [
         ("unknownFile", "NotFoundError", 404),

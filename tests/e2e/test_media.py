@@ -16,6 +16,7 @@ from PIL import Image
 
 from tests.e2e.gateway import Gateway, gateway
 from tests.e2e.readme import block, is_part_of, run
+from tests.grid import each_row
 from tests.services.media.conversion import office, papers
 from tests.services.media.conversion.test_films import film
 from tests.services.media.conversion.test_speech import SAID, recording
@@ -165,8 +166,8 @@ def asked(log: str) -> list[Any]:
         return [one for one in json.load(answer) if one["body"]]
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("what", BAD)
+@each_row("stream", [False, True])
+@each_row("what", BAD)
 def test_what_cannot_be_converted_is_named_and_costs_nothing(blind, what: str, stream: bool):
     client, front, log = blind
     with urlopen(Request(log, method="DELETE")):

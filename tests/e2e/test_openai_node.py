@@ -6,6 +6,7 @@ import pytest
 
 from tests.e2e.gateway import Gateway
 from tests.e2e.node import Results, run_script, value
+from tests.grid import each_row
 
 
 @pytest.fixture(scope="module", params=["sandbox/echo", "openai/echo", "anthropic/echo"])
@@ -45,7 +46,7 @@ def test_models_are_listed_and_found_one_by_one(results: Results) -> None:
     assert value(results, "oneModel")["id"] == "sandbox/echo"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("step", "error", "status"),
     [
         ("unknownKey", "AuthenticationError", 401),

@@ -20,6 +20,7 @@ from services.common.clock import Clock
 from services.common.settings import Storage
 from services.common.storage.database import open_engine
 from tests.gateway_in_process import Gateway, running_gateway
+from tests.grid import each_row
 from tests.manual_clock import ManualClock
 
 KEY = make_admin_key(bytes(32))
@@ -227,7 +228,7 @@ async def test_limits_are_set_read_and_cleared(gateway: Gateway, kind: str) -> N
         assert await done(gateway, "GET", path) == {**nothing, "usage": []}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "path", "body", "param"),
     [
         ("POST", "/keys", {}, "user"),

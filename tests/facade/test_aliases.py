@@ -12,6 +12,7 @@ from facade.app import plain_endpoints
 from facade.endpoints import ENDPOINTS
 from facade.openapi import document
 from tests.gateway_in_process import Gateway
+from tests.grid import each_row
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -36,7 +37,7 @@ async def answer(
         return response.status, stable(orjson.loads(await response.read() or b"null"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "path", "body"),
     [
         ("POST", "/beta/v1/chat/completions", {"model": "openai/echo", "messages": HELLO}),
@@ -60,7 +61,7 @@ async def answer(
         ("HEAD", "/beta/v1/", None),
     ],
 )
-@pytest.mark.parametrize("headers", [{}, {"anthropic-version": "2023-06-01"}])
+@each_row("headers", [{}, {"anthropic-version": "2023-06-01"}])
 async def test_both_paths_answer_the_same(
     gateway: Gateway, method: str, path: str, body: Any, headers: dict[str, str]
 ) -> None:

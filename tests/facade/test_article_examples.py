@@ -16,6 +16,7 @@ from facade.dialects.articles.examples import EXAMPLES
 from facade.endpoints import ENDPOINTS as ALL_ENDPOINTS
 from facade.routes.articles import ENDPOINTS
 from tests.gateway_in_process import running_gateway
+from tests.grid import each_row
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -75,7 +76,7 @@ async def test_examples_work_in_order_with_the_documented_answers(gateway):
         schema(content["schema"]).validate(told)
 
 
-@pytest.mark.parametrize("path", EXAMPLES)
+@each_row("path", EXAMPLES)
 async def test_an_example_fits_its_schema(path):
     described = operation(path)
     sent = described["requestBody"]["content"]["application/json"]

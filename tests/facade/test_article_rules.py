@@ -12,6 +12,7 @@ from services.common.clock import Clock
 from services.common.settings import parse
 from services.common.storage.database import open_engine
 from tests.gateway_in_process import running_gateway
+from tests.grid import each_row
 from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -205,7 +206,7 @@ def with_ids(body, ids):
     return made
 
 
-@pytest.mark.parametrize(("path", "body", "code"), WRONG)
+@each_row(("path", "body", "code"), WRONG)
 async def test_an_invalid_call_has_its_code_and_changes_nothing(editors, path, body, code):
     editor, _ = editors
     before = await editor.read()
@@ -224,7 +225,7 @@ SESSION_CALLS = {
 }
 
 
-@pytest.mark.parametrize("path", SESSION_CALLS)
+@each_row("path", SESSION_CALLS)
 async def test_a_foreign_session_is_answered_as_an_unknown_one(editors, path):
     editor, stranger = editors
     for body in (SESSION_CALLS[path], {**SESSION_CALLS[path], "ifRevision": -1}):

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.grid import each_row
 from tests.upstream.app import create_app
 from tests.upstream.personalities import OF_ANTHROPIC, OF_OPENAI
 from tests.web_tools import Web, with_web
@@ -75,7 +76,7 @@ def results(message: anthropic.types.Message) -> list[Any]:
 
 
 @STREAMED
-@pytest.mark.parametrize("name", MODELS)
+@each_row("name", MODELS)
 async def test_every_provider_is_asked_in_rounds(client, name, stream):
     asked = "sandbox: call 2 times web_search."
     thinking = {} if name == "claude-5" else {"thinking": THINKING}
@@ -88,8 +89,8 @@ async def test_every_provider_is_asked_in_rounds(client, name, stream):
     assert 'you said "And now?"' in answer.content[-1].text
 
 
-@pytest.mark.parametrize("other", ["sandbox", *OFFICIAL, "mistral", "claude-5"])
-@pytest.mark.parametrize("name", ["sandbox", *OFFICIAL])
+@each_row("other", ["sandbox", *OFFICIAL, "mistral", "claude-5"])
+@each_row("name", ["sandbox", *OFFICIAL])
 async def test_any_model_continues_from_another_s_results(client, name, other):
     tool = {"name": "get_weather", "input_schema": {"type": "object"}}
     asked = user("Please call web_search and get_weather.")

@@ -14,6 +14,7 @@ from openai import AsyncOpenAI
 
 from tests.facade.conversations import CONVERSATIONS, Conversation, Outcome
 from tests.gateway_in_process import Gateway
+from tests.grid import each_row
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -35,7 +36,7 @@ def cases(endpoint: str) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("conversation", "model"), cases("messages"))
+@each_row(("conversation", "model"), cases("messages"))
 async def test_messages(gateway: Gateway, conversation: Conversation, model: str):
     client = AsyncAnthropic(base_url=f"{gateway.url}/beta", api_key=gateway.key, max_retries=0)
     body = {"max_tokens": 1000, **conversation.messages, "model": model}
@@ -53,7 +54,7 @@ async def test_messages(gateway: Gateway, conversation: Conversation, model: str
         assert all(block.signature for block in thinking)
 
 
-@pytest.mark.parametrize(("conversation", "model"), cases("chat"))
+@each_row(("conversation", "model"), cases("chat"))
 async def test_chat(gateway: Gateway, conversation: Conversation, model: str):
     client = AsyncOpenAI(base_url=f"{gateway.url}/beta/v1", api_key=gateway.key, max_retries=0)
     body = {**conversation.chat, "model": model}

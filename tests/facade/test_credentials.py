@@ -4,6 +4,7 @@ from multidict import CIMultiDict
 from facade import credentials
 from facade.credentials import ApiFormat
 from services.common.errors import GatewayError
+from tests.grid import each_row
 
 KEY = "gw-" + "k" * 43
 
@@ -12,7 +13,7 @@ def headers(**given: str) -> CIMultiDict[str]:
     return CIMultiDict({name.replace("_", "-"): value for name, value in given.items()})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "given", "api_format"),
     [
         ("/beta/v1/chat/completions", {"x_api_key": KEY}, ApiFormat.OPENAI),
@@ -59,7 +60,7 @@ def test_either_header_carries_the_key(given):
     assert credentials.key_of(headers(**given), credentials.CHAT) == KEY
 
 
-@pytest.mark.parametrize(
+@each_row(
     "given",
     [
         {},
@@ -100,7 +101,7 @@ def test_coding_agents_send_one_key_in_both_headers(path):
     assert credentials.key_of(given, credentials.rules_for(path)) == KEY
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("authorization", "api_key", "status"),
     [
         (f"Bearer {KEY}", "gw-" + "l" * 43, 400),
@@ -110,7 +111,7 @@ def test_coding_agents_send_one_key_in_both_headers(path):
         ("Bearer sk-something", "sk-something", 401),
     ],
 )
-@pytest.mark.parametrize("path", CODING_PATHS)
+@each_row("path", CODING_PATHS)
 def test_two_keys_of_a_coding_agent_are_refused(path, authorization, api_key, status):
     given = headers(authorization=authorization, x_api_key=api_key)
     with pytest.raises(GatewayError) as refused:
@@ -118,7 +119,7 @@ def test_two_keys_of_a_coding_agent_are_refused(path, authorization, api_key, st
     assert refused.value.http_status == status
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "given", "accepted"),
     [
         ("/beta/v1/messages", {"authorization": "…"}, False),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from facade import downloads
 from gateway.files.v1.files_pb2 import File, ReadFileRequest
+from tests.grid import each_row
 
 FILE = File(id="file-1", filename="a.txt", mime_type="text/plain", size_bytes=10, sha256="ab12")
 
@@ -40,7 +41,7 @@ def test_non_ascii_names_are_sent_in_both_header_forms(filename, header):
     assert downloads.disposition(filename) == header
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "unchanged"),
     [
         (None, False),
@@ -75,7 +76,7 @@ def test_a_range_holds_for_the_version_it_was_meant_for(header, partial):
     assert downloads.may_be_partial(request, FILE) is partial
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "fields"),
     [
         ("bytes=0-4", {"first": 0, "last": 4}),

@@ -10,6 +10,7 @@ import pytest
 
 from services.sandbox.model import models, vectors
 from tests.gateway_in_process import Gateway
+from tests.grid import each_row
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -119,7 +120,7 @@ async def test_anthropics_api_has_none(gateway: Gateway) -> None:
     assert "use an embedding model of a provider of kind openai or gemini" in message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "path", "words"),
     [
         ({"input": ""}, "input", "must not be empty"),

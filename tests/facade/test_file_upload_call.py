@@ -11,6 +11,7 @@ from facade.file_upload import CHUNK, FileUpload
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import CreateFileRequest, FileHeader, FileTrailer
 from services.common.errors import GatewayError
+from tests.grid import each_row
 
 BARE = grpc.aio.AioRpcError(
     grpc.StatusCode.INTERNAL, grpc.aio.Metadata(), grpc.aio.Metadata(), "Internal error from Core"
@@ -60,8 +61,8 @@ async def upload(step: str, failure: Exception) -> None:
 STEPS = ["header", "chunk", "trailer", "done", "answer"]
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("failure", [BARE, OVER])
+@each_row("step", STEPS)
+@each_row("failure", [BARE, OVER])
 async def test_an_error_of_grpcs_own_means_that_the_service_is_gone(
     step: str, failure: Exception
 ) -> None:
@@ -71,8 +72,8 @@ async def test_an_error_of_grpcs_own_means_that_the_service_is_gone(
     assert raised.value.http_status == 503
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("failure", [GONE, TOLD])
+@each_row("step", STEPS)
+@each_row("failure", [GONE, TOLD])
 async def test_what_the_service_says_stays_what_it_is(step: str, failure: Exception) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await upload(step, failure)

@@ -19,6 +19,7 @@ from tests.bench import wire
 from tests.e2e.raw_connection import RawConnection
 from tests.facade.deployment_upstream import DeploymentUpstream
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.grid import each_row
 from tests.waiting import until
 
 TIMES = 5
@@ -117,8 +118,8 @@ KINDS = (
 )
 
 
-@pytest.mark.parametrize("keeps_alive", [True, False])
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("keeps_alive", [True, False])
+@each_row("kind", KINDS)
 async def test_a_request_leaves_nothing_behind(
     gateway: Gateway, kind: str, keeps_alive: bool
 ) -> None:

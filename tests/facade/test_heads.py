@@ -6,6 +6,7 @@ import pytest
 from aiohttp import hdrs
 
 from tests.facade.sockets import exchange, port_of, read_answers
+from tests.grid import each_row
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -35,8 +36,8 @@ async def ask(gateway, *pieces):
     return read_answers(await exchange(port_of(gateway.url), *pieces))
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("coding", ["gzip", "br", "deflate", "zstd", "GZip", "identity, gzip", "x"])
+@each_row("path", PATHS)
+@each_row("coding", ["gzip", "br", "deflate", "zstd", "GZip", "identity, gzip", "x"])
 async def test_an_encoded_body_is_refused_before_it_comes(gateway, path, coding):
     unread = head(gateway, path, f"Content-Encoding: {coding}", "Content-Length: 1000000")
     (answer,) = await ask(gateway, unread)
@@ -64,8 +65,8 @@ async def test_nothing_is_unpacked(gateway):
     assert answer.status == 415
 
 
-@pytest.mark.parametrize("path", [CHAT, MESSAGES, FILES, ARTICLES])
-@pytest.mark.parametrize("name", ["Authorization", "x-api-key"])
+@each_row("path", [CHAT, MESSAGES, FILES, ARTICLES])
+@each_row("name", ["Authorization", "x-api-key"])
 async def test_a_credential_that_is_there_twice_is_refused(gateway, path, name):
     for second in (gateway.key, f"gw-{'x' * 43}"):
         field = (

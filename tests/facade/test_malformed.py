@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from tests.facade.malformed import CANARY, in_fields, in_framing, in_line, request
 from tests.facade.sockets import Answer, exchange, port_of, read_answers
+from tests.grid import each_row
 from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -76,7 +77,7 @@ def names(of):
     return [name for name, _ in of(CHAT)]
 
 
-@pytest.mark.parametrize("name", names(in_fields))
+@each_row("name", names(in_fields))
 async def test_broken_fields_are_refused_in_the_format_of_the_path(gateway, name):
     for path in PATHS:
         data = dict(in_fields(path))[name]
@@ -84,7 +85,7 @@ async def test_broken_fields_are_refused_in_the_format_of_the_path(gateway, name
             assert error_format(answer) == FORMATS[path], path
 
 
-@pytest.mark.parametrize("name", names(in_framing))
+@each_row("name", names(in_framing))
 async def test_doubtful_bodies_are_refused_in_the_format_of_the_path(gateway, name):
     for path in PATHS:
         data = dict(in_framing(path))[name]
@@ -92,7 +93,7 @@ async def test_doubtful_bodies_are_refused_in_the_format_of_the_path(gateway, na
             assert error_format(answer) == FORMATS[path], path
 
 
-@pytest.mark.parametrize("name", names(in_line))
+@each_row("name", names(in_line))
 async def test_broken_request_lines_are_refused(gateway, name):
     for path in PATHS:
         for answer in await refuse(port_of(gateway.url), dict(in_line(path))[name]):

@@ -18,6 +18,7 @@ from facade.multipart import (
     boundary_of,
 )
 from services.common.errors import GatewayError
+from tests.grid import each_row
 
 BOUNDARY = b"xYzZY"
 # What looks like a boundary, or the beginning of one.
@@ -133,7 +134,7 @@ def test_content_comes_out_as_it_goes_in_without_waiting():
     assert parser.feed(data)[0] is data
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("extra", "filename"),
     [
         (b'; filename="a b.txt"', "a b.txt"),
@@ -174,12 +175,12 @@ def refusal(form):
 WHOLE = write([named(b"file", b"content")], epilogue=b"")
 
 
-@pytest.mark.parametrize("length", range(len(WHOLE)))
+@each_row("length", range(len(WHOLE)))
 def test_a_form_that_ends_early_is_refused(length):
     refusal(WHOLE[:length])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "form",
     [
         b"no boundary at all",

@@ -36,6 +36,7 @@ from facade.endpoints import ENDPOINTS
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
 from tests.documents import ROOT
 from tests.gateway_in_process import Gateway, running_gateway
+from tests.grid import each_row
 
 CONFORMANCE = [status_code_conformance, content_type_conformance, response_schema_conformance]
 
@@ -144,14 +145,14 @@ def edge_cases(
     )
 
 
-@pytest.mark.parametrize("label", OPERATIONS)
+@each_row("label", OPERATIONS)
 def test_generated_requests_get_documented_answers(
     label: str, elsewhere: Gateway, http: requests.Session
 ):
     check_generated(label, 1, elsewhere, http)
 
 
-@pytest.mark.parametrize("label", OPERATIONS)
+@each_row("label", OPERATIONS)
 def test_edge_cases_get_documented_answers(label: str, elsewhere: Gateway, http: requests.Session):
     sent = 0
     # Those that the schema allows, and those that it does not.

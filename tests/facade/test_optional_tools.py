@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.gateway_in_process import Gateway
+from tests.grid import each_row
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -30,8 +31,8 @@ async def test_they_are_left_out_where_nobody_has_them(gateway: Gateway, model: 
     assert left_out == {"tools[1]", "tools[2]"}
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("tool", [NAMESPACE, SEARCH])
+@each_row("model", MODELS)
+@each_row("tool", [NAMESPACE, SEARCH])
 async def test_the_only_tool_is_not_left_out(gateway: Gateway, model: str, tool: Any) -> None:
     status, answer, _ = await ask(gateway, model, tool)
     assert (status, answer["error"]["param"]) == (400, "tools[0]")

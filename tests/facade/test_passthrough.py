@@ -18,6 +18,7 @@ from services.common.grpc.channels import call_metadata, open_channel
 from services.common.settings import Limits
 from tests.facade.conversations import CONVERSATIONS, Conversation
 from tests.gateway_in_process import Gateway, running_gateway
+from tests.grid import each_row
 from tests.passthrough_answers import Json, completion_told, message_told
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -83,7 +84,7 @@ def check_rest(passthrough: GenerateResponse, translated: GenerateResponse) -> N
     assert passthrough.usage == translated.usage
 
 
-@pytest.mark.parametrize(("conversation", "model"), cases("chat"))
+@each_row(("conversation", "model"), cases("chat"))
 async def test_chat(
     gateway: Gateway, inference: InferenceServiceStub, conversation: Conversation, model: str
 ):
@@ -104,7 +105,7 @@ async def test_chat(
         assert named_alike(completion_told(await response.read())) == expected
 
 
-@pytest.mark.parametrize(("conversation", "model"), cases("messages"))
+@each_row(("conversation", "model"), cases("messages"))
 async def test_messages(
     gateway: Gateway, inference: InferenceServiceStub, conversation: Conversation, model: str
 ):

@@ -12,6 +12,7 @@ import pytest_asyncio
 from aiohttp import ClientResponse
 
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.grid import each_row
 from tests.upstream.app import create_app
 from tests.upstream.gemini_rules import OF_CHATS
 from tests.upstream.personalities import OF_ANTHROPIC, OF_OPENAI
@@ -122,7 +123,7 @@ async def messages(gateway: Gateway, body: dict[str, Any]) -> dict[str, Any]:
 
 
 @STREAMED
-@pytest.mark.parametrize("name", MODELS)
+@each_row("name", MODELS)
 async def test_a_chat_calls_a_tool_and_continues(gateway: Gateway, name: str, stream: bool):
     said: list[dict[str, Any]] = [{"role": "user", "content": ASKED}]
     body = {"model": MODELS[name], "messages": said, "tools": CHAT_TOOLS, "stream": stream}
@@ -149,7 +150,7 @@ def text_of(message: dict[str, Any]) -> str:
 
 
 @STREAMED
-@pytest.mark.parametrize("name", MODELS)
+@each_row("name", MODELS)
 async def test_messages_call_a_tool_and_go_on(gateway: Gateway, name: str, stream: bool):
     said: list[dict[str, Any]] = [{"role": "user", "content": ASKED}]
     body = {"model": MODELS[name], "messages": said, "tools": MESSAGES_TOOLS, "stream": stream}
@@ -212,7 +213,7 @@ async def test_messages_carry_the_signatures_of_a_chat(gateway: Gateway, stream:
 
 
 @STREAMED
-@pytest.mark.parametrize(
+@each_row(
     ("name", "expected"),
     [
         ("azure", {"prompt_filter_results", "content_filter_results"}),

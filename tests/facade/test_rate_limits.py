@@ -16,6 +16,7 @@ from services.common.settings import Storage
 from services.inference.assembly import Inference
 from services.inference.usage.lines import UsedModel
 from services.media.conversion.pool import ConversionPool
+from tests.grid import each_row
 from tests.limited_callers import (
     CHAT,
     HELLO,
@@ -261,7 +262,7 @@ async def test_the_sdks_know_the_refusals(limited: LimitedGateways) -> None:
             await client.messages.create(**MESSAGE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "body", "param"),
     [
         (CHATS, {**CHAT, "model": "sandbox/vision"}, "model"),

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from tests.gateway_in_process import Gateway
+from tests.grid import each_row
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -120,9 +121,7 @@ class TestEveryEndpoint:
         answer, body = await ask(gateway, path, json=GOOD, headers=headers)
         assert_refused(path, answer, body, 400, "compat-version")
 
-    @pytest.mark.parametrize(
-        "body", [b"", b"{", b"[]", b'"x"', b'{"model":"m",', b"\xff\xfe", b"{}" * 2, b"nul"]
-    )
+    @each_row("body", [b"", b"{", b"[]", b'"x"', b'{"model":"m",', b"\xff\xfe", b"{}" * 2, b"nul"])
     async def test_what_is_no_json_object(self, gateway, path, body):
         headers = {
             **(gateway.bearer() if path == CHAT else gateway.api_key()),
@@ -186,7 +185,7 @@ class TestEveryEndpoint:
         answer, _ = await ask(gateway, path, json=GOOD, headers=headers)
         assert answer.headers["x-request-id"] == "mine-1"
 
-    @pytest.mark.parametrize("given", ["a b", "x" * 129, "é"])
+    @each_row("given", ["a b", "x" * 129, "é"])
     async def test_a_request_id_that_is_not_safe_does_not(self, gateway, path, given):
         answer, _ = await ask(gateway, path, json=GOOD, headers={"x-request-id": given})
         assert answer.headers["x-request-id"].startswith("req_")
@@ -194,7 +193,7 @@ class TestEveryEndpoint:
 
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
 class TestExtensions:
-    @pytest.mark.parametrize(
+    @each_row(
         ("fields", "param"),
         [
             ({"memory_id": "a\nb"}, "memory_id"),
@@ -240,8 +239,8 @@ class TestExtensions:
         assert answer.status == 200
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic", "gemini"])
+@each_row("stream", [False, True])
+@each_row("provider", ["sandbox", "openai", "anthropic", "gemini"])
 async def test_a_too_long_prompt_is_refused_with_both_numbers(gateway, provider, stream):
     said = [{"role": "user", "content": "word " * 50_000}]
     body = {**GOOD, "model": f"{provider}/small", "messages": said, "stream": stream}
@@ -253,10 +252,10 @@ async def test_a_too_long_prompt_is_refused_with_both_numbers(gateway, provider,
     assert re.match(told_as, told["error"]["message"])
 
 
-@pytest.mark.parametrize("path", [CHAT, MESSAGES])
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic"])
-@pytest.mark.parametrize(
+@each_row("path", [CHAT, MESSAGES])
+@each_row("stream", [False, True])
+@each_row("provider", ["sandbox", "openai", "anthropic"])
+@each_row(
     ("model", "status", "code"),
     [
         ("fail-429", 429, "upstream_rate_limited"),

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from services.common.clock import Clock
 from tests.facade.response_clients import ECHO, ResponseGateway, response_gateway, user
 from tests.faults import actions
+from tests.grid import each_row
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -138,7 +139,7 @@ async def test_references_stand_for_stored_output(at: ResponseGateway) -> None:
     assert raised.value.param == "items[1]"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "body", "param"),
     [
         ("", {"metadata": {"k": 1}}, "metadata.k"),

@@ -14,6 +14,7 @@ from services.common.clock import Clock
 from tests.facade.response_clients import ECHO, Gate, ResponseGateway, response_gateway
 from tests.facade.sockets import exchange, port_of
 from tests.faults import actions
+from tests.grid import each_row
 from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -167,7 +168,7 @@ async def test_input_items_come_in_pages(at: ResponseGateway) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "param"),
     [
         ("?stream=maybe", "stream"),

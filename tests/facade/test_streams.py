@@ -12,6 +12,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from tests.gateway_in_process import Gateway, running_gateway
+from tests.grid import each_row
 from tests.thoroughness import examples
 from tests.waiting import until
 
@@ -100,9 +101,9 @@ async def live(gateway: Gateway) -> int:
         return (await answer.json())["open"]
 
 
-@pytest.mark.parametrize("path", [CHAT, MESSAGES])
-@pytest.mark.parametrize("provider", ["openai", "anthropic"])
-@pytest.mark.parametrize(
+@each_row("path", [CHAT, MESSAGES])
+@each_row("provider", ["openai", "anthropic"])
+@each_row(
     ("model", "stream", "window"),
     [
         ("stall", True, "before headers"),

@@ -7,6 +7,7 @@ import pytest
 from facade.uploads import MAX_FIELD, UploadForm
 from gateway.files.v1 import files_pb2
 from services.common.errors import GatewayError
+from tests.grid import each_row
 
 FILE = b'Content-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\ncontent'
 ANCHORED = {"expires_after[anchor]": "created_at"}
@@ -83,7 +84,7 @@ def test_an_expiry_may_be_json_or_bracketed(seconds):
         assert trailer.expires_after_s == int(seconds)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("policy", "param"),
     [
         ("", "expires_after"),
@@ -108,8 +109,8 @@ def test_a_wrong_expiry_is_refused_by_its_field(policy, param):
     refused(text("expires_after", policy), param=param)
 
 
-@pytest.mark.parametrize("seconds", ["", "0", "-1", "1.5", "31536001", "9" * 5000, "\uff11", "x"])
-@pytest.mark.parametrize("name", ["expires_after[seconds]", "expires_in_seconds"])
+@each_row("seconds", ["", "0", "-1", "1.5", "31536001", "9" * 5000, "\uff11", "x"])
+@each_row("name", ["expires_after[seconds]", "expires_in_seconds"])
 def test_wrong_seconds_are_refused(name, seconds):
     refused(text(name, seconds), param=name, anthropic_client=True)
 
@@ -181,7 +182,7 @@ def test_a_text_is_utf_8():
     refused(text("purpose", "").replace(b"\r\n\r\n", b"\r\n\r\n\xff"), param="purpose")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "mime_type"),
     [
         ("text/plain", "text/plain"),

@@ -1,8 +1,7 @@
 """Requests that the upstream refuses: by the SDKs' types, and by rules that types don't express."""
 
-import pytest
-
 from services.sandbox.model.signatures import redact, sign
+from tests.grid import each_row
 from tests.upstream import anthropic_rules, openai_rules
 from tests.upstream.checks import load_checks
 
@@ -40,7 +39,7 @@ def find_messages_problem(body):
     return CHECKS.messages(body) or anthropic_rules.find_problem(body)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         chat(),
@@ -58,7 +57,7 @@ def test_a_chat_request_that_openai_takes_is_taken(body):
     assert find_chat_problem(body) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "path"),
     [
         (chat(bogus=1), ("bogus",)),
@@ -126,7 +125,7 @@ def test_what_openai_refuses_in_a_chat_is_refused_by_its_field(body, path):
     assert find_chat_problem(body).path == path
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         messages(),
@@ -159,7 +158,7 @@ def assistant(*blocks):
     return {"role": "assistant", "content": list(blocks)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "path"),
     [
         (messages(bogus=1), ("bogus",)),

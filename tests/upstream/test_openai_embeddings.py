@@ -5,6 +5,7 @@ import math
 import openai
 import pytest
 
+from tests.grid import each_row
 from tests.upstream.checks import load_checks
 from tests.upstream.openai_embeddings_rules import find_problem
 
@@ -92,7 +93,7 @@ async def test_the_model_for_vectors_does_not_chat(client):
         )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "path"),
     [
         ({"input": []}, ("input",)),

@@ -12,6 +12,7 @@ from facade.dialects.paths import SourceMap
 from facade.dialects.validation import read
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError
+from tests.grid import each_row
 
 FIELDS = TypeAdapter(ExtensionFields)
 STEP = {"step_id": "a", "model": "m"}
@@ -259,7 +260,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "param", "takes"), TABLE)
+@each_row(("fields", "param", "takes"), TABLE)
 def test_a_broken_rule_is_reported_with_its_field(fields, param, takes):
     with pytest.raises(GatewayError) as caught:
         extended(**fields)

@@ -8,6 +8,7 @@ import pytest
 from facade.dialects import anthropic, openai
 from facade.dialects.paths import CallerPaths, FieldNames, SourceMap
 from services.common.errors import unsupported
+from tests.grid import each_row
 
 PNG = "data:image/png;base64,aaaa"
 IMAGE = {"type": "image_url", "image_url": {"url": PNG}}
@@ -34,7 +35,7 @@ def of_messages(**fields: Any) -> CallerPaths:
     return CallerPaths(anthropic.FIELD_NAMES, parsed.source_map)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("canonical", "chat", "message"),
     [
         ("temperature", "temperature", "temperature"),

@@ -19,6 +19,7 @@ from facade.dialects.validation import (
 )
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 from services.common.errors import GatewayError
+from tests.grid import each_row
 from tests.thoroughness import examples
 
 
@@ -126,8 +127,8 @@ def test_an_opaque_value_says_whose_it_is(value):
     )
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
-@pytest.mark.parametrize("beside", [None, 2**80, "null"])
+@each_row("number", [float("nan"), float("inf"), -float("inf")])
+@each_row("beside", [None, 2**80, "null"])
 def test_a_number_that_json_cannot_say_is_refused(number, beside):
     with pytest.raises(GatewayError, match=r"^a\.b: must contain only finite numbers") as caught:
         to_json({"x": [beside, number]}, "a.b")
@@ -197,7 +198,7 @@ def test_what_is_read_quickly_is_the_same(
         assert repr(orjson.loads(orjson.dumps(held.model_dump()))) == repr(held.model_dump())
 
 
-@pytest.mark.parametrize("offset", range(19))
+@each_row("offset", range(19))
 def test_large_numbers_are_found_at_every_offset(offset: int) -> None:
     adapter = TypeAdapter(Held)
     for digits in (18, 19, 20):

@@ -11,6 +11,7 @@ from facade.dialects.anthropic import parse_messages
 from facade.dialects.openai import parse_chat
 from facade.dialects.responses import parse_request
 from services.common.errors import GatewayError
+from tests.grid import each_row
 
 CHAIN = {
     "fallback": "enabled",
@@ -71,7 +72,7 @@ def body(field: str, text: str, settings: dict[str, Any]) -> bytes:
     return orjson.dumps({"model": "m", field: said, **settings})
 
 
-@pytest.mark.parametrize(("parse", "field", "settings"), PARSERS)
+@each_row(("parse", "field", "settings"), PARSERS)
 def test_conversations_of_equal_settings_stay_apart(
     parse: Callable[..., Any], field: str, settings: dict[str, Any]
 ) -> None:

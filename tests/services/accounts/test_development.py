@@ -15,6 +15,7 @@ from services.accounts.plans import PLANS
 from services.accounts.repository import AccountRepository
 from services.common.settings import Server, Settings, Storage
 from services.common.storage.sign_in_codes import issue
+from tests.grid import each_row
 from tests.manual_clock import ManualClock
 
 sqlite_alone = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
@@ -125,7 +126,7 @@ async def test_no_key_is_made_in_a_database_server(
     assert await keys.page(100) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "answer"),
     [
         ("127.0.0.1", True),

@@ -14,6 +14,7 @@ from services.common.settings import (
     load,
     parse,
 )
+from tests.grid import each_row
 
 OPENAI = {"kind": "openai", "base_url": "http://a"}
 PLAYED = {"kind": "sandbox"}
@@ -92,7 +93,7 @@ def settings_of(enabled: bool | None = None, **sections: Any) -> Settings:
     return parse({"sandbox": sandbox, **sections}, "the test")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("environ", "sections", "present"),
     [
         # Present by default, always, never.

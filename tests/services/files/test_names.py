@@ -2,9 +2,10 @@ import pytest
 
 from services.common.errors import GatewayError
 from services.files.names import clean_filename
+from tests.grid import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "name"),
     [
         ("a.txt", "a.txt"),
@@ -25,7 +26,7 @@ def test_folders_are_cut_off_and_the_name_stays(written: str, name: str) -> None
     assert clean_filename(written) == name
 
 
-@pytest.mark.parametrize(
+@each_row(
     "written",
     ["", " ", "/", "a/", "..", "a/..", ".", "\\", "a\0.txt", "a\r\nb", "a\tb", "\x7f", "a\x85"],
 )

@@ -19,13 +19,14 @@ from services.inference.catalogue import (
     server_facts,
 )
 from services.inference.diagnostics import EFFORTS
+from tests.grid import each_row
 
 TABLE = tomllib.loads(files("services.inference").joinpath("catalogue.toml").read_text("utf-8"))
 IMAGE = conversation.MEDIA_KIND_IMAGE
 DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "upstream", "window", "output"),
     [
         ("openai", "gpt-4o", 128_000, 16_384),
@@ -54,7 +55,7 @@ def test_listed_models_have_their_limits_whatever_the_snapshot(
     assert (facts.context_window, facts.max_output_tokens) == (window, output)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "upstream"),
     [
         ("openai", "gpt-4o-realtime-preview"),
@@ -99,7 +100,7 @@ def test_names_mean_nothing_at_providers_of_other_dialects() -> None:
     assert facts_of("sandbox", "gpt-4o") == UNKNOWN
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("upstream", "maker"),
     [
         ("gpt-4o", "openai"),
@@ -132,7 +133,7 @@ def test_every_listed_name_finds_its_own_facts() -> None:
             assert facts_of(kind, upstream) is facts
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("base_url", "refuses"),
     [
         ("https://api.openai.com/v1", {"max_tokens", "top_k", "reasoning_content"}),
@@ -180,7 +181,7 @@ def test_models_that_think_take_no_sampling() -> None:
     assert "temperature" in facts_of("anthropic", "claude-opus-5-5-20261101").refuses
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "base_url", "upstream", "window"),
     [
         ("openai", "https://api.mistral.ai/v1", "codestral-2508", 256_000),

@@ -41,6 +41,7 @@ from services.inference.native_fields import (
     FieldClass,
     classify,
 )
+from tests.grid import each_row
 
 # Parameters of the endpoints that the gateway serves.
 ENDPOINTS = (
@@ -167,7 +168,7 @@ def test_the_tables_do_not_overlap() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "expected"),
     [
         ("brand_new_id", FieldClass.STORED),

@@ -4,6 +4,7 @@ import pytest
 
 from services.inference.circuit_breaker import ModelKey
 from services.inference.output_bounds import OutputBounds, bound_in
+from tests.grid import each_row
 
 WORDS = {
     "max_tokens is too large: 64000. This model supports at most 16384 completion tokens, whereas "
@@ -30,7 +31,7 @@ def test_a_bound_is_read_from_the_words_of(words):
     assert bound_in(words) == WORDS[words]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use "

@@ -3,12 +3,11 @@
 import json
 from collections.abc import Iterable
 
-import pytest
-
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
 from services.inference.circuit_breaker import ModelKey
 from services.inference.refusals import OF_MESSAGES, Refusals, new_refusal
+from tests.grid import each_row
 
 # From the providers' public error texts.
 TEMPERATURE = (
@@ -39,7 +38,7 @@ def field(
     return new_refusal(UpstreamError(reason, "refused", status=400, body=body), frozenset(known))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "name"),
     [
         (openai(TEMPERATURE, "temperature", "unsupported_value"), "temperature"),
@@ -169,7 +168,7 @@ def located(*place: str | int) -> str:
     return json.dumps({"detail": [{"loc": place, "msg": EXTRA, "input": {"a": None}}]})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "name"),
     [
         (openai(f"Invalid 'messages[2].x_y': {EXTRA}", "messages[2].x_y"), "messages[].x_y"),
@@ -244,7 +243,7 @@ def test_so_many_fields_of_messages_are_remembered():
     assert field(openai(TEMPERATURE), known=made_up) == "temperature"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         openai("Invalid 'temperature': must be at most 2.", "temperature", "decimal_above_max"),
@@ -277,7 +276,7 @@ def test_so_many_models_are_remembered():
     assert refusals.of(ModelKey("p", "1000")) == {"top_p", "seed"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "name"),
     [
         # OpenAI, Ollama, DeepSeek, llama.cpp, vLLM, OpenRouter, as their users report them.

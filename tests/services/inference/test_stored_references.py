@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from services.inference.stored_references import find_reference, is_stored_address
+from tests.grid import each_row
 
 ID = "file-abc123"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "path"),
     [
         ({"a": [{"b": {"file_id": ID}}]}, "a[0].b.file_id"),
@@ -36,7 +37,7 @@ def test_references_are_found_with_their_path(value: Any, path: str) -> None:
     assert find_reference(value) == path
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         {"text": ID, "content": ID, "user": ID},
@@ -87,7 +88,7 @@ def test_json_of_any_depth_and_width_is_searched() -> None:
     assert find_reference(wide) == "x" * 64 + "[100000].file_id"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "https://generativelanguage.googleapis.com/v1beta/files/abc",

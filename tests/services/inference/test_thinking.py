@@ -15,6 +15,7 @@ from services.inference.thinking import (
     is_gateway_signature,
     is_provider_signature,
 )
+from tests.grid import each_row
 
 OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
@@ -163,7 +164,7 @@ def test_the_current_key_exists_and_ids_have_no_dot() -> None:
         Signer({"a.b": b"k"}, "a.b")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("signature", "is_one"),
     [
         (PROVIDERS_OWN, True),
@@ -195,8 +196,8 @@ def test_the_request_itself_is_never_changed() -> None:
     assert request == before
 
 
-@pytest.mark.parametrize("strategy", [0, PRESERVE])
-@pytest.mark.parametrize(
+@each_row("strategy", [0, PRESERVE])
+@each_row(
     ("signature", "signs", "dialect", "kept"),
     [
         (PROVIDERS_OWN, True, ANTHROPIC, True),

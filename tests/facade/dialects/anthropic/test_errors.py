@@ -1,11 +1,11 @@
 import orjson
-import pytest
 from anthropic.types import ErrorResponse
 
 from facade.dialects.anthropic import render_error
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.errors import GatewayError, invalid
+from tests.grid import each_row
 
 TYPES = {
     "INTERNAL": (500, "api_error"),
@@ -51,7 +51,7 @@ def test_the_table_knows_every_reason():
     assert known == TYPES.keys()
 
 
-@pytest.mark.parametrize("name", TYPES)
+@each_row("name", TYPES)
 def test_every_reason_has_its_status_and_type(name):
     error = GatewayError(Reason.Value(f"REASON_{name}"), "why")
     status, body = render_error(error, "req_1")

@@ -6,6 +6,7 @@ from facade.dialects.anthropic import render_model, render_model_list
 from gateway.conversation.v1.conversation_pb2 import MEDIA_KIND_DOCUMENT, MEDIA_KIND_IMAGE
 from gateway.inference.v1.inference_pb2 import Model
 from services.common.errors import GatewayError
+from tests.grid import each_row
 
 MODELS = [Model(name=f"m{number}", display_name=f"Model {number}") for number in range(45)]
 
@@ -89,7 +90,7 @@ def test_unknown_parameters_are_read_past():
     assert page(lifecycle="active", workspace_id="w", limit="1000") == (names(0, 45), False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "param"),
     [
         ({"limit": "0"}, "limit"),

@@ -6,6 +6,7 @@ from facade.dialects.openai import render_error as render_openai_error
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.inference.providers.failures import classify
+from tests.grid import each_row
 
 WORDS = {
     "OpenAI": (
@@ -75,7 +76,7 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("name", WORDS)
+@each_row("name", WORDS)
 def test_any_providers_words_become_those_that_clients_look_for(name):
     words, numbers = WORDS[name]
     told = overflow_message(words)
@@ -86,7 +87,7 @@ def test_any_providers_words_become_those_that_clients_look_for(name):
         assert told == f"prompt is too long: {size} tokens > {most} maximum ({words})"
 
 
-@pytest.mark.parametrize("name", WORDS)
+@each_row("name", WORDS)
 def test_they_are_known_for_what_they_are(name):
     error = classify("p", 400, {}, WORDS[name][0].encode(), now=lambda: 0)
     assert error.reason == errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED

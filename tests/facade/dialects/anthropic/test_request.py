@@ -8,6 +8,7 @@ from facade.dialects.anthropic import MessagesBody, parse_count_tokens, parse_me
 from gateway.conversation.v1 import conversation_pb2 as c
 from gateway.inference.v1 import inference_pb2 as pb
 from tests.facade.dialects.anthropic.bodies import after_question, body, parsed, user
+from tests.grid import each_row
 from tests.work import lines_run
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -61,7 +62,7 @@ def test_sampling_and_service_fields_keep_their_values():
 OPTIONAL = sorted(MessagesBody.model_fields.keys() - {"model", "messages", "max_tokens"})
 
 
-@pytest.mark.parametrize("name", OPTIONAL)
+@each_row("name", OPTIONAL)
 def test_null_is_the_same_as_left_out(name):
     assert parsed(**{name: None}) == parsed()
 

@@ -7,6 +7,7 @@ import pytest
 from facade.dialects.anthropic import parse_count_tokens, parse_messages
 from services.common.errors import GatewayError
 from tests.facade.dialects.anthropic.bodies import after_question, parsed, refusal, user
+from tests.grid import each_row
 
 TOOL = {"name": "look", "input_schema": {"type": "object"}}
 BLOCK = "messages[0].content[0]"
@@ -175,7 +176,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("fields", "param", "takes"), TABLE)
+@each_row(("fields", "param", "takes"), TABLE)
 def test_a_broken_rule_is_reported_with_its_field(fields, param, takes):
     error = refusal(**fields)
     assert error.param == param
@@ -195,8 +196,8 @@ def test_one_message_too_many():
     assert (error.param, error.message) == ("messages", "messages: must have at most 100000 items")
 
 
-@pytest.mark.parametrize("parse", [parse_messages, parse_count_tokens])
-@pytest.mark.parametrize(
+@each_row("parse", [parse_messages, parse_count_tokens])
+@each_row(
     ("given", "says"),
     [
         (b"", "not valid JSON"),
@@ -221,8 +222,8 @@ def test_a_body_that_is_no_json_object_is_refused(parse, given, says):
 NUMBERS = [b"NaN", b"Infinity", b"-Infinity", b"1e999"]
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize(
+@each_row("number", NUMBERS)
+@each_row(
     ("template", "param"),
     [
         (b'"temperature": %s', "temperature"),

@@ -6,13 +6,14 @@ from facade.dialects.anthropic import render_count, render_message
 from gateway.conversation.v1 import conversation_pb2 as c
 from gateway.inference.v1 import inference_pb2 as pb
 from tests.facade.dialects.anthropic.answers import ANSWERS, answer
+from tests.grid import each_row
 
 
 def rendered(response: pb.GenerateResponse) -> dict:
     return orjson.loads(render_message(response))
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@each_row("name", ANSWERS)
 def test_every_answer_is_a_message_to_the_sdk(name):
     Message.model_validate_json(render_message(ANSWERS[name]), strict=True)
 

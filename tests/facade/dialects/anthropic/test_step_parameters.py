@@ -3,11 +3,11 @@
 from typing import Any
 
 import orjson
-import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as c
 from gateway.inference.v1 import inference_pb2 as pb
 from tests.facade.dialects.anthropic.bodies import parsed, refusal
+from tests.grid import each_row
 
 PATH = "fallback_config.steps[0].parameters"
 TOOL = {"name": "look", "input_schema": {"type": "object"}}
@@ -73,7 +73,7 @@ def test_a_step_with_its_own_system_prompt_has_all_messages():
     assert [message.blocks[0].text for message in request.messages] == ["Be brief.", "Yo"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "param"),
     [
         ({"temperature": 2}, "temperature"),

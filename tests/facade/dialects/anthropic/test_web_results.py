@@ -17,6 +17,7 @@ from facade.dialects.paths import SourceMap
 from gateway.conversation.v1 import conversation_pb2 as c
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, GenerateRequest, Start, WebTool
 from services.common.errors import GatewayError
+from tests.grid import each_row
 
 CALL = "srvtoolu_gw1"
 RESULTS = [
@@ -70,7 +71,7 @@ def packed(data: bytes) -> str:
 WHERE = "p.content[0].encrypted_content"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "path"),
     [
         (block(None), "p.content"),

@@ -2,12 +2,11 @@
 
 import json
 
-import pytest
-
 from facade.dialects.openai import render_error
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.errors import GatewayError, invalid
+from tests.grid import each_row
 
 
 def test_an_error_names_its_field_and_reason() -> None:
@@ -23,7 +22,7 @@ def test_an_error_names_its_field_and_reason() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reason", "status", "kind"),
     [
         ("INTERNAL", 500, "server_error"),

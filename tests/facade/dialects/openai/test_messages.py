@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult, ToolUse
 from tests.facade.dialects.openai.bodies import HELLO, json_of, message, refused, request
+from tests.grid import each_row
 
 PNG = base64.b64encode(b"\x89PNG picture").decode()
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
@@ -21,7 +22,7 @@ def part(**fields: Any) -> Block:
     return only
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("role", "becomes"),
     [
         ("system", conversation.ROLE_SYSTEM),
@@ -30,7 +31,7 @@ def part(**fields: Any) -> Block:
         ("assistant", conversation.ROLE_ASSISTANT),
     ],
 )
-@pytest.mark.parametrize("content", ["hé", [{"type": "text", "text": "hé"}]])
+@each_row("content", ["hé", [{"type": "text", "text": "hé"}]])
 def test_text_comes_from_its_role(
     role: str, becomes: conversation.Role.ValueType, content: object
 ) -> None:
@@ -231,7 +232,7 @@ def test_a_recording_comes_by_value(form: str, mime: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("file", "kind", "mime"),
     [
         ({"file_data": b"%PDF-1.7"}, "DOCUMENT", "application/pdf"),
@@ -281,7 +282,7 @@ def calls(*given_calls: Any) -> list[dict[str, Any]]:
 PART = "messages[0].content[0]"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("messages", "param"),
     [
         ([HELLO, {"content": "x"}], "messages[1].role"),

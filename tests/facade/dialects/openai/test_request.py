@@ -21,6 +21,7 @@ from tests.facade.dialects.openai.bodies import (
     refused_bytes,
     request,
 )
+from tests.grid import each_row
 from tests.thoroughness import examples
 
 SCHEMA = {"type": "object", "properties": {"a": {"enum": [None, 1.5]}}}
@@ -44,7 +45,7 @@ def test_the_least_request_becomes_its_model_and_message() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "value"),
     [
         ("temperature", 0.0),
@@ -67,7 +68,7 @@ def test_a_parameter_keeps_its_name_and_value(field: str, value: object) -> None
     assert {descriptor.name for descriptor, _ in changed.ListFields()} >= {field}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "param"),
     [
         ({"model": ...}, "model"),
@@ -267,9 +268,7 @@ def test_alternatives_are_asked_for_with_log_probabilities() -> None:
     assert (changed.logprobs, changed.top_logprobs) == (True, 20)
 
 
-@pytest.mark.parametrize(
-    "effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max", "default"]
-)
+@each_row("effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max", "default"])
 def test_reasoning_effort_keeps_its_name(effort: str) -> None:
     thinking = request(reasoning_effort=effort).thinking
     assert thinking == inference.ThinkingConfig(effort=effort)

@@ -8,12 +8,13 @@ from facade.dialects.openai import parse_chat
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from tests.facade.dialects.openai.bodies import body, json_of, parse, refused, request
 from tests.facade.dialects.openai.test_steps import chain
+from tests.grid import each_row
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 STEP = "fallback_config.steps[1].parameters"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "has_whole_body"),
     [
         ({}, True),
@@ -65,7 +66,7 @@ def test_the_options_of_web_search_go_on_as_they_are() -> None:
     assert parsed.HasField("web_search")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "says"),
     [
         ({"stream_options": {}}, "stream_options: allowed only if stream is true"),

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, ToolChoice
 from tests.facade.dialects.openai.bodies import HELLO, json_of, refused, request
+from tests.grid import each_row
 
 TOOL = {"type": "function", "function": {"name": "f"}}
 
@@ -28,7 +27,7 @@ def step(parameters: dict[str, Any], **outer: Any) -> GenerateRequest:
     return only.parameters
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("outer", "parameters", "told"),
     [
         ({}, {}, GenerateRequest()),
@@ -82,7 +81,7 @@ def test_a_step_may_have_another_conversation() -> None:
     assert [one.blocks[0].text for one in told.messages] == ["bye"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("outer", "parameters", "field"),
     [
         ({}, {"temperature": 3}, "temperature"),

@@ -8,6 +8,7 @@ import pytest
 from gateway.inference.v1 import inference_pb2 as inference
 from gateway.inference.v1.inference_pb2 import ToolChoice
 from tests.facade.dialects.openai.bodies import json_of, refused, request
+from tests.grid import each_row
 
 SCHEMA = {"type": "object", "properties": {"z": {}, "a": {"type": "string"}}}
 
@@ -47,7 +48,7 @@ def test_tools_of_other_types_stay_as_they_are() -> None:
     assert other == again
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("choice", "becomes"),
     [
         ("auto", ToolChoice(mode=ToolChoice.MODE_AUTO)),
@@ -56,7 +57,7 @@ def test_tools_of_other_types_stay_as_they_are() -> None:
         (function(), ToolChoice(mode=ToolChoice.MODE_TOOL, name="f")),
     ],
 )
-@pytest.mark.parametrize("parallel", [None, True, False])
+@each_row("parallel", [None, True, False])
 def test_a_choice_has_its_mode(choice: object, becomes: ToolChoice, parallel: bool | None) -> None:
     if parallel is not None:
         becomes = ToolChoice(
@@ -105,7 +106,7 @@ def allowed(**fields: Any) -> dict[str, Any]:
     return {"tool_choice": {"type": "allowed_tools", "allowed_tools": fields}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "param"),
     [
         ({"tools": {}}, "tools"),

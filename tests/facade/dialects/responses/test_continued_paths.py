@@ -2,9 +2,8 @@
 
 import json
 
-import pytest
-
 from facade.dialects.responses import ContinuedPaths, load_paths, parse_request
+from tests.grid import each_row
 
 BODY = {
     "model": "m",
@@ -28,7 +27,7 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize(("path", "of_body", "rewritten"), PATHS)
+@each_row(("path", "of_body", "rewritten"), PATHS)
 def test_paths_name_the_conversation_or_the_input(path: str, of_body: str, rewritten: str) -> None:
     source_map = parse_request(json.dumps(BODY).encode()).source_map
     for is_rewritten, expected in ((False, of_body), (True, rewritten)):

@@ -3,12 +3,11 @@
 import base64
 import json
 
-import pytest
-
 from facade.dialects.paths import CallerPaths
 from facade.dialects.responses import FIELD_NAMES, messages_of_items
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from tests.facade.dialects.responses.bodies import json_of, messages, parse, refused
+from tests.grid import each_row
 
 CALL = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"a":1}'}
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "found"}
@@ -55,7 +54,7 @@ def test_media_by_value_address_and_id() -> None:
     assert media[6].kind == conversation.MEDIA_KIND_AUDIO
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("part", "param"),
     [
         ({"type": "input_image"}, ""),

@@ -12,6 +12,7 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.inference.v1.inference_pb2 import OutputFormat, ToolChoice, WebTool
 from services.common.ids import new_conversation_id
 from tests.facade.dialects.responses.bodies import FUNCTION, json_of, parse, refused, request
+from tests.grid import each_row
 
 SCHEMA = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": True}
 
@@ -90,7 +91,7 @@ def test_a_stored_prompt_cannot_be_left_out() -> None:
     assert list(request(prompt={"id": "p"}).extra.required) == ["prompt"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "param"),
     [
         ({"input": ...}, "input"),

@@ -12,6 +12,7 @@ from facade.dialects.responses import parse_request
 from services.common.errors import GatewayError
 from services.common.messages.lazy_request import LazyRequest
 from tests.facade.dialects.responses.bodies import FUNCTION, body, request
+from tests.grid import each_row
 from tests.services.inference.providers.changes import GONE, Path, changed, spread
 
 SAID = {
@@ -68,7 +69,7 @@ def test_settings_go_with_them_where_they_are_plain() -> None:
     assert given.complete() == request(**other)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fields",
     [
         {"input": [USER, SAID]},

@@ -4,6 +4,7 @@ from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectLimits
 from services.accounts.limits.rules import AMOUNTS, MAX_AMOUNT, SubjectKind, UsageLimits
 from services.common.errors import GatewayError
+from tests.grid import each_row
 
 
 def test_limits_without_a_value_limit_nothing() -> None:
@@ -12,8 +13,8 @@ def test_limits_without_a_value_limit_nothing() -> None:
     assert UsageLimits(allowed_models=())
 
 
-@pytest.mark.parametrize("name", AMOUNTS)
-@pytest.mark.parametrize("amount", [-1, MAX_AMOUNT + 1])
+@each_row("name", AMOUNTS)
+@each_row("amount", [-1, MAX_AMOUNT + 1])
 def test_an_amount_outside_its_range_is_refused(name: str, amount: int) -> None:
     with pytest.raises(GatewayError, match=f"^{name}: must be") as raised:
         UsageLimits(**{name: amount})

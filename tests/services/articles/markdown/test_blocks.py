@@ -6,6 +6,7 @@ import pytest
 
 from services.articles.markdown import Renderer, render_document
 from services.articles.tree.nodes import Element
+from tests.grid import each_row
 from tests.services.articles.trees import (
     Body,
     Editor,
@@ -52,7 +53,7 @@ def test_a_newline_in_a_paragraph_is_a_hard_break() -> None:
     assert markdown(paragraph("one\ntwo")) == "one\\\ntwo"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "expected"),
     [
         ("# a", "\\# a"),
@@ -70,7 +71,7 @@ def test_leading_block_syntax_is_escaped_and_nothing_else(typed: str, expected: 
     assert markdown(paragraph(f"x\n{typed}")) == f"x\\\n{expected}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("leaf", "expected"),
     [
         (text("b", bold=True), "a **b** c"),
@@ -207,7 +208,7 @@ def test_a_span_makes_a_table_html() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "block",
     [
         {"type": "paragraph"},

@@ -5,6 +5,7 @@ import pytest
 from services.articles.tree.errors import Code, EditError
 from services.articles.tree.nodes import EMPTY_LEAF, Element, Leaf
 from services.articles.tree.normalise import grid, normal_children, normal_leaves
+from tests.grid import each_row
 
 A, B, BOLD = Leaf("a"), Leaf("b"), Leaf("c", bold=True)
 INNER = Element("e", "list")
@@ -40,7 +41,7 @@ def test_equal_neighbours_are_joined(given: list[Leaf], normal: tuple[Leaf, ...]
     assert normal_leaves(given) == normal
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "given", "normal"),
     [
         ("paragraph", [A, B], (Leaf("ab"),)),
@@ -60,7 +61,7 @@ def test_the_type_decides_which_children_stay(
     assert normal_children(kind, given) == normal
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spans", "height", "width"),
     [
         ([], 0, 0),
@@ -77,7 +78,7 @@ def test_a_grid_without_gaps_is_measured(spans: list[str], height: int, width: i
     assert grid(rows(*spans), "/t") == {"rowLength": height, "colLength": width}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spans", "problem"),
     [
         ([""], "the first row of a table must have a cell"),

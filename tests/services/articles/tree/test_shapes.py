@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from services.articles.tree.colours import is_colour
+from tests.grid import each_row
 from tests.services.articles.trees import (
     Body,
     Editor,
@@ -203,7 +204,7 @@ REFUSED: list[tuple[Any, int, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("block", "code", "pointer"), REFUSED)
+@each_row(("block", "code", "pointer"), REFUSED)
 def test_a_wrong_block_is_refused_at_its_place(block: Any, code: int, pointer: str) -> None:
     editor = Editor()
     editor.insert(paragraph("before"))
@@ -224,7 +225,7 @@ def test_values_at_their_limits_are_accepted() -> None:
     check(editor.document)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "colour",
     [
         *("red", "RebeccaPurple", "transparent", "currentColor", "#fff", "#FFFA", "#00ff00"),
@@ -242,7 +243,7 @@ def test_a_css_colour_is_known(colour: str) -> None:
     assert is_colour(colour)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "colour",
     [
         *("", "reddish", "#ff", "#fffff", "#ggg", "rgb(1,2)", "rgb(1,2,3", "rgb(1;2;3)", " red"),

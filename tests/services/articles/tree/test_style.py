@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from services.articles.tree.style import (
     inverse_patch,
     merge_patch,
 )
+from tests.grid import each_row
 from tests.services.articles.trees import Body, Editor, bullets, paragraph, row, table
 from tests.thoroughness import examples
 
@@ -23,7 +23,7 @@ VALUES = st.recursive(
 OBJECTS = st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "patch", "result"),
     # The examples of RFC 7396, appendix A.
     [
@@ -75,7 +75,7 @@ FITTING: list[tuple[str, Body]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "style"), FITTING)
+@each_row(("kind", "style"), FITTING)
 def test_properties_fit_their_type_and_merge(kind: str, style: Body) -> None:
     editor = Editor()
     made = editor.insert({"type": kind, "style": {"isTemplate": True, "style": {"color": "red"}}})
@@ -86,7 +86,7 @@ def test_properties_fit_their_type_and_merge(kind: str, style: Body) -> None:
     assert change.inverse.apply(editor.document).document == before
 
 
-@pytest.mark.parametrize(("kind", "style"), FITTING)
+@each_row(("kind", "style"), FITTING)
 def test_properties_do_not_fit_another_type(kind: str, style: Body) -> None:
     editor = Editor()
     made = editor.insert({"type": "title"})
@@ -97,7 +97,7 @@ def test_properties_do_not_fit_another_type(kind: str, style: Body) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("style", "pointer"),
     [
         ({"indent": "yes"}, "/indent"),
@@ -118,7 +118,7 @@ def test_a_wrong_style_of_a_block_is_refused(style: Body, pointer: str) -> None:
     editor.refuse("set_block_style", {"blockId": made, **style}, 40003, pointer)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "style"),
     [
         ("image", {"columns": 4}),
@@ -182,7 +182,7 @@ def test_the_style_of_the_article_merges_deeply() -> None:
     assert change.inverse.apply(editor.document).document == before
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("style", "pointer"),
     [
         ({"globals": {}}, "/style/globals"),

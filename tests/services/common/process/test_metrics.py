@@ -12,6 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from services.common.process import metrics
+from tests.grid import each_row
 
 # Counts in a loop of its own, and shows what is there for whoever asks it and for others.
 _PROGRAM = """
@@ -97,7 +98,7 @@ def _count(kinds: Any, seed: int) -> str:
     return "\n".join(line for line in lines if "_created" not in line)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each_row("seed", range(10))
 def test_a_page_shows_what_the_librarys_own_metrics_would(seed: int) -> None:
     assert _count(metrics, seed) == _count(prometheus_client, seed)
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from services.common.errors import GatewayError
 from services.common.storage.page_tokens import read_number, read_time_and_id, write_token
+from tests.grid import each_row
 
 _NUMBERS = st.integers(0, 10**18 - 1)
 _IDS = st.text("abc_019Z", min_size=1)
@@ -21,7 +22,7 @@ def test_a_number_comes_back(number: int) -> None:
     assert read_number(write_token(number)) == number
 
 
-@pytest.mark.parametrize(
+@each_row(
     "token",
     [
         "",

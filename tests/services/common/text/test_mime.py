@@ -1,9 +1,8 @@
 import io
 import zipfile
 
-import pytest
-
 from services.common.text.mime import detect_type
+from tests.grid import each_row
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -17,7 +16,7 @@ def archive(*names: str, stored: bytes = b"x") -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("head", "found"),
     [
         (b"\x89PNG\r\n\x1a\n" + bytes(30), "image/png"),
@@ -53,7 +52,7 @@ def test_the_content_says_what_it_is(head: bytes, found: str) -> None:
     assert detect_type(head, "", "name") == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("head", "claimed", "filename", "found"),
     [
         (b"\x89PNG\r\n\x1a\n" + bytes(30), "image/jpeg", "a.gif", "image/png"),

@@ -20,6 +20,7 @@ from services.inference.adaptation.rules import (
     adapts,
     conversion_for,
 )
+from tests.grid import each_row
 
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -42,7 +43,7 @@ def document(mime_type: str, content: bytes = b"x") -> Media:
     return Media(kind=DOCUMENT, mime_type=mime_type, data=content)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("multimodal", "on"),
     [
         (Multimodal(), {IMAGE, DOCUMENT}),
@@ -100,7 +101,7 @@ def test_a_providers_own_file_is_left_alone():
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "mime_type", "multimodal", "conversion"),
     [
         (capabilities(IMAGE), PDF, Multimodal(), Conversion.PAGES),

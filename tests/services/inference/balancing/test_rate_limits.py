@@ -14,6 +14,7 @@ from services.inference.balancing.rate_limits import (
     after_failure,
     exhausted,
 )
+from tests.grid import each_row
 
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 REASONS = {
@@ -31,7 +32,7 @@ def failed(status: int, headers: dict[str, str] | None = None, **fields: Any) ->
     return after_failure(error, headers or {}, lambda: NOW)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "wait_s"),
     [
         ({"retry-after": "7"}, 7),
@@ -67,7 +68,7 @@ def test_a_refused_account_is_left_alone_refused_content_not():
     assert after_failure(without_key, {}, lambda: NOW) == (REFUSED_WAIT_S, "refused")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reset", "wait_s"),
     [
         ("20ms", 0.02),

@@ -17,6 +17,7 @@ from services.inference.plans.plan import Plan, Step
 from services.inference.plans.policy import Retries
 from services.inference.pricing.price import MostUsage, Rate, Unit, highest_cost
 from services.inference.providers.base import Target
+from tests.grid import each_row
 
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
 PRICES = {
@@ -104,7 +105,7 @@ def extra(**fields: Any) -> dict[str, Any]:
     return {"extra": Opaque(json=orjson.dumps(fields))}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "path"),
     [
         ({"service_tier": "priority"}, "service_tier"),

@@ -5,6 +5,7 @@ import pytest
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError
+from tests.grid import each_row
 from tests.services.inference.fallback.scripted_engine import (
     AUTO,
     DISABLED,
@@ -35,7 +36,7 @@ def given(**fields: object) -> dict[str, pb.GenerateRequest]:
     return {"parameters": pb.GenerateRequest(**fields)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wanted", "param"),
     [
         (request(fallback=ENABLED), "fallback_config"),

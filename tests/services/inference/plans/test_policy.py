@@ -12,6 +12,7 @@ from services.inference.plans.policy import (
     leads_to_next_step,
 )
 from services.inference.providers.failures import broken_answer, classify, cut_off, in_band
+from tests.grid import each_row
 from tests.services.inference.fallback.scripted_engine import silence
 
 
@@ -23,7 +24,7 @@ CONTEXT = b'{"error": {"message": "prompt is too long", "type": "invalid_request
 FILTER = b'{"error": {"message": "no", "code": "content_filter"}}'
 
 
-@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 529])
+@each_row("status", [408, 425, 429, 500, 502, 503, 504, 529])
 def test_statuses_that_pass_are_transient_and_move_on(status):
     error = answered(status)
     assert is_transient(error)

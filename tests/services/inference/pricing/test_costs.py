@@ -17,6 +17,7 @@ from services.inference.routing import Models
 from services.inference.usage.metering import Metering
 from services.inference.usage.records import cost_of_used
 from services.inference.usage.request_usage import RequestUsage, current_usage
+from tests.grid import each_row
 
 MODEL = '[providers.openai]\n[[models]]\nname="m"\nprovider="openai"\nprice={{input={}}}'
 NOON_MS = 1_795_435_200_000  # 2026-11-23 12:00:00 UTC
@@ -50,7 +51,7 @@ def dollars(cost: int | None) -> Decimal | None:
 #   claude-opus-4-5    $5 in, $0.50 cached, $6.25 and $10 (1 h) written, $25 out, searches $0.01
 #   gemini-2.5-pro     $1.25 in, $0.125 cached, $10 out; above 200k $2.50, $0.25, $15
 #   gemini-2.5-flash   $0.30 in, audio $1.00, $2.50 out
-@pytest.mark.parametrize(
+@each_row(
     ("provider", "model", "usage", "expected"),
     [
         ("openai", "gpt-4o", Usage(input_tokens=1000, output_tokens=500), "0.0075"),
@@ -153,7 +154,7 @@ def test_servers_on_this_machine_are_free_without_a_key() -> None:
     assert costs(providers=gpu).cost_of(usage, "mine", "mine/m") is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("provider", "model", "most", "expected"),
     [
         ("openai", "gpt-4o", MostUsage(1000, 500), "0.0075"),

@@ -17,6 +17,7 @@ from services.common.errors import UpstreamError
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
 from services.inference.providers.sse import SseSplitter
 from services.inference.stream.accumulator import Accumulator
+from tests.grid import each_row
 from tests.services.inference.providers.anthropic_answers import (
     BEGIN,
     CITATION,
@@ -171,7 +172,7 @@ def test_nothing_is_read_after_the_last_event() -> None:
     assert read(wire([*STREAM, BEGIN]) + b"data: [DONE]\n\n") == (events_of(*STREAM), None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "reason", "status"),
     [
         ("overloaded_error", errors_pb2.REASON_UPSTREAM_OVERLOADED, 529),
@@ -183,7 +184,7 @@ def test_nothing_is_read_after_the_last_event() -> None:
         ("brand_new_error", errors_pb2.REASON_UPSTREAM_ERROR, 500),
     ],
 )
-@pytest.mark.parametrize("before", [0, 4, len(STREAM) - 1])
+@each_row("before", [0, 4, len(STREAM) - 1])
 def test_an_error_event_keeps_the_events_before_it(
     before: int, kind: str, reason: int, status: int
 ) -> None:
@@ -231,7 +232,7 @@ def test_deltas_keep_unknown_fields_beside_their_text() -> None:
     assert (block.text, orjson.loads(block.extra.json)) == ("ab", {"x": 1})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "bad",
     [
         [OVER],
@@ -368,7 +369,7 @@ def test_fields_without_a_name_here_are_kept_where_they_were() -> None:
     assert orjson.loads(answer.choices[0].finish.extra.json) == kept
 
 
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         {"content": None},

@@ -16,6 +16,7 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.errors import GatewayError
 from services.inference.providers.anthropic.request import beta_header
 from services.inference.providers.base import Call
+from tests.grid import each_row
 from tests.services.inference.providers.anthropic_calls import (
     ANTHROPIC,
     ASSISTANT,
@@ -71,7 +72,7 @@ def test_sampling_is_passed_on() -> None:
     assert dropped_of(call) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "path"),
     [
         ({"n": 2}, "n"),

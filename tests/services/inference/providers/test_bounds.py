@@ -9,6 +9,7 @@ from services.inference.providers.anthropic.events import StreamReader as Messag
 from services.inference.providers.anthropic.events import events_from_whole
 from services.inference.providers.bounds import Bounds, dump, name_of, parse, tokens
 from services.inference.providers.openai.events import StreamReader as ChatReader
+from tests.grid import each_row
 from tests.services.inference.providers import anthropic_answers, openai_answers
 from tests.services.inference.providers.openai_answers import calls, data, delta, says
 from tests.services.inference.providers.openai_calls import call_of
@@ -164,7 +165,7 @@ def test_what_is_kept_can_be_put_into_an_answer() -> None:
         dump([[deep]])
 
 
-@pytest.mark.parametrize("value", [None, -1, 2**53, 1.5, 1e300, "1", [], {}])
+@each_row("value", [None, -1, 2**53, 1.5, 1e300, "1", [], {}])
 def test_no_number_of_tokens(value: object) -> None:
     with pytest.raises(ValueError, match="tokens"):
         tokens(value)

@@ -1,12 +1,12 @@
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.inference.providers.delta_templates import DeltaTemplates, delta_of
 from services.inference.providers.sse import read_event
+from tests.grid import each_row
 
 MANY = 20
 
@@ -53,7 +53,7 @@ def test_events_are_known_from_the_middle_of_a_text_on() -> None:
     assert templates.repeats(before + says("a"), 0) == ([], 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "letters",
     [
         b"a",
@@ -71,7 +71,7 @@ def test_the_inside_of_a_valid_string_is_given_as_it_is(letters: bytes) -> None:
     assert known(knowing(around, "hello"), around.replace(b"hello", letters)) == [letters]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "letters",
     [
         b"",
@@ -126,7 +126,7 @@ def test_a_text_that_holds_the_frame_is_a_text() -> None:
     assert [orjson.loads(b'"%b"' % piece) for piece in pieces] == [inside, "b"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "text"),
     [
         (says("hello", b="hello"), "hello"),

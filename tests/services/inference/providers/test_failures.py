@@ -12,6 +12,7 @@ from services.inference.providers.failures import (
     in_band,
     retry_after,
 )
+from tests.grid import each_row
 
 NOW = 1_000_000_000.0
 
@@ -28,7 +29,7 @@ def reason_of(error: UpstreamError) -> str:
     return Reason.Name(error.reason).removeprefix("REASON_")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "reason"),
     [
         (302, "UPSTREAM_ERROR"),
@@ -71,7 +72,7 @@ def test_other_refusals_are_no_long_conversation(words: str) -> None:
     assert reason_of(judged(400, error_body(words))) == "UPSTREAM_REJECTED"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         error_body(code="context_length_exceeded"),
@@ -134,7 +135,7 @@ def test_a_refusal_without_a_message_gets_a_default_one(body: bytes) -> None:
     assert judged(400, body).message == "the provider acme rejected the request (status 400)"
 
 
-@pytest.mark.parametrize("status", [302, 401, 402, 403, 404, 408, 413, 429, 500, 502, 529])
+@each_row("status", [302, 401, 402, 403, 404, 408, 413, 429, 500, 502, 529])
 def test_messages_not_about_the_request_are_hidden(status: int) -> None:
     assert "secret words" not in judged(status, error_body("secret words")).message
 
@@ -157,7 +158,7 @@ def test_words_body_and_wait_are_bounded() -> None:
     assert judged(429, headers={"retry-after": "1e300"}).retry_after_s == 86_400
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "seconds"),
     [
         ({}, None),
@@ -226,7 +227,7 @@ def test_a_rate_limit_and_a_failing_server_carry_the_wait() -> None:
     assert waits == [4, 4]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "reason", "status"),
     [
         ({"type": "overloaded_error", "message": "m"}, "UPSTREAM_OVERLOADED", 529),
@@ -275,7 +276,7 @@ def test_openrouter_s_error_has_the_inner_provider_s_message() -> None:
     assert judged(400, orjson.dumps({"error": told})).message == f"Provider returned error: {raw}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "told"),
     [
         (401, {"code": "invalid_api_key", "param": "key"}),  # of the gateway's own account

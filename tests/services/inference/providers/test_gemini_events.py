@@ -23,6 +23,7 @@ from services.inference.providers import failures
 from services.inference.providers.base import Call, Target
 from services.inference.providers.gemini.events import AnswerReader
 from services.inference.stream.accumulator import Accumulator
+from tests.grid import each_row
 from tests.services.inference.providers.gemini_answers import (
     CALL,
     CHUNKS,
@@ -246,7 +247,7 @@ def test_a_name_that_was_changed_is_given_back() -> None:
     assert only(whole(chunk(call, finish="STOP"))).blocks[0].tool_use.name == "1st"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("theirs", "reason"),
     [
         ("STOP", pb.FINISH_REASON_END_TURN),

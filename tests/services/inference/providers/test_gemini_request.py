@@ -13,6 +13,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import GatewayError
 from services.inference.providers.gemini import sanitizing
+from tests.grid import each_row
 from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.gemini_calls import (
     ANTHROPIC,
@@ -211,7 +212,7 @@ OFF = ThinkingConfig(mode=ThinkingConfig.MODE_DISABLED)
 ADAPTIVE = ThinkingConfig(mode=ThinkingConfig.MODE_ADAPTIVE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "thinking", "config"),
     [
         (FLASH, enabled(2048), {"thinkingBudget": 2048, "includeThoughts": True}),

@@ -1,16 +1,16 @@
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.inference.providers.lenient_json import SplitCharacters, parse_leniently
+from tests.grid import each_row
 
 # Strings with halves of surrogate pairs.
 TEXTS = st.text(st.sampled_from("a\u00fc\U0001f525\ud83d\udd25"), max_size=8)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         (b'{"a":NaN,"b":[Infinity,-Infinity]}', {"a": None, "b": [None, None]}),

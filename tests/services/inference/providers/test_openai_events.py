@@ -7,6 +7,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
 from services.inference.providers.openai.events import events_from_whole
+from tests.grid import each_row
 from tests.services.inference.providers.openai_answers import (
     Json,
     Provider,
@@ -108,7 +109,7 @@ def test_choices_are_separate_and_number_their_own_blocks() -> None:
     assert first.finish.reason == conversation_pb2.FINISH_REASON_MAX_TOKENS
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reason", "finish"),
     [
         ("stop", "END_TURN"),
@@ -311,7 +312,7 @@ def test_an_event_named_error_is_an_error_whatever_it_holds() -> None:
     assert reason_of(raised.value) == "UPSTREAM_RATE_LIMITED"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "broken",
     [
         b"{",

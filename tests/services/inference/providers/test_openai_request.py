@@ -10,6 +10,7 @@ from gateway.inference.v1.inference_pb2 import (
     Tool,
     ToolChoice,
 )
+from tests.grid import each_row
 from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,
@@ -91,7 +92,7 @@ def test_dropped_anthropic_fields_keep_their_own_names() -> None:
     assert dropped_of(call) == ["service_tier", "anthropic-beta"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("thinking", "effort"),
     [
         (ThinkingConfig(mode=ENABLED, budget_tokens=1024), "low"),

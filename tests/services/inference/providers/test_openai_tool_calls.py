@@ -1,11 +1,11 @@
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.inference.v1.inference_pb2 import Event, Tool
+from tests.grid import each_row
 from tests.services.inference.providers.openai_answers import (
     Json,
     answer,
@@ -199,7 +199,7 @@ def piece(name: str = "", arguments: str = "", **fields: Any) -> Json:
 TWO_CALLS = [("f", '{"a":1}'), ("g", '{"b":2}')]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("chunks", "expected"),
     [
         # No index and no id: several in one chunk, or one after the other.

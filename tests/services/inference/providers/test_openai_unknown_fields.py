@@ -8,6 +8,7 @@ import pytest
 from gateway.conversation.v1.conversation_pb2 import Citation, Opaque
 from gateway.inference.v1.inference_pb2 import Choice, Event
 from services.inference.providers.openai.events import events_from_whole
+from tests.grid import each_row
 from tests.services.inference.providers.openai_answers import (
     Json,
     Provider,
@@ -179,8 +180,8 @@ def test_parts_without_a_name_are_kept_in_their_place() -> None:
     assert [block.WhichOneof("kind") for block in choice.blocks] == ["tool_use", "opaque"]
 
 
-@pytest.mark.parametrize("dialect", [ANTHROPIC, NONE])
-@pytest.mark.parametrize(
+@each_row("dialect", [ANTHROPIC, NONE])
+@each_row(
     ("fields", "text"),
     [
         ({"audio": {"id": "x", "transcript": "Hello", "data": "AA=="}}, "Hello"),

@@ -19,6 +19,7 @@ from services.inference.providers import registry
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
+from tests.grid import each_row
 from tests.services.inference.fake_adaptation import adaptation
 from tests.services.inference.fake_files import FakeFiles
 from tests.services.inference.fake_memories import FakeMemories
@@ -87,8 +88,8 @@ async def test_without_its_key_a_provider_is_not_asked_for_its_models() -> None:
     assert await discovery.learn(Unreachable(5, http.Proxies({})), {"p": KEYLESS}) == {}
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
-@pytest.mark.parametrize(
+@each_row("kind", ["openai", "anthropic"])
+@each_row(
     ("base_url", "fetches_urls", "sent"),
     [
         ("https://upstream.test", None, True),
@@ -110,7 +111,7 @@ async def test_addresses_of_images_go_to_servers_that_may_fetch_them(
         await there.generate(asked)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("base_url", "given", "has"),
     [
         ("https://api.openai.com/v1", None, True),
@@ -152,7 +153,7 @@ async def test_without_its_key_responses_are_asked_nothing() -> None:
     assert refused.value.reason == errors_pb2.REASON_UPSTREAM_AUTH
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "own"),
     [
         ("api.groq.com", False),

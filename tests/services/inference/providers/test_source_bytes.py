@@ -17,6 +17,7 @@ from services.inference.providers.anthropic.request import build_request as buil
 from services.inference.providers.base import Call
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request as build_openai
+from tests.grid import each_row
 from tests.services.inference.providers.caller_bodies import (
     AGENTS_CHAT,
     AGENTS_MESSAGES,
@@ -122,8 +123,8 @@ def test_what_is_sent_was_checked(parse: Any, body: Json, is_odd: bool, seed: in
     assert lazy.complete() == whole.request
 
 
-@pytest.mark.parametrize("text", ODD_TEXTS)
-@pytest.mark.parametrize("parse", [chat, messages])
+@each_row("text", ODD_TEXTS)
+@each_row("parse", [chat, messages])
 def test_odd_texts_are_refused_alike(parse: Any, text: bytes) -> None:
     raw = b'{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"%b"}]}' % text
     whole, lazily = read(parse, raw, lazily=False), read(parse, raw, lazily=True)

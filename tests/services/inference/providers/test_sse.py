@@ -10,6 +10,7 @@ from services.inference.providers.sse import (
     SseTooLongError,
     read_event,
 )
+from tests.grid import each_row
 from tests.work import bytes_made
 
 LIMIT = 1 << 10
@@ -61,7 +62,7 @@ def by_the_standard(stream: bytes) -> list[ServerSentEvent]:
     return events
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "event"),
     [
         (b"event: a\ndata: {}\n\n", ("a", b"{}")),

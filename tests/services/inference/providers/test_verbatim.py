@@ -17,6 +17,7 @@ from services.inference.providers.base import Call
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.provider import OpenAIProvider
 from services.inference.providers.openai.request import build_request as build_openai
+from tests.grid import each_row
 from tests.services.inference.providers.caller_bodies import (
     AGENTS_CHAT,
     AGENTS_MESSAGES,
@@ -179,8 +180,8 @@ def test_what_agents_send_need_not_be_translated(parse: Any, body: Json) -> None
     assert not lazy.request.messages and not lazy.request.tools
 
 
-@pytest.mark.parametrize("parse", [chat, messages])
-@pytest.mark.parametrize(
+@each_row("parse", [chat, messages])
+@each_row(
     "fields",
     [
         {"memory_id": "a"},
@@ -222,7 +223,7 @@ def test_agents_settings_go_on_with_their_words(parse: Any, body: Json) -> None:
     assert lazy.fields.keys() == body.keys() - {"stream"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parse", "fields"),
     [
         (chat, {"reasoning_effort": "low"}),

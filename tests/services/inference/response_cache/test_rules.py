@@ -12,6 +12,7 @@ from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from services.common.messages.lazy_request import LazyRequest
 from services.inference.response_cache.rules import MAX_REQUEST, is_cacheable
+from tests.grid import each_row
 
 TEXT = Block(text="Hi")
 USER = {"role": "user", "content": "Hi"}
@@ -51,7 +52,7 @@ def test_complete_requests_that_say_all_are_cacheable(request_):
     assert complete(**request_)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "request_",
     [
         {"dialect": conversation.DIALECT_RESPONSES},

@@ -25,6 +25,7 @@ from gateway.inference.v1.inference_pb2 import (
     Start,
 )
 from services.inference.stream.accumulator import Accumulator, BrokenStream, events_of
+from tests.grid import each_row
 
 ANTHROPIC = conversation.DIALECT_ANTHROPIC
 OPENAI = conversation.DIALECT_OPENAI
@@ -247,7 +248,7 @@ def test_the_answer_can_be_asked_for_twice() -> None:
     assert accumulator.response() == accumulator.response()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "reason"),
     [
         ([], "no start"),

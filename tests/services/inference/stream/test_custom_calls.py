@@ -1,13 +1,13 @@
 import json
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversation.v1.conversation_pb2 import Block, ToolUse
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.inference.stream.custom_calls import CustomCallFilter, InputDecoder
+from tests.grid import each_row
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -33,7 +33,7 @@ def test_a_text_comes_as_it_is_written(text: str) -> None:
     assert come == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "text"),
     [
         ('{"why":"w","input":"a\\nb"}', "a\nb"),

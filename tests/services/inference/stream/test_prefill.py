@@ -1,6 +1,5 @@
 """Prefill: what it is in a request, and that an answer does not repeat it."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, GenerateRequest, Start
 from services.inference.stream.prefill import EchoFilter, prefill_of
+from tests.grid import each_row
 
 END = Finish(reason=conversation.FINISH_REASON_END_TURN)
 
@@ -49,7 +49,7 @@ def answer(*pieces: str) -> list[Event]:
     return [begin(), *(text(piece) for piece in pieces), stop(), finish()]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prefill", "pieces", "left"),
     [
         ("Sure, ", ["Sure, here"], "here"),
@@ -181,7 +181,7 @@ CALL = Block(tool_use=ToolUse(id="t", name="f"))
 THOUGHT = Block(thinking=Thinking(text="hm"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("messages", "prefill"),
     [
         ([ASKED], None),

@@ -8,6 +8,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, FinishReason, Thinki
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, Start
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.replay import DivergedError, ReplayAligner
+from tests.grid import each_row
 
 START = Event(start=Start(id="r", model="m"))
 SIGNATURE = Event(signature="s")
@@ -34,7 +35,7 @@ def replayed(delivered: Sequence[Event], answer: Sequence[Event]) -> list[Event]
     return ReplayAligner(prefix, "p").feed(list(answer))
 
 
-@pytest.mark.parametrize("count", range(1, len(ANSWER)))
+@each_row("count", range(1, len(ANSWER)))
 def test_the_same_answer_goes_on_where_it_broke_off(count: int) -> None:
     assert replayed(ANSWER[:count], ANSWER) == ANSWER[count:]
 

@@ -2,9 +2,10 @@ import pytest
 
 from services.common.errors import GatewayError
 from services.inference.tools.domains import domain_of, permits
+from tests.grid import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "rule", "is_in"),
     [
         ("https://example.com/", "example.com", True),
@@ -44,7 +45,7 @@ def test_a_blocked_domain_counts_before_an_allowed_one() -> None:
     assert permits("https://other.net/", [], blocked)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "rule",
     [
         "",

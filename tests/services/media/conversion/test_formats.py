@@ -5,6 +5,7 @@ import pytest
 from services.media.conversion import plain_text
 from services.media.conversion.errors import ConversionError
 from services.media.conversion.formats import Format, detect
+from tests.grid import each_row
 from tests.services.media.conversion import office, papers
 
 PDF = papers.pdf("x")
@@ -17,7 +18,7 @@ def refusal(content: bytes) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "expected"),
     [
         (PDF, Format.PDF),
@@ -67,7 +68,7 @@ def test_an_encrypted_archive_is_refused():
 GERMAN = "Die Fischer beschwerten sich über Zölle, während Möwen über den Kisten kreisten. " * 5
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "mime_type", "expected"),
     [
         (GERMAN.encode(), "", GERMAN),

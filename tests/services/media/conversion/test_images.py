@@ -8,6 +8,7 @@ from PIL import Image, ImageDraw
 
 from services.common.errors import GatewayError
 from services.media.conversion.parts import Source
+from tests.grid import each_row
 from tests.services.media.conversion import papers
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -39,7 +40,7 @@ async def test_the_most_frequent_colour_comes_first(converter):
     assert (await facts(converter, image, "WEBP", lossless=True)).colours == ("blue", "orange")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("colour", "name"),
     [
         ("#000000", "black"),

@@ -5,6 +5,7 @@ import pytest
 from services.media.conversion.errors import ConversionError
 from services.media.conversion.parts import Source, WebPage
 from services.media.conversion.web_pages import read_page
+from tests.grid import each_row
 from tests.services.media.conversion.web import ARTICLE, NOISE, PAGES, document, sentence, words
 
 URL = "https://site.example/docs/page.html"
@@ -128,7 +129,7 @@ def test_a_page_has_its_title(head: str, body: str, title: str) -> None:
 TEXT = "Bücher über Flüsse - «Привет» 日本"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "charset", "mime_type", "meta"),
     [
         (TEXT, "utf-8", "text/html", ""),
@@ -177,7 +178,7 @@ def test_markup_of_xml_is_read() -> None:
     assert sentence(3) in page.text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "html",
     [
         "<div>" * 5_000 + "deep",
@@ -225,7 +226,7 @@ def test_a_colour_inside_many_elements_is_compared_once() -> None:
     assert text.count("shown") == 20
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("style", "is_hidden"),
     [
         ("color: rgba(0, 0, 0, 0)", True),

@@ -4,6 +4,7 @@ import pytest
 
 from services.media.fetching.addresses import is_public
 from services.media.fetching.connecting import is_allowed
+from tests.grid import each_row
 
 PRIVATE = [
     "0.0.0.0",
@@ -71,12 +72,12 @@ PUBLIC = [
 ]
 
 
-@pytest.mark.parametrize("text", PRIVATE)
+@each_row("text", PRIVATE)
 def test_special_addresses_are_not_public(text: str) -> None:
     assert not is_public(ipaddress.ip_address(text))
 
 
-@pytest.mark.parametrize("text", PUBLIC)
+@each_row("text", PUBLIC)
 def test_other_addresses_are_public(text: str) -> None:
     assert is_public(ipaddress.ip_address(text))
 

@@ -1,10 +1,9 @@
-import pytest
-
 from services.media.fetching.naming import file_name, type_and_charset
+from tests.grid import each_row
 from tests.services.media.fetching.internet import MAX, Internet, say
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "kind", "charset"),
     [
         ("", "", ""),
@@ -21,7 +20,7 @@ def test_a_content_type_has_a_type_and_a_charset(field: str, kind: str, charset:
     assert type_and_charset(field) == (kind, charset)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("disposition", "path", "name"),
     [
         ("", "/", ""),

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.memory.archive.dates import asks_for_latest, date_terms, dates_in_question
+from tests.grid import each_row
 
 # A Wednesday.
 NOW_MS = int(datetime(2026, 3, 18, 23, 59, tzinfo=UTC).timestamp() * 1000)
@@ -14,7 +15,7 @@ def days(*numbers: int, month: str = "2026-03") -> list[str]:
     return [f"@{month}-{number:02}" for number in numbers]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "terms"),
     [
         ("What did I say today?", days(18)),

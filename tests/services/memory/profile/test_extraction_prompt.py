@@ -6,6 +6,7 @@ import pytest
 from services.common.errors import GatewayError
 from services.memory.profile import extraction_prompt
 from services.memory.profile.facts import ExtractedFact, Fact
+from tests.grid import each_row
 
 TEXT = "Well, I\u2019ve moved to\nBern, and I love  tea."
 BERN = {"topic": "Home", "sub_topic": "place", "value": "Bern", "quote": "I've moved to bern"}
@@ -33,7 +34,7 @@ def test_a_fact_whose_quote_is_not_in_the_text_is_left_out(quote: str) -> None:
     assert extraction_prompt.parse_facts(answer({**BERN, "quote": quote}), TEXT) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "quote", "value"),
     [
         ("Ich bin Vegetarierin und wohne in Zürich.", "wohne in Zürich", "Zürich"),
@@ -91,7 +92,7 @@ def test_schema_describes_the_answer_that_is_parsed() -> None:
     assert items["additionalProperties"] is schema["additionalProperties"] is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",

@@ -3,6 +3,7 @@
 import pytest
 
 from services.memory.profile.rules import extract
+from tests.grid import each_row
 from tests.work import lines_run
 
 
@@ -10,7 +11,7 @@ def found(text: str) -> dict[str, str]:
     return {f"{one.topic}/{one.sub_topic}": one.value for one in extract(text)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "facts"),
     [
         ("My name is Ada Lovelace.", {"name/name": "Ada Lovelace"}),
@@ -88,7 +89,7 @@ def test_what_a_user_states_is_found(text: str, facts: dict[str, str]) -> None:
     assert found(text) == facts
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         # questions and suppositions

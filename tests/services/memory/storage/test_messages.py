@@ -16,6 +16,7 @@ from services.memory.storage.messages import (
     normalize,
     to_storable,
 )
+from tests.grid import each_row
 from tests.services.memory.conversations import (
     USER,
     call,
@@ -82,13 +83,13 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), EQUAL)
+@each_row(("one", "other"), EQUAL)
 def test_messages_that_say_the_same_have_one_key(one: Message, other: Message) -> None:
     assert message_key(one) == message_key(other)
     assert len(message_key(one)) == KEY_SIZE
 
 
-@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+@each_row(("one", "other"), DIFFERENT)
 def test_messages_that_say_something_else_have_other_keys(one: Message, other: Message) -> None:
     assert message_key(one) != message_key(other)
 

@@ -26,6 +26,7 @@ from services.sandbox.model.models import (
 )
 from services.sandbox.model.requests import tokens
 from services.sandbox.model.schema_budget import MAX_CHARACTERS
+from tests.grid import each_row
 
 ECHO = find_model("echo")
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -229,8 +230,8 @@ def test_a_prefill_can_be_repeated_on_demand():
     assert text_of(ask("sandbox: repeat", assistant("Well,"))).startswith("Well, Sandbox")
 
 
-@pytest.mark.parametrize("limit", [0, 1, 3, 10, 1000])
-@pytest.mark.parametrize("thinking", [True, False])
+@each_row("limit", [0, 1, 3, 10, 1000])
+@each_row("thinking", [True, False])
 def test_max_tokens_bounds_all_that_is_written(limit, thinking):
     fields = THINKING if thinking else {}
     whole = ask("one two three", **fields)

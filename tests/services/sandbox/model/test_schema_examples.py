@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.sandbox.model.schema_examples import NoExampleError, schema_example
+from tests.grid import each_row
 
 FORMATS = ["date-time", "date", "time", "email", "hostname", "ipv4", "ipv6", "uri", "uuid"]
 NAMES = st.sampled_from(["city", "days", "a b", "ß"])
@@ -108,7 +109,7 @@ def test_an_instance_matches_its_schema(schema, text):
     assert schema_example(whole, text) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "value"),
     [
         ({"type": "string"}, "hello"),
@@ -140,7 +141,7 @@ def test_the_smallest_instance_is_chosen(schema, value):
     assert is_valid(schema, value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "schema",
     [
         {"not": {}, "type": "nothing"},

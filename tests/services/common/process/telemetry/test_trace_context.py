@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.common.process.telemetry.trace_context import TraceContext, parse_trace_context
+from tests.grid import each_row
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
@@ -27,7 +28,7 @@ def test_what_goes_out_is_read_again(context):
     assert parse_trace_context(*[value for _, value in context.pairs()]) == context
 
 
-@pytest.mark.parametrize(
+@each_row(
     "traceparent",
     [
         "",

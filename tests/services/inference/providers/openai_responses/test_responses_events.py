@@ -15,6 +15,7 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common.settings import Limits
 from services.inference.providers.openai_responses.events import StreamReader, events_from_whole
 from services.inference.providers.sse import SseSplitter
+from tests.grid import each_row
 from tests.services.inference.providers.openai_responses.responses_answers import (
     USAGE,
     Provider,
@@ -280,7 +281,7 @@ def test_native_events_may_be_split_at_every_byte() -> None:
         assert [*map(orjson.loads, natives(out))] == [*map(handed_on, events)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "reason"),
     [
         ([], "UPSTREAM_CONNECTION"),
@@ -320,7 +321,7 @@ def test_failures(events: list[Any], reason: str) -> None:
     assert reason_of(failure_of(reader_of(), *given)) == reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "reason"),
     [
         ([], "UPSTREAM_CONNECTION"),
