@@ -6,6 +6,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common import errors
 from services.common.errors import GatewayError
+from tests.grid import each_row
 
 REASONS = [value for value in Reason.values() if value != errors_pb2.REASON_UNSPECIFIED]
 
@@ -22,7 +23,7 @@ def test_the_code_of_a_provider_stays_a_number():
     assert errors.from_rpc_error(rpc_error(sent)).upstream_code == 400
 
 
-@pytest.mark.parametrize("reason", REASONS, ids=Reason.Name)
+@each_row("reason", REASONS)
 def test_every_reason_survives_the_way_through_a_status(reason):
     attempt = Attempt(step="a", model="p/m", status=500, reason=reason, duration_ms=7)
     sent = GatewayError(
@@ -47,7 +48,7 @@ def test_every_reason_survives_the_way_through_a_status(reason):
         assert getattr(got, name) == getattr(sent, name)
 
 
-@pytest.mark.parametrize("reason", REASONS, ids=Reason.Name)
+@each_row("reason", REASONS)
 def test_a_retryable_refusal_has_a_retry_after(reason):
     error = GatewayError(reason, "why")
     if error.http_status in (429, 503):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
-import pytest
 from anthropic.types.beta.message_count_tokens_params import (
     MessageCountTokensParams as BetaCountTokens,
 )
@@ -126,7 +125,7 @@ def is_scalar(value: Any) -> bool:
     return value in (bool, int, float, NoneType) or get_origin(value) is Literal
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda kind: f"{kind.__module__}")
+@each_row("endpoint", ENDPOINTS)
 def test_every_field_of_the_sdks_is_classified(endpoint: Any) -> None:
     unknown = {
         f"{path} ({holder.__name__})"
@@ -140,7 +139,7 @@ def test_every_field_of_the_sdks_is_classified(endpoint: Any) -> None:
     assert unknown == set()
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda kind: f"{kind.__module__}")
+@each_row("endpoint", ENDPOINTS)
 def test_every_place_of_a_model_in_the_sdks_is_known(endpoint: Any) -> None:
     def enters(name: str) -> bool:
         return name not in HISTORY and classify(name) is not FieldClass.CONTENT

@@ -1,7 +1,5 @@
 """Bounds on output tokens, in the words of the servers that name them."""
 
-import pytest
-
 from services.inference.circuit_breaker import ModelKey
 from services.inference.output_bounds import OutputBounds, bound_in
 from tests.grid import each_row
@@ -26,7 +24,7 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("words", WORDS, ids=range(len(WORDS)))
+@each_row("words", WORDS)
 def test_a_bound_is_read_from_the_words_of(words):
     assert bound_in(words) == WORDS[words]
 

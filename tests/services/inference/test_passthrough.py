@@ -14,6 +14,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import UpstreamError
 from services.inference.providers.base import AnswerForm, MissingEndpointError
+from tests.grid import each_row
 from tests.services.inference.fallback.scripted_engine import (
     DISABLED,
     STRICT,
@@ -55,7 +56,7 @@ def allowed(scripted: ScriptedEngine) -> list[bool]:
     return [call.accepts is AnswerForm.PASSTHROUGH for _, call in scripted.p.calls]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wanted", "goes"),
     [
         pytest.param(PLAIN, True, id="a caller who takes it"),

@@ -16,6 +16,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import GatewayError
 from services.inference import validation
+from tests.grid import each_row
 
 HELLO = Message(role=conversation.ROLE_USER, blocks=[Block(text="Hi")])
 # More values than a provider's adapter parses in one go.
@@ -53,7 +54,7 @@ def test_what_keeps_to_the_proto_passes(good):
     validation.check(good)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bad", "param"),
     [
         (request(model=""), "model"),
@@ -111,7 +112,6 @@ def test_what_keeps_to_the_proto_passes(good):
             "messages[0].blocks[0].opaque",
         ),
     ],
-    ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_what_does_not_is_refused_by_its_field(bad, param):
     with pytest.raises(GatewayError) as refused:

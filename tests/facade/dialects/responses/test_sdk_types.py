@@ -14,6 +14,7 @@ from openai.types.responses import response_input_item_param as items
 from facade.dialects.responses import parse_request
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
+from tests.grid import each_row
 
 ITEMS = (
     sdk.EasyInputMessageParam,
@@ -103,7 +104,7 @@ def check(**fields: Any) -> None:
         assert any(words in error.message for words in BY_VALUE), error.message
 
 
-@pytest.mark.parametrize("member", ITEMS, ids=name_of)
+@each_row("member", ITEMS)
 def test_items(member: Any) -> None:
     @SLOW
     @given(st.from_type(member))

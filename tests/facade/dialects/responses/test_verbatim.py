@@ -165,7 +165,7 @@ def in_order(value: Any) -> Any:
     return [in_order(one) for one in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("place", spread(PLAIN), ids=str)
+@each_row("place", spread(PLAIN))
 def test_a_look_accepts_what_validation_does(place: Path) -> None:
     assert parse_request(orjson.dumps(PLAIN), lazily=True).lazy is not None
     for value in OTHERS:

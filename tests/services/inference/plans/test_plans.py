@@ -11,6 +11,7 @@ from services.inference.plans.plan import PRIMARY_STEP, Plan, Plans, Step
 from services.inference.plans.policy import FallbackRule, Retries
 from services.inference.providers.base import Target
 from services.inference.routing import Models
+from tests.grid import each_row
 from tests.services.inference.fallback.scripted_engine import (
     AUTO,
     DISABLED,
@@ -143,7 +144,7 @@ def test_the_name_of_a_step_is_bounded(length: int, is_taken: bool) -> None:
         assert refusal == f"{STEP}.step_id: is required, with at most 256 characters"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fields",
     [
         {"model": "b"},
@@ -158,7 +159,6 @@ def test_the_name_of_a_step_is_bounded(length: int, is_taken: bool) -> None:
         {"omits_stop_sequence": True},
         {"has_unsigned_thinking": True},
     ],
-    ids=lambda fields: next(iter(fields)),
 )
 def test_a_step_sets_nothing_of_the_whole_request(fields: dict[str, Any]) -> None:
     (name,) = fields

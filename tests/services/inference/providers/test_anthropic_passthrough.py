@@ -17,6 +17,7 @@ from services.inference.providers.anthropic.passthrough import (
     whole_of_text,
 )
 from services.inference.stream.accumulator import Accumulator
+from tests.grid import each_row
 from tests.passthrough_answers import message_told
 from tests.services.inference.providers.anthropic_answers import CITATION, Provider
 from tests.services.inference.providers.changes import (
@@ -87,7 +88,7 @@ def check_same(body: bytes, answer: dict[str, Any]) -> None:
 STOPPED = {("stop_reason",): "stop_sequence", ("stop_sequence",): "END"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "changes",
     [
         pytest.param({}, id="what Anthropic answers"),
@@ -118,7 +119,7 @@ def test_an_answer_that_translating_leaves_alone_goes_as_it_is(changes: dict[Pat
     check_same(orjson.dumps(answer), answer)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "changes",
     [
         pytest.param({("id",): "chatcmpl-1"}, id="callers are told an id with a prefix"),

@@ -18,6 +18,7 @@ from services.inference.providers.openai.passthrough import (
     whole_of_texts,
 )
 from services.inference.stream.accumulator import Accumulator
+from tests.grid import each_row
 from tests.passthrough_answers import completion_told
 from tests.services.inference.providers.changes import (
     GONE,
@@ -108,7 +109,7 @@ def check_same(body: bytes, answer: dict[str, Any], n: int = 2) -> None:
     assert usage == response.usage
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value"),
     [
         pytest.param((), None, id="what OpenAI answers"),
@@ -134,7 +135,7 @@ def test_an_answer_that_translating_leaves_alone_goes_as_it_is(path: Path, value
     check_same(orjson.dumps(answer), answer)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value"),
     [
         pytest.param(("id",), "cmpl-1", id="callers are told an id with a prefix"),

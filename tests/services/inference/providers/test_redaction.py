@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable
 from urllib.parse import quote
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.inference.providers.redaction import MAX_MESSAGE, redact, secrets_of
+from tests.grid import each_row
 
 KEY = "sk-Pr0j-9aZ_x7Qw3Er5Ty-8Ui1Op2As4Df6Gh"
 
@@ -70,7 +70,7 @@ DISGUISES: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("disguise", DISGUISES.values(), ids=DISGUISES)
+@each_row("disguise", DISGUISES.values())
 def test_a_disguised_key_does_not_go_out(disguise: Callable[[str], str]) -> None:
     hidden = disguise(KEY)
     words = redact(f"Incorrect key provided: {hidden}. See the page.", (f"Bearer {KEY}", KEY))

@@ -4,7 +4,6 @@ import json
 
 import aiohttp
 import orjson
-import pytest
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import (
@@ -17,6 +16,7 @@ from gateway.inference.v1.inference_pb2 import (
     OutputFormat,
     ThinkingConfig,
 )
+from tests.grid import each_row
 from tests.services.inference.providers.sandbox_calls import (
     ASSISTANT,
     PNG,
@@ -155,7 +155,7 @@ def seen_by_anthropic(body):
     )
 
 
-@pytest.mark.parametrize(("here", "chat", "messages"), ALIKE.values(), ids=ALIKE.keys())
+@each_row(("here", "chat", "messages"), ALIKE.values())
 async def test_the_answer_is_the_same_whichever_way_the_prompt_came(here, chat, messages):
     expected = seen_in_process(await answered(here))
     async with serving() as upstream, aiohttp.ClientSession(upstream.url) as session:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError
+from tests.grid import each_row
 from tests.services.inference.providers.openai_responses.responses_answers import (
     answer,
     native_reader_of,
@@ -122,8 +123,8 @@ ITEMS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("padding", [{}, {"obfuscation": "aB3"}], ids=["plain", "padded"])
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("padding", [{}, {"obfuscation": "aB3"}])
+@each_row("kind", KINDS)
 def test_deltas_of_every_kind_come_in_runs(kind: str, padding: dict[str, str]) -> None:
     said, place = KINDS[kind]
     item = ITEMS[said]
