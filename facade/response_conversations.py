@@ -201,7 +201,7 @@ def _insert_after_system(step: GenerateRequest, earlier: Sequence[Message]) -> N
 
 
 def complete(request: GenerateRequest | LazyRequest | LargeRequest) -> GenerateRequest:
-    """Return the request as a message whose fields can be changed; of a large one, in a thread."""
+    """Return a request as a message whose fields can be changed; a large one takes a while."""
     if isinstance(request, LargeRequest):
         return request.parse()
     return request.complete() if isinstance(request, LazyRequest) else request

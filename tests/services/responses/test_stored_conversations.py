@@ -29,6 +29,7 @@ from tests.services.responses.response_server import (
     response,
     response_process,
 )
+from tests.waiting import until
 
 BOUNDS = LIMITS.conversations
 
@@ -360,6 +361,20 @@ async def test_items_are_appended_without_their_response(service: ResponseProces
     with pytest.raises(GatewayError) as raised:
         await service.call("CreateResponse", **new)
     assert raised.value.param == "response.conversation"
+
+
+async def test_items_are_appended_without_their_caller(service: ResponseProcess) -> None:
+    name = await create(service, "a")
+    new = {**in_conversation("r", name), "append": False, "append_only": True}
+    calling = asyncio.create_task(service.call("CreateResponse", **new))
+    await asyncio.sleep(0)  # the call has begun
+    calling.cancel()
+
+    async def are_appended() -> bool:
+        return await all_of(service, name) == ["a", "in-r", "out-r"]
+
+    await until(are_appended)
+    assert calling.cancelled()
 
 
 async def test_a_full_disk_refuses_what_adds(service: ResponseProcess) -> None:
