@@ -134,7 +134,7 @@ class Inference:
             UsageMetrics(counters),
             lambda name: self.engine.routes.models.offers_name(name),
         )
-        self._metering = Metering(self._recorder if settings.usage.enabled else None)
+        self._metering = Metering(self._recorder.lines if settings.usage.enabled else None)
         self._conversions = open_store(settings.storage, stores.reserve, _CONVERSIONS)
         self._pool = ConversionPool(settings.limits, counters)
         self._converter = PooledConverter(self._pool, caller_id)

@@ -12,15 +12,20 @@ that is being written ends with NUL bytes, which no line contains.
 """
 
 import errno
+import logging
 import mmap
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from orjson import OPT_APPEND_NEWLINE, dumps
+
+from services.common.process.metrics import Counter
 from services.common.storage.file_locks import create_locked, is_at, try_lock
 from services.common.storage.file_systems import overwrites_in_place
+from services.inference.usage.lines import SEPARATOR
 
 FOLDER = "usage"
 # Versions that cannot read plain lines ignore these files; theirs are `.journal`.
@@ -32,6 +37,12 @@ _CHUNK = 64 << 10
 _LINES_AT_ONCE = 20
 # Bytes allocated and mapped at a time, in some 0.1 milliseconds.
 _EXTENT = 256 << 10
+# Maximum lines held in memory while the journal cannot be written.
+_MAX_HELD = 10_000
+# Maximum heads of plain lines whose JSON is cached.
+_KEPT_HEADS = 1_000
+
+log = logging.getLogger(__name__)
 
 
 def chunks_of(lines: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
@@ -254,3 +265,69 @@ class Journal:
     def _next_name(self) -> str:
         self._number += 1
         return f"{self._name}-{self._number}{SUFFIX}"
+
+
+class LineWriter:
+    """Writes lines to a journal; holds them in memory while that fails.
+
+    Args:
+        journal: the journal.
+        now: returns Unix seconds; also an attribute.
+        dropped: counts lines that are lost.
+    """
+
+    def __init__(self, journal: Journal, now: Callable[[], float], dropped: Counter) -> None:
+        self.now = now
+        self._journal = journal
+        self._dropped = dropped
+        self._held: list[bytes] = []
+        self._heads: dict[tuple[Any, ...], bytes] = {}
+        self._is_disk_failing = False
+
+    def write(self, line: tuple[Any, ...]) -> None:
+        """Write a whole line, given as the values of `UsedLine`, or hold it; never raises."""
+        self._write(b"", line)
+
+    def write_plain(self, head: tuple[Any, ...], tail: tuple[Any, ...]) -> None:
+        """Write a plain line, given as the values of its two parts; see `write`."""
+        json = self._heads.get(head)
+        if json is None:
+            if len(self._heads) == _KEPT_HEADS:
+                self._heads.clear()
+            try:
+                json = self._heads[head] = dumps(head) + SEPARATOR
+            except TypeError as error:
+                self._refuse(error)
+                return
+        self._write(json, tail)
+
+    def take_held(self) -> list[bytes]:
+        """Return and remove the lines that are held in memory; the disk may work again."""
+        self._is_disk_failing = False
+        held, self._held = self._held, []
+        return held
+
+    def put_back(self, held: Sequence[bytes]) -> None:
+        """Hold lines again, before those that were written meanwhile."""
+        self._held = [*held, *self._held][:_MAX_HELD]
+
+    def _write(self, before: bytes, values: tuple[Any, ...]) -> None:
+        try:
+            content = before + dumps(values, option=OPT_APPEND_NEWLINE)
+            if self._journal.append(content):
+                return
+        except TypeError as error:
+            self._refuse(error)
+            return
+        except OSError as error:
+            if not self._is_disk_failing:
+                log.error("the usage journal cannot be written", extra={"error": str(error)})
+            self._is_disk_failing = True
+            if len(self._held) < _MAX_HELD:
+                self._held.append(content)
+                return
+        self._dropped.inc()
+
+    def _refuse(self, error: TypeError) -> None:
+        log.error("a usage record cannot be serialized", extra={"error": str(error)})
+        self._dropped.inc()

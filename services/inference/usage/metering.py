@@ -1,7 +1,7 @@
 """Meters the usage of one request at providers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from gateway.accounts.v1.usage_pb2 import UsageOutcome
 from gateway.conversation.v1 import conversation_pb2
@@ -14,6 +14,7 @@ from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.fallback.run import Run
 from services.inference.pricing.counts import counts_of_other_units
 from services.inference.providers.base import Target
+from services.inference.usage.journal import LineWriter
 from services.inference.usage.lines import CANCELLED, FAILED, SERVED, UsedModel
 from services.inference.usage.request_usage import RequestUsage, current_usage
 
@@ -31,19 +32,6 @@ _NO_MODEL = (("", "", "", None),)
 _NO_COUNTS: tuple[int | None, int, int, int, int] = (None, 0, 0, 0, 0)
 # Returns the estimated input tokens of a request, for providers that do not report them.
 EstimateInput = Callable[[], int]
-
-
-class LineWriter(Protocol):
-    """Writes lines of the journal, and has a clock."""
-
-    def now(self) -> float:
-        """Return the time in Unix seconds."""
-
-    def write(self, line: tuple[Any, ...]) -> None:
-        """Write a whole line, given as a tuple of the values of `UsedLine`; never raises."""
-
-    def write_plain(self, head: tuple[Any, ...], tail: tuple[Any, ...]) -> None:
-        """Write a plain line, given as the values of its two parts; never raises."""
 
 
 class Meter:

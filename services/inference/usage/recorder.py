@@ -1,4 +1,4 @@
-"""Records usage: writes lines to the journal at once, and sends records in batches.
+"""Records usage: sends the lines of the journal as records, in batches.
 
 A line is written to the journal before the answer of its request ends. Every few seconds the
 journal's file is closed, and the records of its lines are sent to the accounts service, which skips
@@ -11,9 +11,6 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
-
-from orjson import OPT_APPEND_NEWLINE, dumps
 
 from gateway.errors.v1 import errors_pb2
 from services.common import ids
@@ -22,18 +19,13 @@ from services.common.errors import GatewayError
 from services.common.messages.usage_batch import UsageBatch
 from services.common.settings import Usage
 from services.inference.pricing.costs import Costs
-from services.inference.usage.journal import Journal, chunks_of
-from services.inference.usage.lines import SEPARATOR
+from services.inference.usage.journal import Journal, LineWriter, chunks_of
 from services.inference.usage.metrics import UsageMetrics
 from services.inference.usage.model_names import ModelNames
 from services.inference.usage.records import BatchMaker
 
 # Records per batch; a batch is sent once it has at least as many.
 _RECORDS_AT_ONCE = 900
-# Maximum lines held in memory while the journal cannot be written.
-_MAX_HELD = 10_000
-# Maximum heads of plain lines whose JSON is cached.
-_KEPT_HEADS = 1_000
 _SETTLE_S = 5.0
 # Seconds between two pieces of a file, so that requests meanwhile do not wait for several pieces.
 # It allows 20,000 lines a second, which is several times what a worker writes.
@@ -56,7 +48,7 @@ Send = Callable[[UsageBatch], Awaitable[None]]
 
 
 class UsageRecorder:
-    """Records the usage of the requests of this process; see `metering.LineWriter`.
+    """Records the usage of the requests of this process.
 
     Args:
         data_dir: the data folder.
@@ -70,6 +62,7 @@ class UsageRecorder:
 
     Attributes:
         metrics: as the argument.
+        lines: writes the lines.
     """
 
     def __init__(
@@ -90,54 +83,12 @@ class UsageRecorder:
         self._costs = costs
         self._send = send
         self.metrics = metrics
-        self._append = self._journal.append
+        self.lines = LineWriter(self._journal, clock.now, metrics.dropped)
         self._model_names = ModelNames(is_offered, clock.now)
-        self._held: list[bytes] = []
-        self._heads: dict[tuple[Any, ...], bytes] = {}
-        self._is_disk_failing = False
         self._pause_s = _PAUSE_S
         # The last flush of a process may begin during a regular one.
         self._flushing = asyncio.Lock()
         self._numbers = itertools.count()
-        self.now = clock.now
-
-    def write(self, line: tuple[Any, ...]) -> None:
-        """Write a whole line to the journal, or hold it if that fails; never raises."""
-        self._write(b"", line)
-
-    def write_plain(self, head: tuple[Any, ...], tail: tuple[Any, ...]) -> None:
-        """Write a plain line; see `write`."""
-        json = self._heads.get(head)
-        if json is None:
-            if len(self._heads) == _KEPT_HEADS:
-                self._heads.clear()
-            try:
-                json = self._heads[head] = dumps(head) + SEPARATOR
-            except TypeError as error:
-                self._refuse(error)
-                return
-        self._write(json, tail)
-
-    def _write(self, before: bytes, values: tuple[Any, ...]) -> None:
-        try:
-            content = before + dumps(values, option=OPT_APPEND_NEWLINE)
-            if self._append(content):
-                return
-        except TypeError as error:
-            self._refuse(error)
-            return
-        except OSError as error:
-            if not self._is_disk_failing:
-                log.error("the usage journal cannot be written", extra={"error": str(error)})
-            self._is_disk_failing = True
-            if len(self._held) < _MAX_HELD:
-                self._held.append(content)
-                return
-        self.metrics.dropped.inc()
-
-    def _refuse(self, error: TypeError) -> None:
-        log.error("a usage record cannot be serialized", extra={"error": str(error)})
-        self.metrics.dropped.inc()
 
     async def run(self) -> None:
         """Record lines at intervals, forever."""
@@ -163,15 +114,13 @@ class UsageRecorder:
             await self._flush(takes_over=takes_over)
 
     async def _flush(self, *, takes_over: bool) -> None:
-        self._is_disk_failing = False
         self._journal.rotate()
         self.metrics.journal_bytes.set(self._journal.closed_bytes)
-        held, self._held = self._held, []
-        if held:
+        if held := self.lines.take_held():
             try:
                 await self._record(f"{self._name}-m{next(self._numbers)}", chunks_of(held))
             except GatewayError:
-                self._held = [*held, *self._held][:_MAX_HELD]
+                self.lines.put_back(held)
                 raise
         while (file := self._journal.oldest()) is not None:
             await self._record(file.name, file.lines())

@@ -17,7 +17,7 @@ from services.common.errors import GatewayError, invalid, unavailable
 from services.common.messages.usage_batch import UsageBatch
 from services.common.settings import Price, Provider, Usage
 from services.inference.pricing.costs import Costs
-from services.inference.usage import recorder as module
+from services.inference.usage import journal
 from services.inference.usage.journal import FOLDER
 from services.inference.usage.lines import FAILED, SERVED
 from services.inference.usage.metrics import UsageMetrics
@@ -100,7 +100,7 @@ def dropped(there: UsageRecorder) -> float:
 async def test_lines_become_records_with_costs(tmp_path: Path) -> None:
     database = Database()
     there = recorder(tmp_path, database)
-    there.write(line(7))
+    there.lines.write(line(7))
     await there.flush()
     [record] = database.records.values()
     assert (record.user_id, record.team_id, record.key_id) == ("user", "team", "key")
@@ -114,8 +114,8 @@ async def test_plain_lines_become_the_same_records(tmp_path: Path) -> None:
     database, other = Database(), Database()
     whole, plain = recorder(tmp_path / "a", database), recorder(tmp_path / "b", other)
     for tokens, outcome in ((7, SERVED), (None, SERVED), (None, FAILED), (2**64 - 1, SERVED)):
-        whole.write(line(tokens, outcome))
-        plain.write_plain(*plain_line(tokens, outcome))
+        whole.lines.write(line(tokens, outcome))
+        plain.lines.write_plain(*plain_line(tokens, outcome))
     for there in (whole, plain):
         await there.flush()
     made = [list(one.records.values()) for one in (database, other)]
@@ -144,7 +144,7 @@ async def test_what_is_no_plain_line_is_counted(tmp_path: Path) -> None:
         (head, ("x", *tail[1:])),
     ]
     for one in (*wrong, (("\ud800", *head[1:]), tail), (head, tail)):
-        there.write_plain(*one)
+        there.lines.write_plain(*one)
     await there.flush()
     assert (database.tokens, dropped(there)) == ([1], 5)
 
@@ -153,7 +153,7 @@ async def test_costs_that_are_not_known_are_missing(tmp_path: Path) -> None:
     database = Database()
     there = recorder(tmp_path, database)
     for one in (line(None), line(None, FAILED), line(1, SERVED, web_search=1)):
-        there.write(one)
+        there.lines.write(one)
     await there.flush()
     costs = [
         record.cost_pusd if record.HasField("cost_pusd") else None
@@ -170,10 +170,10 @@ async def test_lines_wait_while_the_database_is_down(tmp_path: Path, failure: Ga
     there = recorder(tmp_path, database)
     database.failures = [failure, failure]
     for tokens in (1, 2):
-        there.write(line(tokens))
+        there.lines.write(line(tokens))
         with pytest.raises(GatewayError):
             await there.flush()
-    there.write(line(3))
+    there.lines.write(line(3))
     await there.flush()
     assert database.tokens == [1, 2, 3]
 
@@ -182,7 +182,7 @@ async def test_a_batch_whose_answer_was_lost_counts_once(tmp_path: Path) -> None
     database = Database()
     there = recorder(tmp_path, database)
     for tokens in range(2_000):
-        there.write(line(tokens))
+        there.lines.write(line(tokens))
     database.fails_after = 2
     with pytest.raises(GatewayError):
         await there.flush()
@@ -195,11 +195,11 @@ async def test_another_process_records_what_was_left(tmp_path: Path) -> None:
     database, down = Database(), Database()
     there = recorder(tmp_path, down)
     for tokens in (1, 2):
-        there.write(line(tokens))
+        there.lines.write(line(tokens))
     down.fails_after = 1
     with pytest.raises(GatewayError):
         await there.flush()
-    there.write(line(3))
+    there.lines.write(line(3))
     other = recorder(tmp_path, database)
     await other.flush(takes_over=True)
     assert database.records == {}
@@ -215,9 +215,9 @@ async def test_a_refused_batch_is_counted_and_not_repeated(tmp_path: Path) -> No
     database = Database()
     there = recorder(tmp_path, database)
     database.failures = [invalid("records[0]", "wrong")]
-    there.write(line(1))
+    there.lines.write(line(1))
     await there.flush()
-    there.write(line(2))
+    there.lines.write(line(2))
     await there.flush()
     assert (database.tokens, dropped(there)) == ([2], 1)
 
@@ -227,7 +227,7 @@ async def test_what_is_no_line_is_counted(tmp_path: Path) -> None:
     there = recorder(tmp_path, database)
     surrogate, unknown = ("\ud800",), line(1, thoughts=1)
     for one in ((), ("a",), surrogate, unknown, line(1)):
-        there.write(one)
+        there.lines.write(one)
     await there.flush()
     assert (database.tokens, dropped(there)) == ([1], 4)
 
@@ -236,11 +236,11 @@ async def test_without_a_disk_lines_are_held_in_memory(tmp_path: Path) -> None:
     (tmp_path / FOLDER).write_text("in the way")
     database = Database()
     there = recorder(tmp_path, database)
-    there.write(line(1))
+    there.lines.write(line(1))
     database.failures = [unavailable("down")]
     with pytest.raises(GatewayError):
         await there.flush()
-    there.write(line(2))
+    there.lines.write(line(2))
     await there.flush()
     assert (database.tokens, dropped(there)) == ([1, 2], 0)
 
@@ -248,11 +248,11 @@ async def test_without_a_disk_lines_are_held_in_memory(tmp_path: Path) -> None:
 async def test_without_disk_and_database_losses_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MAX_HELD", 2)
+    monkeypatch.setattr(journal, "_MAX_HELD", 2)
     (tmp_path / FOLDER).write_text("in the way")
     there = recorder(tmp_path, Database())
     for tokens in range(5):
-        there.write(line(tokens))
+        there.lines.write(line(tokens))
     assert dropped(there) == 3
 
 
@@ -261,7 +261,7 @@ async def test_a_full_journal_drops_and_counts(tmp_path: Path) -> None:
     there = recorder(tmp_path, database, max_journal_bytes=64 << 10)
     size = len(orjson.dumps(line(1))) + 1
     for _ in range(2 * (64 << 10) // size):
-        there.write(line(1))
+        there.lines.write(line(1))
     await there.flush()
     assert dropped(there) > 0
     assert len(database.tokens) == (64 << 10) // size
@@ -270,7 +270,7 @@ async def test_a_full_journal_drops_and_counts(tmp_path: Path) -> None:
 async def test_settling_leaves_the_rest_to_others(tmp_path: Path) -> None:
     database = Database()
     there = recorder(tmp_path, database)
-    there.write(line(1))
+    there.lines.write(line(1))
     database.failures = [unavailable("down")]
     await there.settle()
     there.close()
@@ -291,10 +291,10 @@ async def test_requests_are_served_between_pieces_of_a_file(tmp_path: Path) -> N
         return loop.time() - began
 
     for _ in range(200):
-        there.write(line(1))
+        there.lines.write(line(1))
     # No piece is so long that a request would wait for it: a millisecond for 20 lines.
     assert await seconds(there.flush()) >= 200 / 20 * 0.001
     for _ in range(200):
-        there.write(line(1))
+        there.lines.write(line(1))
     assert await seconds(there.settle()) < 0.001
     assert len(database.tokens) == 400
