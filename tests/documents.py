@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
@@ -107,6 +108,18 @@ def sources() -> str:
 
 
 @cache
+def _declared() -> frozenset[str]:
+    """Return the names of all classes, messages and the like, and of all variables of modules."""
+    declared = r"\b(?:class|enum|message|rpc|service) (\w+)|^(\w+) = "
+    return frozenset(filter(None, chain(*re.findall(declared, sources(), re.M))))
+
+
+@cache
+def _commands() -> Any:
+    return typer.main.get_command(cli.app)
+
+
+@cache
 def _files() -> frozenset[str]:
     return frozenset(
         str(path.relative_to(ROOT))
@@ -189,15 +202,14 @@ def _is_unknown_metric(span: str) -> bool:
 def _is_unknown_class(span: str) -> bool:
     if not _CLASS.fullmatch(span) or span in _FOREIGN:
         return False
-    declared = rf"\b(?:class|enum|message|rpc|service) {span}\b|^{span} = "
-    return re.search(declared, sources(), re.M) is None
+    return span not in _declared()
 
 
 def _is_unknown_command(line: str) -> bool:
     match = _COMMAND.match(line)
     if match is None:
         return False
-    command: Any = typer.main.get_command(cli.app)
+    command = _commands()
     for word in match[1].split():
         commands = getattr(command, "commands", None)
         if commands is None:
