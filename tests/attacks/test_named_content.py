@@ -42,6 +42,9 @@ INSISTENT = 56 if is_soak() else 24
 # Memory for each byte of bodies: what was parsed, the provider's body, and what the process of the
 # parser returns.
 BODY_COST = 3
+# Answers, and refusals that name when to try again: of the user's share, and of a process that has
+# too much to do, as it may on a busy machine.
+ANSWERED = {200, 429, 503}
 # Memory for each byte of stored items, of which one request is admitted in any case.
 ITEM_COST = 6
 
@@ -110,6 +113,9 @@ async def _checked(answer: aiohttp.ClientResponse) -> tuple[int, dict[str, Any]]
         assert body["error"]["message"] and body["error"]["type"]
     if answer.status in (429, 503):
         assert int(answer.headers["Retry-After"]) > 0
+    if answer.status == 503:
+        # Of a process with too much to do; a broken part would be another failure.
+        assert body["error"]["code"] == "unavailable", body
     return answer.status, body
 
 
@@ -137,7 +143,8 @@ async def test_bodies_are_charged_until_they_are_answered(
 
     async def insist() -> int:
         refusals = 0
-        while (await caller.ask(text, model="5"))[0] == 429:
+        while (status := (await caller.ask(text, model="2"))[0]) != 200:
+            assert status in ANSWERED
             refusals += 1
         return refusals
 
@@ -153,7 +160,7 @@ async def test_files_are_sent_without_being_held(caller: Caller, observer: Obser
     async with observer.watch() as measured:
         answers = await asyncio.gather(*[caller.ask(named(file_id)) for _ in range(60)])
     # Each is answered: as they are sent one after the other, some may not find room in time.
-    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers).keys() <= ANSWERED, counted(answers)
     assert counted(answers)[200] > SHARE // FILE
     digests = {
         body["choices"][0]["message"]["content"] for status, body in answers if status == 200
@@ -171,7 +178,7 @@ async def test_texts_of_files_stay_within_the_share(caller: Caller, observer: Ob
     file_id = await caller.keep("large.txt", b"some text\n" * (10 * MIB // 10))
     async with observer.watch() as measured:
         answers = await asyncio.gather(*[caller.ask(named(file_id)) for _ in range(30)])
-    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers).keys() <= ANSWERED, counted(answers)
     assert counted(answers)[200] >= 1
     measured.assert_harmless(SHARE / MIB + SLACK_MB)
 
@@ -186,7 +193,7 @@ async def test_stored_responses_stay_within_the_share(caller: Caller, observer: 
                 for _ in range(20)
             ]
         )
-    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers).keys() <= ANSWERED, counted(answers)
     assert counted(answers)[200] >= 1
     measured.assert_harmless(ITEM_COST * STORED / MIB + SLACK_MB)
 
@@ -202,7 +209,7 @@ async def test_conversations_stay_within_the_share(caller: Caller, observer: Obs
                 for _ in range(20)
             ]
         )
-    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers).keys() <= ANSWERED, counted(answers)
     assert counted(answers)[200] >= 1
     measured.assert_harmless(ITEM_COST * STORED / 2 / MIB + SLACK_MB)
 
@@ -222,7 +229,7 @@ async def test_memories_stay_within_the_share(caller: Caller, observer: Observer
     read_only = {**asked("Go on"), "memory_mode": "read_only"}
     async with observer.watch() as measured:
         answers = await asyncio.gather(*[caller.post(path, read_only) for _ in range(20)])
-    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers).keys() <= ANSWERED, counted(answers)
     assert counted(answers)[200] >= 1
     measured.assert_harmless(ITEM_COST * STORED / 2 / MIB + SLACK_MB)
 
@@ -232,7 +239,7 @@ async def test_converted_files_stay_within_the_share(caller: Caller, observer: O
     file_id = await caller.keep("table.csv", content)
     async with observer.watch() as measured:
         answers = await asyncio.gather(*[caller.ask(named(file_id)) for _ in range(20)])
-    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers).keys() <= ANSWERED, counted(answers)
     assert counted(answers)[200] >= 1
     measured.assert_harmless(SHARE / MIB + SLACK_MB)
 
@@ -245,7 +252,7 @@ async def test_retrieved_responses_stay_within_the_share(
     path = f"/beta/v1/responses/{first['id']}/input_items"
     async with observer.watch() as measured:
         answers = await asyncio.gather(*[caller.get(path) for _ in range(20)])
-    assert counted(answers).keys() <= {200, 429}, counted(answers)
+    assert counted(answers).keys() <= ANSWERED, counted(answers)
     assert counted(answers)[200] >= 1
     measured.assert_harmless(ITEM_COST * STORED / MIB + SLACK_MB)
 
@@ -259,7 +266,7 @@ async def test_callers_who_leave_while_waiting_free_their_places(caller: Caller)
         task.cancel()
     await asyncio.wait(leaving)
     # Nothing is held for those who left, or they would take the share for 30 s.
-    assert (await first)[0] in (200, 429)
+    assert (await first)[0] in ANSWERED
     assert counted([await caller.ask(named(file_id), model="0") for _ in range(3)]) == {200: 3}
 
 
