@@ -106,7 +106,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RUN_TESTS = $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 test: setup sdks console ## run all tests (needs no network, root or running server)
-	$(RUN_TESTS) -m "not soak and not clients"
+	$(RUN_TESTS) -m "not soak and not clients" --ignore tests/clients
 
 soak: setup sdks ## run the long tests
 	$(RUN_TESTS) -m "soak or thorough or hypothesis" --hypothesis-profile=soak
