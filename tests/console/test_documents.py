@@ -211,6 +211,8 @@ async def test_items_and_rows_are_added_and_indented(browser, gateway, editor):
         await page.get_by_role("button", name="Add a column").click()
         await page.get_by_label("Row 2, column 2").fill("d")
         await page.get_by_role("button", name="Save").click()
+        # The form closes once the edit is stored; it has cells too.
+        await expect(page.get_by_role("form", name="Edit the block")).to_have_count(0)
         await expect(page.get_by_role("cell", name="d")).to_be_visible()
     assert await editor.texts() == ["- one\n  - two", "| a |  |\n| --- | --- |\n|  | d |"]
 
