@@ -111,6 +111,8 @@ def details_of(exchange: Exchange, status: int) -> dict[str, object]:
     if (summary := exchange.answer_summary) is not None and summary.model:
         details["served_model"] = summary.model
         details["provider"] = summary.provider
+        if summary.begun_by is not None:
+            details["begun_by_model"], details["begun_by_provider"] = summary.begun_by
         details["input_tokens"] = summary.input_tokens
         details["output_tokens"] = summary.output_tokens
     if exchange.failure is not None:

@@ -122,7 +122,10 @@ async def relay(
             return await stream.end(encoder.finish())
         return await stream.end(await _finished(exchange, encoder, observer))
     finally:
-        summary = exchange.answer_summary = AnswerSummary.of(encoder.route, encoder.usage)
+        summary = AnswerSummary.of(encoder.route, encoder.usage)
+        if stream.begun_by and stream.begun_by != (summary.model, summary.provider):
+            summary = summary._replace(begun_by=stream.begun_by)
+        exchange.answer_summary = summary
         stream.stop()
         timing = exchange.stream_timing(context.clock.monotonic() - exchange.began)
         if timing is not None:
@@ -162,7 +165,11 @@ async def _failed(
 
 
 class _EventStream:
-    """Receives the messages of a call; writes held headers, events, and keepalives."""
+    """Receives the messages of a call; writes held headers, events, and keepalives.
+
+    Attributes:
+        begun_by: the model and provider that began the answer; None until then.
+    """
 
     def __init__(self, exchange: Exchange, encoder: Encoder) -> None:
         context = exchange.context
@@ -170,6 +177,7 @@ class _EventStream:
         self._exchange = exchange
         self._connection = exchange.connection
         self._encoder = encoder
+        self.begun_by: tuple[str, str] | None = None
         self._headers: dict[str, str] = {}
         self._held: list[bytes] = []
         # Writes the held data, unless the end of the answer is written before.
@@ -232,7 +240,9 @@ class _EventStream:
         """Return whether content has arrived; store the headers that name the serving model."""
         for event in events:
             if event.WhichOneof("kind") == "start":
-                self._headers |= answer_headers(self._exchange, event.start.route)
+                route = event.start.route
+                self.begun_by = route.model, route.provider
+                self._headers |= answer_headers(self._exchange, route)
             elif _is_content(event):
                 return True
         return False

@@ -28,15 +28,17 @@ class BrokenBodyError(Exception):
 
 
 class AnswerSummary(NamedTuple):
-    """The model and provider that served an answer, and the token counts.
+    """The model and provider that served an answer to its end, and the token counts.
 
     Plain values: a reference to part of a message would keep all of it, which may be megabytes.
+    `begun_by` is the model and provider that began the answer, if others continued it.
     """
 
     model: str
     provider: str
     input_tokens: int
     output_tokens: int
+    begun_by: tuple[str, str] | None = None
 
     @classmethod
     def of(cls, route: RouteInfo | Route, usage: Usage | TokenCounts) -> Self:

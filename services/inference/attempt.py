@@ -8,6 +8,7 @@ from services.common.messages.passthrough_answer import PassthroughAnswer, Route
 from services.inference.providers.base import Call, Provider
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter
+from services.inference.stream.patience import Patience
 from services.inference.stream.property_names import PropertyNameFilter
 from services.inference.stream.sign_thinking import ThinkingSigner
 from services.inference.thinking import Signer
@@ -75,16 +76,24 @@ class Attempt:
         """
         return self._provider.whole(self._call)
 
-    def batches(self) -> Batches:
+    @property
+    def longest_silence_s(self) -> float:
+        """The longest silence of the stream after its first content, in seconds."""
+        patience = self._call.patience
+        return 0.0 if patience is None else patience.longest_s
+
+    def batches(self, patience: Patience | None = None) -> Batches:
         """Call the provider; yield its events, one non-empty batch per read.
 
-        Each batch is to be filtered by `apply_filters`.
+        Each batch is to be filtered by `apply_filters`. After the first content, the stream may be
+        silent for as long as `patience` allows.
 
         Raises:
             GatewayError: unsupported or invalid, if the provider does not support the
                 request; nothing has been sent then.
             UpstreamError: the provider failed.
         """
+        self._call.patience = patience
         return self._provider.stream(self._call)
 
     def apply_filters(self, batch: Batch) -> Batch:

@@ -120,7 +120,13 @@ class Engine:
         self.failure_log = FailureLog(monotonic)
         self.balancer = Balancer(Loads(monotonic, metrics), self.breakers, uniform)
         self._attempt_log = AttemptLog(
-            self.breakers, metrics, self.failure_log, self.balancer, monotonic, telemetry
+            self.breakers,
+            metrics,
+            self.failure_log,
+            self.balancer,
+            monotonic,
+            limits.stream_idle_s,
+            telemetry,
         )
         self._uniform = uniform
         self.metering = metering or Metering()

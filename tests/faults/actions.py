@@ -128,6 +128,23 @@ def dawdles(seconds: float, text: str = TEXT) -> Action:
     return action
 
 
+def pauses(*seconds: float, text: str = TEXT) -> Action:
+    """Say a word, pause, say the next, and so on; then say the rest."""
+
+    async def action(exchange: Exchange) -> None:
+        exchange.open_stream()
+        pieces = list(wire.events(exchange.dialect, exchange.model, _missing(exchange, text)))
+        exchange.chunk(b"".join(pieces[:2]))
+        for piece, pause in zip(pieces[2:], seconds, strict=False):
+            if await _left_within(exchange, pause):
+                return
+            exchange.chunk(piece)
+        exchange.chunk(b"".join(pieces[2 + len(seconds) :]))
+        exchange.end_stream()
+
+    return action
+
+
 def cuts(words: int = 3, text: str = TEXT, reset: bool = True) -> Action:
     """Break off after some words, inside the body that was promised."""
 

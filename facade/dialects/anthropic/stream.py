@@ -161,8 +161,8 @@ class MessageStream:
                 return self._block_stop()
             case "finish":
                 self._finish = event.finish
-            case "unknown":
-                return self._unknown(event.unknown)
+            case "unknown" | "continued":
+                return self._aside(event)
             case _ if self._hidden:
                 pass
             case "signature":
@@ -177,6 +177,13 @@ class MessageStream:
                 delta = {"type": "citations_delta", "citation": citation_json(event.citation)}
                 return self._block_delta(delta)
         return b""
+
+    def _aside(self, event: Event) -> bytes:
+        """Return the bytes of an event that does not change the answer."""
+        if event.HasField("continued"):
+            self.route = event.continued
+            return b""
+        return self._unknown(event.unknown)
 
     def _delta(self, opening: bytes, value: str, pieces: Sequence[bytes] = ()) -> bytes:
         beside = self._beside.pop("content_block_delta", None)

@@ -208,6 +208,8 @@ class ChatStream:
                 self._block_start(event, out)
             elif kind == "extra_fields":
                 self._extra_fields(event, out)
+            elif kind == "continued":
+                self.route = event.continued
             elif kind is not None and kind != "unknown":
                 self._delta(kind, event, out)
         return b"".join(out)

@@ -168,6 +168,8 @@ class ResponseStream:
                 self._end(event.finish)
             case "extra_fields":
                 self._add_extra_fields(event)
+            case "continued":
+                self.route = event.continued
             case None | "unknown":
                 pass
             case _ if not self._hidden:

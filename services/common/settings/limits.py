@@ -166,7 +166,10 @@ class Limits(Section):
     stream_idle_s: Annotated[float, Field(gt=0)] = setting(
         300,
         "silence of a stream after its first content",
-        details="at most 30 s once the answer has ended",
+        details="at most the step's `timeout_ms`, and 30 s once the answer has ended; if another "
+        "model or deployment can continue the answer, four times the longest silence before that "
+        "is usual for the model, at least 15 s, or 30 s for a model of which fewer than five "
+        "streams are known",
         seen="an error event, `upstream_timeout`",
     )
     hedge_after_s: Annotated[float, Field(ge=0)] = setting(

@@ -26,6 +26,7 @@ from services.inference.fallback.attempt_reports import (
 from services.inference.metrics import InferenceMetrics
 from services.inference.plans.plan import Step
 from services.inference.plans.policy import is_out_of_time, is_transient
+from services.inference.stream.patience import UsualSilences
 
 log = logging.getLogger(__name__)
 
@@ -360,6 +361,8 @@ class AttemptLog:
         balancer: chooses the deployment of a retry.
         monotonic: monotonic clock, in seconds.
         recent: the attempts of the last minutes.
+        stream_idle_s: seconds of silence after which any stream is ended.
+        silences: the usual silences of models, updated by each complete stream.
         spans: records spans of attempts; None without a collector.
     """
 
@@ -370,8 +373,11 @@ class AttemptLog:
         failure_log: FailureLog,
         balancer: Balancer,
         monotonic: Callable[[], float],
+        stream_idle_s: float,
         telemetry: Telemetry | None = None,
     ) -> None:
+        self.stream_idle_s = stream_idle_s
+        self.silences = UsualSilences()
         self.breakers = breakers
         self.metrics = metrics
         self.failure_log = failure_log

@@ -3,17 +3,18 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt as AttemptMessage
-from gateway.inference.v1.inference_pb2 import GenerateResponse
+from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
-from services.common.messages.passthrough_answer import PassthroughAnswer
+from services.common.messages.passthrough_answer import PassthroughAnswer, Route
 from services.common.process.telemetry.trace_context import current_trace
 from services.common.process.timer_wheel import Deadline, TimerWheel
 from services.common.text.tokens import estimate_bytes, estimate_tokens
 from services.inference.attempt import Attempt
-from services.inference.circuit_breaker import Uniform
+from services.inference.circuit_breaker import ModelKey, Uniform
 from services.inference.fallback.attempt_log import AttemptLog, AttemptRecord, DeploymentRecord
 from services.inference.fallback.attempts import AttemptFactory
 from services.inference.plans.plan import Plan, Step
@@ -23,6 +24,7 @@ from services.inference.stream.accumulator import Accumulator, whole_of
 from services.inference.stream.batches import Batches, has_content
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.filters import Batch
+from services.inference.stream.patience import Patience
 
 # Called with a run when it has ended.
 OnEnd = Callable[["Run"], None]
@@ -110,15 +112,17 @@ class Run:
         whole: whether a whole answer is returned instead of a stream.
         budget: the remaining time and retries.
         records: the records of all attempts, in order.
+        delivering: the delivered part of the answer of a stream; None for a whole answer.
         delivered: the delivered part of an answer that broke off, or None.
+        stalled: the model whose answer stopped; the answer is not continued by it.
         retries: number of retries by step index, or by the group of the step's deployments.
         tried: indexes of steps whose deployment has failed, for models with several.
         on_end: called once, when the run has ended.
     """
 
     __slots__ = (
-        *("attempts", "budget", "delivered", "log", "on_end", "parent"),
-        *("plan", "records", "retries", "timers", "tried", "uniform", "whole"),
+        *("attempts", "budget", "delivered", "delivering", "log", "on_end", "parent"),
+        *("plan", "records", "retries", "stalled", "timers", "tried", "uniform", "whole"),
     )
 
     def __init__(
@@ -146,7 +150,9 @@ class Run:
             budget = _full_budget(plan, timers.loop) if is_limited else _UNLIMITED
         self.budget = budget
         self.records: list[AttemptRecord] = []
+        self.delivering: DeliveredPrefix | None = None
         self.delivered: DeliveredPrefix | None = None
+        self.stalled: ModelKey | None = None
         self.retries: dict[object, int] = {}
         self.tried: frozenset[int] = frozenset()
         self.on_end = on_end
@@ -161,6 +167,45 @@ class Run:
         """Return the deadline of a step that began at `began`, by the loop's clock."""
         own, overall = began + step.timeout_s, self.budget.deadline
         return own if overall is None else min(own, overall)
+
+    def next_index(self, index: int) -> int:
+        """Return the index of the first step from `index` that may be run."""
+        steps = self.plan.steps
+        if self.stalled is not None:
+            while index < len(steps) and steps[index].key == self.stalled:
+                index += 1
+        return index
+
+    def may_continue(self, delivered: DeliveredPrefix) -> bool:
+        """Return whether an answer of which this part was delivered may be continued."""
+        most = self.plan.max_recovered_characters
+        return most is not None and delivered.comparable and delivered.size() <= most
+
+    def patience(self, index: int) -> Patience:
+        """Return the silences after the first content that a stream of a step is allowed."""
+        step, log = self.plan.steps[index], self.log
+        limit_s = min(log.stream_idle_s, step.timeout_s)
+        if len(self.plan.steps) == 1:
+            return Patience(limit_s)
+        usual_s = partial(log.silences.of, step.key)
+        return Patience(limit_s, usual_s, partial(self._may_switch, index))
+
+    def _may_switch(self, index: int) -> bool:
+        """Return whether another model or deployment may answer in place of a silent one."""
+        if self.delivering is not None and not self.may_continue(self.delivering):
+            return False
+        plan, balancer = self.plan, self.log.balancer
+        steps, key = plan.steps, plan.steps[index].key
+        return any(step.key != key for step in steps[plan.next_model_index(index) :]) or any(
+            balancer.is_free(steps[other])
+            for other in plan.group_of(index)
+            if other != index and other not in self.tried
+        )
+
+    def announce_continuation(self, started: StartedAnswer) -> None:
+        """Add the route of the model that continues an answer before the rest of the answer."""
+        route = self._route(started.index, started.attempt)
+        started.head.insert(0, [Event(continued=route.message())])
 
     def attempts_made(self) -> int:
         """Return the number of attempts that were sent to a provider."""
@@ -211,7 +256,7 @@ class Run:
             try:
                 with Deadline(self.timers, deadline):
                     if attempt.stream:
-                        batches = attempt.batches()
+                        batches = attempt.batches(self.patience(index))
                         if self.whole:
                             whole = await _read_whole(attempt, batches, record, on_first_content)
                             await batches.aclose()
@@ -245,16 +290,20 @@ class Run:
             raise
         return StartedAnswer(index, attempt, record, head, batches, whole)
 
+    def _route(self, index: int, attempt: Attempt) -> Route:
+        """Return the route of an answer, with the attempts that failed before."""
+        step_id = self.plan.steps[index].step_id
+        if len(self.records) == 1:
+            return attempt.route(step_id, 1)
+        route = attempt.route(step_id, self.attempts_made())
+        route.failed_attempts = self.failed_attempts()
+        return route
+
     def _set_route(
         self, index: int, attempt: Attempt, begun: Batch | GenerateResponse | PassthroughAnswer
     ) -> None:
         """Set the route of an answer, or of the first batch of one."""
-        step_id = self.plan.steps[index].step_id
-        if len(self.records) == 1:
-            route = attempt.route(step_id, 1)
-        else:
-            route = attempt.route(step_id, self.attempts_made())
-            route.failed_attempts = self.failed_attempts()
+        route = self._route(index, attempt)
         if isinstance(begun, PassthroughAnswer):
             begun.route = route
             return

@@ -25,7 +25,7 @@ from services.inference.fallback.run import (
 from services.inference.fallback.step_runner import StepRunner
 from services.inference.media import AdaptationError
 from services.inference.plans.plan import Step
-from services.inference.plans.policy import leads_to_next_step, out_of_time
+from services.inference.plans.policy import is_silence, leads_to_next_step, out_of_time
 from services.inference.stream.accumulator import events_of, whole_of
 from services.inference.stream.batches import Batches, OnBatch
 from services.inference.stream.delivered import DeliveredPrefix
@@ -74,8 +74,8 @@ class FallbackRunner:
         Raises:
             GatewayError: no step answered, or the answer broke off.
         """
+        delivered = self._run.delivering = DeliveredPrefix()
         started = await self._start()
-        delivered = DeliveredPrefix()
         recovers = self._run.plan.max_recovered_characters is not None
         on_batch: OnBatch | None = None
         try:
@@ -96,6 +96,9 @@ class FallbackRunner:
                         if batch or not read:
                             on_batch = yield _noted(batch, delivered)
                     started.record.served()
+                    self._run.log.silences.add(
+                        started.record.step.key, started.attempt.longest_silence_s
+                    )
                     return
                 except UpstreamError as error:
                     has_finished = recovers and delivered.finished
@@ -216,9 +219,10 @@ class FallbackRunner:
         After a failure of the provider, the other deployments of the model have been tried already.
         After any other error another deployment may still support the request.
         """
+        run = self._run
         if isinstance(error, UpstreamError):
-            return self._run.plan.next_model_index(runner.index)
-        return runner.index + 1
+            return run.next_index(run.plan.next_model_index(runner.index))
+        return run.next_index(runner.index + 1)
 
     def _hedge(self, runner: StepRunner, on_first_content: OnFirstContent) -> Hedge[StartedAnswer]:
         run = self._run
@@ -246,11 +250,11 @@ class FallbackRunner:
         """
         run = self._run
         run.delivered = delivered
+        if is_silence(error):
+            run.stalled = broken.record.step.key
         recoveries = run.log.metrics.recoveries
         try:
-            if not delivered.comparable or delivered.size() > (
-                run.plan.max_recovered_characters or 0
-            ):
+            if not run.may_continue(delivered):
                 raise error
             index = broken.index
             runner = StepRunner(run, index, is_hedged=run.plan.hedges(index))

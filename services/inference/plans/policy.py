@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeGuard
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.circuit_breaker import Uniform
+from services.inference.providers.failures import StalledError
 from services.inference.stream.replay import DivergedError
 
 FIRST_DELAY_S = 0.5
@@ -117,7 +118,8 @@ def leads_to_next_step(error: UpstreamError, rule: FallbackRule | None) -> bool:
 def may_succeed_elsewhere(error: UpstreamError) -> bool:
     """Return whether another deployment of the model may answer where this one failed."""
     if is_silence(error):
-        return False  # the time of the step is used up
+        # Before the first content, the time of the step is used up.
+        return isinstance(error, StalledError)
     return is_transient(error) or error.reason in _OF_THE_DEPLOYMENT
 
 

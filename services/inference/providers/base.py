@@ -21,6 +21,7 @@ from services.common.settings import Balance
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
 from services.inference.stored_files import StoredFiles
 from services.inference.stream.batches import Batches
+from services.inference.stream.patience import Patience
 from services.media.conversion.parts import Source
 
 
@@ -144,6 +145,7 @@ class Call:
             `request` has tokens in place of their content.
         plain: the plain form of `lazy`, for a provider of another dialect; None if the
             conversation is to be completed.
+        patience: the allowed silences of a stream; None for those of the settings.
     """
 
     request: GenerateRequest
@@ -159,6 +161,7 @@ class Call:
     plain: PlainRequest | None = None
     adapted: list[str] = field(default_factory=list)
     property_names: dict[str, dict[str, str]] = field(default_factory=dict)
+    patience: Patience | None = None
 
     def __post_init__(self) -> None:
         """Add the fields that the model is known to reject."""

@@ -10,6 +10,7 @@ from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.common.text.texts import printable
 from services.inference.providers import failures, redaction
+from services.inference.providers.idle_reader import SilenceError
 from services.inference.providers.sse import SseTooLongError
 
 # Exceptions, besides `UpstreamError`, that `connection_failure` translates.
@@ -38,6 +39,8 @@ def connection_failure(
     match error:
         case UpstreamError():
             return error
+        case SilenceError():
+            return failures.StalledError(provider)
         case TimeoutError():
             return UpstreamError(
                 errors_pb2.REASON_UPSTREAM_TIMEOUT,

@@ -10,6 +10,7 @@ from services.inference.providers.protocols import Reader
 from services.inference.providers.sse import SseSplitter
 from services.inference.stream.batches import OnBatch
 from services.inference.stream.filters import Batch
+from services.inference.stream.patience import Patience
 
 # Timeout for data after the end of an answer, such as usage.
 _USAGE_S = 30.0
@@ -19,14 +20,30 @@ class EventStream:
     """Reads the events of one response.
 
     The caller sets the timeout of the first content: a model may think long after the provider has
-    begun to answer. From then on each read may take `limits.stream_idle_s`.
+    begun to answer. From then on each read may take what `Patience` allows.
     """
 
-    def __init__(self, body: http.Body, reader: Reader, limits: Limits, timers: TimerWheel) -> None:
-        """Create a stream for the unread body of a response; `reader` parses the events."""
+    def __init__(
+        self,
+        body: http.Body,
+        reader: Reader,
+        limits: Limits,
+        timers: TimerWheel,
+        patience: Patience | None,
+    ) -> None:
+        """Create a stream for the unread body of a response.
+
+        Args:
+            body: the body.
+            reader: parses the events.
+            limits: limits on time and size.
+            timers: timers of the running event loop.
+            patience: the allowed silences; None for `limits.stream_idle_s`.
+        """
         self._body = body
         self._reader = reader
-        self._idle_s = limits.stream_idle_s
+        self._stream_idle_s = limits.stream_idle_s
+        self._patience = patience
         self._timers = timers
         self._splitter = SseSplitter(limits.max_sse_line_bytes)
         self._idle: IdleTimeoutReader | None = None
@@ -97,15 +114,16 @@ class EventStream:
 
     def _watch(self) -> IdleTimeoutReader | None:
         """Return the reader with the current idle timeout; None before the first content."""
-        patience_s = self._idle_s
         if self._reader.is_complete:
-            self._awaits_usage = True
-            patience_s = min(patience_s, _USAGE_S)
-        elif not self._reader.has_content:
-            return None
-        if self._idle is not None:
-            if self._idle.patience_s == patience_s:
-                return self._idle
-            self._idle.stop()
-        self._idle = IdleTimeoutReader(self._body, patience_s, self._timers)
+            if not self._awaits_usage:
+                self._awaits_usage = True
+                self._read_with(Patience(min(self._stream_idle_s, _USAGE_S)))
+        elif self._idle is None and self._reader.has_content:
+            self._read_with(self._patience or Patience(self._stream_idle_s))
         return self._idle
+
+    def _read_with(self, patience: Patience) -> None:
+        """Read the rest of the response with other allowed silences."""
+        if self._idle is not None:
+            self._idle.stop()
+        self._idle = IdleTimeoutReader(self._body, patience, self._timers)

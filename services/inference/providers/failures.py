@@ -182,6 +182,16 @@ def over_limit(provider: str, what: str, limit: str) -> UpstreamError:
     )
 
 
+class StalledError(UpstreamError):
+    """Error raised when a stream stopped after its first content, with its connection open."""
+
+    def __init__(self, provider: str) -> None:
+        super().__init__(
+            errors_pb2.REASON_UPSTREAM_TIMEOUT,
+            f"the provider {provider} stopped in the middle of its answer",
+        )
+
+
 def cut_off(provider: str, body: bytes = b"") -> UpstreamError:
     """Return the error for an incomplete response."""
     return UpstreamError(

@@ -1,27 +1,78 @@
 """Response reader with an idle timeout."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from services.common import http
-from services.common.process.timer_wheel import IdleTimer, TimerWheel
+from services.common.process.timer_wheel import TimerHandle, TimerWheel
+from services.inference.stream.patience import Patience
 
 _T = TypeVar("_T")
+
+
+class SilenceError(TimeoutError):
+    """Error raised when a response has been silent for longer than is allowed."""
+
+
+class SilenceTimer:
+    """Calls back once a response has been silent for longer than its `Patience` allows.
+
+    `touch` costs almost nothing: the allowed silence is computed only when the timer expires, and
+    the timer is rescheduled then.
+    """
+
+    def __init__(
+        self, timers: TimerWheel, patience: Patience, callback: Callable[[], object]
+    ) -> None:
+        self._timers = timers
+        self._now = timers.loop.time
+        self._patience = patience
+        self._callback: Callable[[], object] | None = callback
+        self._last = self._now()
+        when = self._last + patience.allowed_s()
+        self._timer: TimerHandle | None = timers.call_at(when, self._look)
+
+    def begin(self) -> None:
+        """Begin a silence now; the time before, in which nothing was read, is none."""
+        self._last = self._now()
+
+    def touch(self) -> None:
+        """End a silence, and begin another."""
+        now = self._now()
+        silence = now - self._last
+        if silence > self._patience.longest_s:
+            self._patience.longest_s = silence
+        self._last = now
+
+    def stop(self) -> None:
+        """Stop the timer; there are no further callbacks."""
+        if self._timer is not None:
+            self._timer.cancel()
+        # The callback's object often refers to the timer: break the cycle, so both are freed now.
+        self._timer = self._callback = None
+
+    def _look(self) -> None:
+        now, allowed_s = self._now(), self._patience.allowed_s()
+        if now >= self._last + allowed_s and self._callback is not None:
+            self._last = now
+            self._callback()
+        if self._callback is not None:
+            self._timer = self._timers.call_at(self._last + allowed_s, self._look)
 
 
 class IdleTimeoutReader:
     """Reads the body of a response with an idle timeout; one timer serves all reads.
 
     Attributes:
-        patience_s: the idle timeout in seconds.
-        touch: restarts the timeout.
+        patience: the allowed silences.
+        touch: ends a silence.
     """
 
-    def __init__(self, body: http.Body, patience_s: float, timers: TimerWheel) -> None:
-        """Create a reader of a body with an idle timeout in seconds."""
-        self.patience_s = patience_s
+    def __init__(self, body: http.Body, patience: Patience, timers: TimerWheel) -> None:
+        """Create a reader of a body."""
+        self.patience = patience
         self._body = body
-        self._timer = IdleTimer(timers, patience_s, self._expire)
+        self._timer = SilenceTimer(timers, patience, self._expire)
         self.touch = self._timer.touch
         self._waits = self._is_over = False
 
@@ -29,11 +80,12 @@ class IdleTimeoutReader:
         """Read the next piece; see `http.Body.read`.
 
         Raises:
-            TimeoutError: the idle timeout has passed.
+            SilenceError: the response was silent for too long.
         """
         chunk = await self._wait(self._body.read())
         if self._is_over and not chunk:
-            raise TimeoutError
+            raise SilenceError
+        self.touch()
         return chunk
 
     async def deliver(self, on_piece: http.OnPiece) -> bool:
@@ -42,26 +94,26 @@ class IdleTimeoutReader:
         `on_piece` must call `touch` for each piece.
 
         Raises:
-            TimeoutError: the idle timeout has passed.
+            SilenceError: the response was silent for too long.
         """
         is_stopped = await self._wait(self._body.deliver(on_piece))
         if self._is_over and not is_stopped:
-            raise TimeoutError
+            raise SilenceError
         return is_stopped
 
     async def _wait(self, reading: Awaitable[_T]) -> _T:
         """Return the result of a read.
 
         Raises:
-            TimeoutError: the idle timeout has passed.
+            SilenceError: the response was silent for too long.
         """
-        self._timer.touch()
+        self._timer.begin()
         self._waits = True
         try:
             return await reading
         except http.HttpError:
             if self._is_over:
-                raise TimeoutError from None
+                raise SilenceError from None
             raise
         finally:
             self._waits = False

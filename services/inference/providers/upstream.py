@@ -183,9 +183,10 @@ class Upstream:
         batch.
 
         The caller sets the timeout of the first content: a model may think long after the provider
-        has begun to answer. From then on each read may take `limits.stream_idle_s`. The stream ends
-        with the dialect's end event, or when the provider closes it. Events received before a
-        failure in the same read are yielded first; a failure after a complete answer is ignored.
+        has begun to answer. From then on each read may take what the call's `patience` allows, by
+        default `limits.stream_idle_s`. The stream ends with the dialect's end event, or when the
+        provider closes it. Events received before a failure in the same read are yielded first; a
+        failure after a complete answer is ignored.
         Close the iterator if it is not read to its end.
 
         Args:
@@ -216,7 +217,8 @@ class Upstream:
             if not 200 <= response.status < 300:
                 raise await self._refusal(response)
             if self._is_streamed(response):
-                stream = EventStream(response.body, reader, self.limits, self._timers)
+                patience = None if call is None else call.patience
+                stream = EventStream(response.body, reader, self.limits, self._timers, patience)
                 on_batch: OnBatch | None = None
                 while (events := await stream.next(on_batch)) is not None:
                     on_batch = yield events

@@ -73,7 +73,7 @@ class Accumulator:
                 self._usage = event
             elif kind is None:
                 raise BrokenStream("an event without a kind")
-            elif kind == "unknown":
+            elif kind == "unknown" or kind == "continued":
                 continue
             else:
                 if kind == "extra_fields" and not self._take(event.extra_fields):

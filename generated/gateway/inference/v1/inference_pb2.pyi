@@ -1731,6 +1731,7 @@ class Event(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     EXTRA_FIELDS_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
+    CONTINUED_FIELD_NUMBER: _builtins.int
     WHOLE_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
     PIECES_FIELD_NUMBER: _builtins.int
@@ -1818,6 +1819,12 @@ class Event(_message.Message):
         """
 
     @_builtins.property
+    def continued(self) -> Global___RouteInfo:
+        """Another model continues the answer, which broke off: its route, in place of that of `start`.
+        It does not change the answer. After the first content.
+        """
+
+    @_builtins.property
     def whole(self) -> Global___GenerateResponse:
         """A whole answer, without any other event. Never in
         StreamGenerate.
@@ -1850,6 +1857,7 @@ class Event(_message.Message):
         usage: _conversation_pb2.Usage | None = ...,
         extra_fields: Global___ExtraFields | None = ...,
         unknown: _conversation_pb2.Opaque | None = ...,
+        continued: Global___RouteInfo | None = ...,
         whole: Global___GenerateResponse | None = ...,
         logprobs: _builtins.bytes = ...,
         pieces: _abc.Iterable[_builtins.bytes] | None = ...,
@@ -1857,11 +1865,11 @@ class Event(_message.Message):
         native_count: _builtins.int = ...,
         native_number: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "citation", b"citation", "extra_fields", b"extra_fields", "finish", b"finish", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "citation", b"citation", "continued", b"continued", "extra_fields", b"extra_fields", "finish", b"finish", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "citation", b"citation", "extra_fields", b"extra_fields", "finish", b"finish", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "native", b"native", "native_count", b"native_count", "native_number", b"native_number", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "citation", b"citation", "continued", b"continued", "extra_fields", b"extra_fields", "finish", b"finish", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "native", b"native", "native_count", b"native_count", "native_number", b"native_number", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "citation", "block_stop", "finish", "usage", "extra_fields", "unknown", "whole"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "citation", "block_stop", "finish", "usage", "extra_fields", "unknown", "continued", "whole"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

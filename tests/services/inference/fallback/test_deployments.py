@@ -9,6 +9,7 @@ from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import UpstreamError, unsupported
 from services.common.settings import Model
 from services.inference.circuit_breaker import ModelKey
+from services.inference.providers.failures import StalledError
 from tests.services.inference.fallback.scripted_engine import (
     DISABLED,
     FOREVER,
@@ -177,6 +178,17 @@ async def test_silence_is_not_repeated_elsewhere(stream):
     text, _, _ = await scripted.ask(stream, request("d"))
     assert text == "I am b"
     assert [name for _, name in scripted.asked()] == ["d1", "b"]
+
+
+@both
+@in_no_time
+async def test_another_deployment_answers_for_one_that_stalls(stream):
+    scripted = deployed("d1", "d2", fallbacks=["b"])
+    scripted.p.plays("d1", broken("I am", StalledError("p")))
+    scripted.p.plays("d2", answer("I am d2"))
+    text, _, _ = await scripted.ask(stream, request("d"))
+    assert text == "I am d2"
+    assert [name for _, name in scripted.asked()] == ["d1", "d2"]
 
 
 @both

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from services.common.errors import UpstreamError
-from services.common.process.timer_wheel import IdleTimer, TimerWheel
+from services.common.process.timer_wheel import TimerWheel
 from services.inference.providers import idle_reader
+from services.inference.providers.idle_reader import SilenceTimer
+from services.inference.stream.patience import Patience
 from tests.services.inference.providers.conftest import ScriptedUpstream
 from tests.services.inference.providers.scripted_server import END, SSE_HEAD, Connection
 from tests.services.inference.providers.upstream_calls import TextReader, reason_of, texts_of
@@ -115,9 +117,9 @@ async def test_a_delivered_stream_that_breaks_off_fails(
     reason: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def timer(timers: TimerWheel, after_s: float, expire: Callable[[], object]) -> IdleTimer:
+    def timer(timers: TimerWheel, patience: Patience, expire: Callable[[], object]) -> SilenceTimer:
         expires.append(expire)
-        return IdleTimer(timers, after_s, expire)
+        return SilenceTimer(timers, patience, expire)
 
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
@@ -137,7 +139,7 @@ async def test_a_delivered_stream_that_breaks_off_fails(
         return False
 
     here.server.plays(script)
-    monkeypatch.setattr(idle_reader, "IdleTimer", timer)
+    monkeypatch.setattr(idle_reader, "SilenceTimer", timer)
     begun, passed, seen = asyncio.Event(), asyncio.Event(), list[bytes]()
     expires: list[Callable[[], object]] = []
     texts = texts_of(here.upstream())

@@ -7,6 +7,7 @@ import pytest
 from services.common import http
 from services.common.process.timer_wheel import TimerWheel
 from services.inference.providers.idle_reader import IdleTimeoutReader
+from services.inference.stream.patience import Patience
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 
@@ -39,7 +40,7 @@ def cut_off() -> bytes:
 @in_no_time
 async def test_an_answer_may_take_long_where_something_comes_in_time() -> None:
     body = Body(*[9] * 20, ends=cut_off)
-    reader = IdleTimeoutReader(body, 10, TimerWheel())
+    reader = IdleTimeoutReader(body, Patience(10), TimerWheel())
     assert b"".join([await reader.read() for _ in range(20)]) == b"x" * 20
     reader.stop()
     assert body.broken_off == 0
@@ -52,7 +53,7 @@ async def test_an_answer_may_take_long_where_something_comes_in_time() -> None:
 @in_no_time
 async def test_an_answer_that_stays_silent_is_broken_off(ends: Callable[[], bytes]) -> None:
     body = Body(9, 99, ends=ends)
-    reader = IdleTimeoutReader(body, 10, TimerWheel())
+    reader = IdleTimeoutReader(body, Patience(10), TimerWheel())
     await reader.read()
     with pytest.raises(TimeoutError):
         await reader.read()
@@ -63,7 +64,7 @@ async def test_an_answer_that_stays_silent_is_broken_off(ends: Callable[[], byte
 @in_no_time
 async def test_time_between_reads_is_no_silence() -> None:
     body = Body(9, 9, ends=cut_off)
-    reader = IdleTimeoutReader(body, 10, TimerWheel())
+    reader = IdleTimeoutReader(body, Patience(10), TimerWheel())
     await reader.read()
     await asyncio.sleep(1000)
     assert await reader.read() == b"x"
@@ -73,7 +74,7 @@ async def test_time_between_reads_is_no_silence() -> None:
 @in_no_time
 async def test_an_end_in_time_is_what_it_is() -> None:
     body = Body(9, 9, ends=cut_off)
-    reader = IdleTimeoutReader(body, 10, TimerWheel())
+    reader = IdleTimeoutReader(body, Patience(10), TimerWheel())
     asyncio.get_running_loop().call_later(1, body._broken.set)
     with pytest.raises(http.CutOffError):
         await reader.read()

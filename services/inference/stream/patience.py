@@ -1,0 +1,85 @@
+"""How long a stream may be silent after its first content. Pure.
+
+A stream is ended long before `limits.stream_idle_s` if another model can continue the answer and
+the silence is several times longer than any of this stream, and than is usual for its model.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+
+from services.inference.circuit_breaker import ModelKey
+
+# A silence is a stall if it is this many times longer than the longest one before it.
+_TIMES_LONGER = 4
+# No shorter silence is a stall.
+_LEAST_S = 15.0
+# The same for a model of which too few streams are known.
+_LEAST_UNKNOWN_S = 30.0
+# Complete streams that are remembered of each model, and how many of them are enough.
+_KEPT = 20
+_ENOUGH = 5
+# Models whose silences are stored; the least recently used one is evicted.
+_MAX_MODELS = 1_000
+
+
+class Patience:
+    """The silence that one stream is allowed.
+
+    Args:
+        limit_s: the longest silence in any case.
+        usual_s: returns the longest usual silence of the model, or None if it is unknown.
+        may_switch: returns whether another model can continue the answer now; None for never.
+
+    Attributes:
+        longest_s: the longest silence so far that ended with data.
+    """
+
+    __slots__ = ("_limit_s", "_may_switch", "_usual_s", "longest_s")
+
+    def __init__(
+        self,
+        limit_s: float,
+        usual_s: Callable[[], float | None] | None = None,
+        may_switch: Callable[[], bool] | None = None,
+    ) -> None:
+        self.longest_s = 0.0
+        self._limit_s = limit_s
+        self._usual_s = usual_s
+        self._may_switch = may_switch
+
+    def allowed_s(self) -> float:
+        """Return how long the stream may be silent now."""
+        if self._may_switch is None or not self._may_switch():
+            return self._limit_s
+        usual = None if self._usual_s is None else self._usual_s()
+        least = _LEAST_UNKNOWN_S if usual is None else _LEAST_S
+        longest = max(self.longest_s, usual or 0.0)
+        return min(self._limit_s, max(least, _TIMES_LONGER * longest))
+
+
+class UsualSilences:
+    """The longest silence of each of the latest complete streams of each model."""
+
+    def __init__(self) -> None:
+        self._by_model: OrderedDict[ModelKey, deque[float]] = OrderedDict()
+
+    def add(self, key: ModelKey, longest_s: float) -> None:
+        """Add the longest silence of a stream that was complete."""
+        silences = self._by_model.get(key)
+        if silences is None:
+            if len(self._by_model) >= _MAX_MODELS:
+                self._by_model.popitem(last=False)
+            silences = self._by_model[key] = deque(maxlen=_KEPT)
+        else:
+            self._by_model.move_to_end(key)
+        silences.append(longest_s)
+
+    def of(self, key: ModelKey) -> float | None:
+        """Return the longest usual silence of a model, or None if too few streams are known.
+
+        The longest of all is left out: one stream may have been interrupted by a disturbance.
+        """
+        silences = self._by_model.get(key)
+        if silences is None or len(silences) < _ENOUGH:
+            return None
+        return sorted(silences)[-2]
