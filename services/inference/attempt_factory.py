@@ -217,7 +217,7 @@ class RequestAttempts:
         lazy = self._lazy
         if lazy is not None and not self._takes_verbatim(lazy, step, provider, options):
             lazy = None
-        target = self._bounded(step)
+        target = self._bounded(step, options.output_room)
         prepared = self.complete(step)
         if target is not step.target:
             prepared = with_output_bound(prepared, target.max_output_tokens)
@@ -394,12 +394,19 @@ class RequestAttempts:
         bounds.add(step.key, bound)
         return True
 
-    def _bounded(self, step: Step) -> Target:
-        """Return a step's model, with the output bound that was learnt of it."""
+    def _bounded(self, step: Step, room: int = 0) -> Target:
+        """Return a step's model, with the output bound that was learnt of it.
+
+        Args:
+            step: the step.
+            room: see `AttemptOptions.output_room`.
+        """
         target, bounds = step.target, self._refusals.output_bounds
-        if not bounds.by_model:
+        if not (bounds.by_model or room):
             return target
         limit = bounds.of(step.key, target.max_output_tokens)
+        if room:
+            limit = min(limit or room, room)
         return (
             target
             if limit == target.max_output_tokens

@@ -1,7 +1,8 @@
 """Learn how many output tokens a model can produce, from its provider's error responses.
 
 A provider that rejects `max_tokens` as too large names the bound. The request is repeated with the
-bound, and later requests to that model do not exceed it.
+bound, and later requests to that model do not exceed it. A server that counts `max_tokens` as part
+of the context names the tokens of the prompt: this request alone is repeated with what they leave.
 """
 
 import re
@@ -36,6 +37,34 @@ _EXCLUSIVE = re.compile(
     rf"{_FIELD} value of \d+ but the supported range is from \d+ \(inclusive\) to (\d+) "
     r"\(exclusive\)",
     re.IGNORECASE,
+)
+_MANY = r"(?P<prompt>\d+)"
+_LIMIT = r"(?P<limit>\d+)"
+# Refusals of a prompt and `max_tokens` that exceed the context together. Each has the groups
+# `limit`, and `prompt` or both `total` and `output`.
+_TOGETHER = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # OpenAI, vLLM: maximum context length is 8192 tokens. However, you requested 9000 tokens
+        # (1000 in the messages, 8000 in the completion). OpenRouter: about 9000 tokens (1000 of
+        # text input, 8000 in the output)
+        rf"maximum context length (?:is|of) {_LIMIT} tokens\. However, you requested (?:about )?"
+        r"(?P<total>\d+) tokens \(.{0,120}?(?P<output>\d+) in the (?:completion|output)\)",
+        # newer vLLM: you requested 8000 output tokens and your prompt contains 1000 input tokens
+        rf"maximum context length is {_LIMIT} tokens\. However, you requested (?P<output>\d+) "
+        rf"output tokens and your prompt contains (?P<least>at least )?{_MANY} input tokens",
+        # vLLM: is too large: 8192. This model's maximum context length is 8192 tokens and your
+        # request has 13 input tokens
+        rf"maximum context length is {_LIMIT} tokens and your request has {_MANY} input tokens",
+        # SGLang: You requested a total of 9000 tokens: 1000 tokens from the input messages and
+        # 8000 tokens for the completion
+        rf"maximum context length of {_LIMIT} tokens\. You requested a total of \d+ tokens: "
+        rf"{_MANY} tokens from the input",
+        # Text Generation Inference: must be <= 4096. Given: 100 `inputs` tokens and 4000
+        rf"must be <= {_LIMIT}\. Given: {_MANY} `?inputs`? tokens",
+        # Anthropic: input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000
+        rf"`?max_tokens`? exceed context limit: {_MANY} \+ \d+ > {_LIMIT}",
+    )
 )
 # An error about an unknown field quotes a name that the caller chose.
 _OF_NAMES = re.compile(r"unknown|unrecogni[sz]ed|unexpected|extra (?:inputs|fields)", re.IGNORECASE)
@@ -78,3 +107,23 @@ def bound_in(words: str) -> int:
     elif match := _EXCLUSIVE.search(words):
         bound = int(match[1]) - 1
     return bound if bound >= _LEAST else 0
+
+
+def room_in(words: str) -> int:
+    """Return the output tokens for which an error message leaves room in the context, or 0.
+
+    It is 0 for a prompt that is too long by itself, or leaves too little.
+    """
+    found = next((match for one in _TOGETHER if (match := one.search(words))), None)
+    if found is None:
+        return 0
+    counts = found.groupdict()
+    output, limit = int(counts.get("output") or 0), int(counts["limit"])
+    if counts.get("least"):
+        # The prompt was not counted to its end.
+        return output // 2 if output // 2 >= _LEAST else 0
+    prompt = int(counts.get("prompt") or int(counts.get("total") or 0) - output)
+    room = limit - prompt
+    if "about" in found[0]:
+        room -= limit // 100
+    return room if room >= _LEAST else 0

@@ -16,7 +16,15 @@ from gateway.conversation.v1.conversation_pb2 import MediaKind
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
 from services.inference.circuit_breaker import ModelKey
-from services.inference.output_bounds import OutputBounds, bound_in
+from services.inference.output_bounds import OutputBounds, bound_in, room_in
+from services.inference.refused_paths import (
+    may_leave_out,
+    refused_betas,
+    refused_keyword,
+    refused_paths,
+    steps_of,
+)
+from services.inference.text_bounds import refused_length
 
 # A final assistant message, which the model would continue.
 PREFILL = "prefill"
@@ -85,6 +93,7 @@ MEDIA: Mapping[str, MediaKind.ValueType] = {
 NAMES = _KNOWN | {
     *(PREFILL, UNSIGNED_THINKING, ANY_THINKING, THINKING_BUDGET, CALLS_WITHOUT_THOUGHTS),
     *(UNSIGNED_CALLS, USER_AFTER_TOOL, LONG_IDS, MESSAGE_NAME, ENCRYPTED_REASONING),
+    *MEDIA,
 }
 # Prefixes of rejected unknown fields of messages, and of their parts or tool calls.
 OF_MESSAGES = "messages[]."
@@ -93,8 +102,8 @@ OF_BLOCKS = "messages[].content[]."
 _OF_CONVERSATIONS = frozenset(
     {CALLS_WITHOUT_THOUGHTS, UNSIGNED_CALLS, USER_AFTER_TOOL, LONG_IDS, MESSAGE_NAME}
 )
-# Maximum unknown fields stored per model, as callers can invent them.
-_MAX_OF_MESSAGES = 20
+# Maximum names without a meaning here that are stored per model, as callers can invent them.
+_MAX_LEARNT = 40
 # Essential fields of a message. A provider that rejects one rejects the message.
 _OF_EVERY_MESSAGE = frozenset(
     ("role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio")
@@ -107,31 +116,10 @@ _OF_EVERY_BLOCK = frozenset(
         *("thinking", "signature", "data", "is_error"),
     }
 )
-_PATHS = re.compile(
-    # messages[1].x, messages.1.x, messages.1.assistant.x
-    r"\bmessages[.\[]\d+\]?(?:\.(?:system|developer|user|assistant|tool))?\.(\w+)(?!\w|[.\[]\w)"
-    # 'messages.1' : property 'x' is unsupported
-    r"|\bmessages\.\d+' : property '(\w+)'"
-    # ('x' was unexpected) - 'messages.1'
-    r"|'(\w+)' was unexpected\) - 'messages\.\d+'"
-    # "loc": ["body", "messages", 1, "assistant", "x"]
-    r'|"messages",\s*\d+,\s*(?:"\w+",\s*)?"(\w+)"\s*\]'
-)
-_BLOCK_PATHS = re.compile(
-    # messages[1].tool_calls[0].x, messages.1.content.0.tool_use.x
-    r"\bmessages[.\[]\d+\]?(?:\.(?:system|developer|user|assistant|tool))?\.(?:content|tool_calls)"
-    r"[.\[]\d+\]?(?:\.\w+|\[\d+\])*\.(\w+)(?!\w|[.\[]\w)"
-    # 'messages.1.tool_calls.0' : property 'x' is unsupported
-    r"|\bmessages\.\d+\.(?:content|tool_calls)\.\d+' : property '(\w+)'"
-    # "loc": ["body", "messages", 1, "assistant", "tool_calls", 0, "function", "x"]
-    r"""|['"]messages['"],\s*\d+,\s*(?:['"]\w+['"],\s*)?['"](?:content|tool_calls)['"]"""
-    r"""(?:,\s*(?:\d+|['"]\w+['"])){0,20},\s*['"](\w+)['"]\s*[\])]"""
-)
-# "loc": ["body", "messages", 1, "user", "content", 0, "text", "x"], or the same in Python's syntax.
-# The field is the last name; the caller's input is beside it.
-_LOCATIONS = re.compile(
-    r"""['"]loc['"]:\s*[\[(]\s*['"]body['"](?:,\s*(?:\d+|['"](\w+)['"]))*\s*[\])]"""
-)
+# Objects in a part of a message whose unknown fields are removed from the body.
+_INNER = frozenset(("source", "image_url", "input_audio", "file", "citations", "caller"))
+# Fields of the other conversations that are essential.
+_OF_EVERY_ITEM = _OF_EVERY_MESSAGE | _OF_EVERY_BLOCK | {"call_id", "output", "parts", "summary"}
 _NAMES = re.compile(rf"\b(?:{'|'.join(sorted(_KNOWN, key=len, reverse=True))})\b")
 # Such as "Thinking level MINIMAL is not supported for this model."
 _GOOGLES_THINKING = re.compile(r"Thinking (?:level|budget|is)\b|thinking_(?:level|budget|config)\b")
@@ -223,7 +211,7 @@ _OF_MEDIA = frozenset(
 
 
 class Refusals:
-    """The rejected fields of each model, as named by `new_refusal`, and its rejected values.
+    """The rejected fields of each model, as named by `new_refusals`, and its rejected values.
 
     Attributes:
         by_model: the rejected fields, by model.
@@ -263,20 +251,18 @@ def all_refused(known: frozenset[str], learnt: frozenset[str]) -> frozenset[str]
     return refused | _ASKS_TO_THINK if ANY_THINKING in refused else refused
 
 
-def new_refusal(error: UpstreamError, known: frozenset[str]) -> str:
-    """Return the newly rejected field of an error response, or "".
+def new_refusals(error: UpstreamError, known: frozenset[str]) -> list[str]:
+    """Return the newly rejected fields of an error response.
 
-    The result is the name of an optional field, an unknown field prefixed with OF_MESSAGES or
-    OF_BLOCKS, or another of the names above. A value out of range is not a rejection of the field:
-    the caller gets that error.
+    Each is the name of an optional field, an unknown field prefixed with OF_MESSAGES or OF_BLOCKS,
+    another of the names above, or one of `refused_paths` and `text_bounds`. A value out of range is
+    not a rejection of the field: the caller gets that error.
     """
-    name = _refused_medium(error) or _refused(error)
-    if name in known:
-        return ""
-    if name.startswith(OF_MESSAGES):
-        others = sum(other.startswith(OF_MESSAGES) for other in known)
-        return name if others < _MAX_OF_MESSAGES else ""
-    return name
+    medium = _refused_medium(error)
+    names = [medium] if medium else _refused(error)
+    fresh = [name for name in dict.fromkeys(names) if name and name not in known]
+    room = _MAX_LEARNT - len(known - NAMES)
+    return [name for number, name in enumerate(fresh) if name in NAMES or number < room]
 
 
 def _refused_medium(error: UpstreamError) -> str:
@@ -286,36 +272,59 @@ def _refused_medium(error: UpstreamError) -> str:
     return next((name for name, told in _MEDIA_REFUSALS if told.search(words)), "")
 
 
-def _refused(error: UpstreamError) -> str:
+def _refused(error: UpstreamError) -> list[str]:
     if error.reason != errors_pb2.REASON_UPSTREAM_REJECTED:
-        return ""
+        return []
     param, code, words = _read(error.body)
+    if names := _of_kind(words):
+        return names
+    if code not in _CODES and not _WORDS.search(words):
+        return []
+    if paths := refused_paths(param, words):
+        names = [_name_of(path) for path in paths]
+        if any(names) or not param:
+            return names
+    if (name := param.partition(".")[0].partition("[")[0]) in _KNOWN:
+        return [name]
+    if _GOOGLES_THINKING.search(words):
+        return ["thinking"]
+    if paths or not (named := _NAMES.findall(words)):
+        return []
+    # If two names exclude each other, the second is more specific.
+    return [named[-1] if "both" in words else named[0]]
+
+
+def _of_kind(words: str) -> list[str]:
+    """Return what an error rejects, other than a field at a path of the body."""
     for shape, told in _SHAPES:
         if told.search(words):
-            return shape
-    if code not in _CODES and not _WORDS.search(words):
-        return ""
-    if (name := param.partition(".")[0].partition("[")[0]) in _KNOWN:
-        return name
-    located = _LOCATIONS.findall(words)
-    if named := [name for name in located if name in _KNOWN]:
-        return _of_two(named, words)
-    if found := _PATHS.search(f"{param} {words}"):
-        return _of_messages(next(filter(None, found.groups())), _OF_EVERY_MESSAGE, OF_MESSAGES)
-    if found := _BLOCK_PATHS.search(f"{param} {words}"):
-        return _of_messages(next(filter(None, found.groups())), _OF_EVERY_BLOCK, OF_BLOCKS)
-    if _GOOGLES_THINKING.search(words):
-        return "thinking"
-    if located or not (named := _NAMES.findall(words)):
-        return ""
-    return _of_two(named, words)
+            return [shape]
+    if name := refused_length(words) or refused_keyword(words):
+        return [name]
+    return list(refused_betas(words))
 
 
-def _of_two(names: Sequence[str], words: str) -> str:
-    """Return the rejected one of two names; if they exclude each other, the second is more
-    specific.
-    """
-    return names[-1] if "both" in words else names[0]
+def _name_of(path: str) -> str:
+    """Return the name of a rejected field at a path, or "" if the field is essential."""
+    steps = steps_of(path)
+    if not steps:
+        return ""
+    first, last = steps[0], steps[-1]
+    if len(steps) == 1:
+        return last if last in _KNOWN else may_leave_out(path)
+    if "cache_control" in steps:
+        return may_leave_out(path)
+    if first == "messages":
+        if not _INNER.isdisjoint(steps[1:-1]):
+            return "" if last in _OF_EVERY_ITEM else path
+        if not {"content", "tool_calls"}.isdisjoint(steps[1:-1]):
+            return _of_messages(last, _OF_EVERY_BLOCK, OF_BLOCKS)
+        return _of_messages(last, _OF_EVERY_MESSAGE, OF_MESSAGES)
+    if first in ("input", "contents", "system"):
+        return "" if last in _OF_EVERY_ITEM else path
+    if last == "effort" and first in _KNOWN:
+        return first
+    return may_leave_out(path)
 
 
 def _of_messages(name: str, needed: frozenset[str], place: str) -> str:
@@ -330,6 +339,13 @@ def output_bound(error: UpstreamError) -> int:
         return 0
     param, _, message = _read(error.body)
     return bound_in(f"{param} {message}")
+
+
+def output_room(error: UpstreamError) -> int:
+    """Return the output tokens for which an error response leaves room in the context, or 0."""
+    if error.reason != errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED:
+        return 0
+    return room_in(_read(error.body)[2])
 
 
 def refuses_value(error: UpstreamError) -> bool:

@@ -1,127 +1,204 @@
-"""Fields that a model refuses: the request goes once more without them, and later ones at once."""
+"""Fields that servers refuse, each in its own words: dropped once, remembered, and named."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from aiohttp import web
+import pytest_asyncio
 
-from services.inference.refusals import DEFAULTS
 from tests.gateway_in_process import Gateway, running_gateway
+from tests.upstream.app import Upstream, serving
+from tests.upstream.log import Entry
+from tests.upstream.personalities import OF_ANTHROPIC, OF_OPENAI
 
-Json = dict[str, Any]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SAID = [{"role": "user", "content": "Go"}]
-
-
-class RefusingServer:
-    """A server of OpenAI's dialect that refuses fields, one at a time.
-
-    Attributes:
-        refuses: the fields it refuses, in the order in which it tells of them.
-        bodies: what it was sent.
-    """
-
-    def __init__(self, *refuses: str) -> None:
-        self.refuses = refuses
-        self.bodies: list[Json] = []
-
-    def app(self) -> web.Application:
-        app = web.Application()
-        app.router.add_post("/v1/chat/completions", self._chat)
-        return app
-
-    async def _chat(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        self.bodies.append(body)
-        for name in self.refuses:
-            if name in body:
-                error = {"message": f"Unsupported parameter: '{name}'", "param": name}
-                return web.json_response({"error": {**error, "code": None}}, status=400)
-        choice = {"index": 0, "message": {"role": "assistant", "content": "ok"}}
-        choice["finish_reason"] = "stop"
-        answer = {"id": "c", "object": "chat.completion", "model": "m", "choices": [choice]}
-        return web.json_response(answer)
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+SERVERS = ["fireworks", "groq", "nvidia", "openai-old", "rust", "vllm-strict"]
+STRICT = pytest.mark.parametrize("server", SERVERS)
+OLDER = pytest.mark.parametrize("server", ["claude-old", "bedrock"])
 
 
-async def ask(gateway: Gateway, model: str = "m", **fields: Any) -> tuple[int, str, Json]:
-    """Return the status, what was left out, and the answer."""
-    body = {"model": f"openai/{model}", "messages": SAID, **fields}
-    url = f"{gateway.url}/beta/v1/chat/completions"
-    async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
-        return answer.status, answer.headers.get("x-gateway-dropped", ""), await answer.json()
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def upstream() -> AsyncIterator[Upstream]:
+    async with serving() as one:
+        yield one
 
 
-async def test_a_refused_field_costs_one_request_of_its_model(tmp_path):
-    server = RefusingServer("temperature")
-    async with running_gateway(tmp_path, server.app()) as gateway:
-        for model, requests in (("m", 2), ("m", 1), ("m", 1), ("other", 2)):
-            before = len(server.bodies)
-            status, dropped, _ = await ask(gateway, model, temperature=0.5, top_p=0.5)
-            assert (status, dropped) == (200, "temperature")
-            assert len(server.bodies) - before == requests
-            assert server.bodies[-1]["top_p"] == 0.5
-
-
-async def test_a_request_is_changed_so_often_at_most(tmp_path):
-    names = ("temperature", "top_p", "seed", "presence_penalty", "frequency_penalty")
-    names += ("user", "metadata", "store", "verbosity", "parallel_tool_calls", "service_tier")
-    given: Json = dict.fromkeys(names[:5], 0.5) | {"seed": 1, "user": "u", "metadata": {"a": "b"}}
-    given |= {"store": False, "verbosity": "low", "service_tier": "auto"}
-    given |= {
-        "parallel_tool_calls": True,
-        "tools": [{"type": "function", "function": {"name": "f"}}],
+@pytest_asyncio.fixture(loop_scope="module")
+async def gateway(tmp_path, upstream) -> AsyncIterator[Gateway]:
+    """Return a gateway that has learnt nothing, with a provider for each personality."""
+    providers: dict[str, Any] = {
+        name: {"kind": "openai", "base_url": f"{upstream.url}/{name}/v1", "api_key": "k"}
+        for name in OF_OPENAI
     }
-    server = RefusingServer(*names)
-    async with running_gateway(tmp_path, server.app()) as gateway:
-        status, _, answer = await ask(gateway, **given)
-        assert (status, answer["error"]["param"]) == (400, names[8])
-        assert len(server.bodies) == 9
-        # What was learnt counts for the next request.
-        status, dropped, _ = await ask(gateway, **given)
-        assert (status, sorted(dropped.split(", "))) == (200, sorted(names))
-        assert len(server.bodies) == 13
+    for name in OF_ANTHROPIC:
+        url = f"{upstream.url}/{name}"
+        providers[name] = {"kind": "anthropic", "base_url": url, "api_key": "k"}
+    providers["lengths"]["responses"] = True
+    upstream.log.clear()
+    async with running_gateway(tmp_path, upstream.url, providers=providers) as one:
+        yield one
 
 
-@pytest.mark.parametrize("name", sorted(DEFAULTS.keys() - {"top_logprobs", "tool_choice"}))
-async def test_a_value_that_says_what_holds_anyway_is_left_out(tmp_path, name):
-    server = RefusingServer(name)
-    async with running_gateway(tmp_path, server.app()) as gateway:
-        for requests in (2, 3):
-            status, dropped, _ = await ask(gateway, **{name: DEFAULTS[name][0]})
-            assert (status, dropped, len(server.bodies)) == (200, "", requests)
+async def sent(gateway: Gateway, path: str, body: dict[str, Any], **headers: str) -> set[str]:
+    """Return what the gateway dropped or adapted, by its headers."""
+    keys = gateway.api_key() if path.endswith("messages") else gateway.bearer()
+    url = f"{gateway.url}/beta/v1/{path}"
+    async with gateway.http.post(url, json=body, headers={**keys, **headers}) as answer:
+        text = await answer.text()
+        assert answer.status == 200, text
+        listed = (answer.headers.get(f"x-gateway-{name}", "") for name in ("dropped", "adapted"))
+        return {name for names in listed for name in names.split(", ") if name}
 
 
-async def test_a_value_that_changes_the_answer_is_not(tmp_path):
-    server = RefusingServer("logprobs")
-    async with running_gateway(tmp_path, server.app()) as gateway:
-        for _ in range(2):
-            status, _, answer = await ask(gateway, logprobs=True)
-            assert (status, answer["error"]["param"]) == (400, "logprobs")
-        assert len(server.bodies) == 3  # the second request is not sent again
+def requests(upstream: Upstream) -> list[Entry]:
+    """Return the requests to models."""
+    return [entry for entry in upstream.log.entries if entry.body is not None]
 
 
-async def test_counting_knows_what_a_model_refuses(tmp_path):
-    bodies: list[Json] = []
+def chat(server: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "model": f"{server}/echo",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
+        **fields,
+    }
 
-    async def messages(request: web.Request) -> web.Response:
-        bodies.append(body := await request.json())
-        if body["thinking"]["type"] == "enabled":
-            message = '"thinking.type.enabled" is not supported for this model.'
-            error = {"type": "invalid_request_error", "message": message}
-            return web.json_response({"type": "error", "error": error}, status=400)
-        answer = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}
-        answer |= {"content": [{"type": "text", "text": "ok"}], "stop_reason": "end_turn"}
-        usage = {"input_tokens": 7, "output_tokens": 1}
-        return web.json_response({**answer, "input_tokens": 7, "usage": usage})
 
-    app = web.Application()
-    app.router.add_post("/v1/messages", messages)
-    app.router.add_post("/v1/messages/count_tokens", messages)
-    async with running_gateway(tmp_path, app) as gateway:
-        body = {"model": "anthropic/m", "messages": SAID, "max_tokens": 2000}
-        body["thinking"] = {"type": "enabled", "budget_tokens": 1024}
-        for path, requests in (("messages", 2), ("messages/count_tokens", 3)):
-            url = f"{gateway.url}/beta/v1/{path}"
-            async with gateway.http.post(url, json=body, headers=gateway.api_key()) as answer:
-                assert answer.status == 200, await answer.text()
-            assert len(bodies) == requests
+def tool(**fields: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": "f", "parameters": SCHEMA, **fields}}
+
+
+@pytest.mark.parametrize("server", [*SERVERS, "mistral"])
+@STREAMED
+async def test_an_unknown_field_is_dropped_once(gateway, upstream, server, stream):
+    body = chat(server, stream=stream, made_up={"a": 1})
+    assert await sent(gateway, "chat/completions", body) == {"made_up"}
+    before = len(requests(upstream))
+    assert await sent(gateway, "chat/completions", body) == {"made_up"}
+    assert len(requests(upstream)) == before + 1
+
+
+@STRICT
+async def test_an_unknown_field_of_a_function_is_dropped(gateway, server):
+    body = chat(server, tools=[tool(), tool(name="g", strict=True)])
+    assert await sent(gateway, "chat/completions", body) == {"tools[].function.strict"}
+
+
+@STRICT
+async def test_unknown_fields_at_several_places_are_dropped(gateway, server):
+    body = chat(server, made_up=1, tools=[{**tool(strict=True), "beside": 1}])
+    body["messages"][0]["own"] = 1
+    body["messages"][0]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    dropped = await sent(gateway, "chat/completions", body)
+    assert {"made_up", "tools[].function.strict", "tools[].beside", "messages[].own"} <= dropped
+    assert any(name.endswith("cache_control") for name in dropped)
+
+
+async def test_names_in_camel_case_are_those_of_the_body(gateway):
+    body = chat("xai", presence_penalty=0.5, frequency_penalty=0.5)
+    dropped = await sent(gateway, "chat/completions", body)
+    assert dropped == {"presence_penalty", "frequency_penalty"}
+
+
+async def test_a_field_that_changes_the_meaning_is_not_dropped(gateway):
+    url = f"{gateway.url}/beta/v1/chat/completions"
+    body = chat("xai", stop=["x"])
+    async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
+        assert answer.status == 400
+        assert "stop" in (await answer.json())["error"]["message"]
+
+
+def messages(server: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "model": f"{server}/echo",
+        "max_tokens": 100,
+        "messages": [{"role": "user", "content": "Hi"}],
+        **fields,
+    }
+
+
+@OLDER
+@STREAMED
+async def test_newer_fields_of_tools_are_dropped_from_older_ones(gateway, server, stream):
+    tools = [{"name": "f", "input_schema": SCHEMA, "strict": True, "input_examples": [{}]}]
+    body = messages(server, stream=stream, tools=tools)
+    dropped = await sent(gateway, "messages", body)
+    assert dropped == {"tools[].strict", "tools[].input_examples"}
+
+
+@OLDER
+async def test_a_refused_lifetime_leaves_the_breakpoint(gateway, upstream, server):
+    control = {"type": "ephemeral", "ttl": "1h"}
+    body = messages(server, system=[{"type": "text", "text": "Be brief", "cache_control": control}])
+    block = {"type": "text", "text": "Hi", "cache_control": control}
+    body["messages"] = [{"role": "user", "content": [block]}]
+    await sent(gateway, "messages", body)
+    last = requests(upstream)[-1].body
+    assert last["system"][0]["cache_control"] == {"type": "ephemeral"}
+    assert last["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+
+
+async def test_an_unknown_beta_feature_is_dropped_alone(gateway, upstream):
+    known, unknown = "context-1m-2025-08-07", "made-up-2030-01-01"
+    body = messages("claude-5")
+    for _ in range(2):
+        dropped = await sent(gateway, "messages", body, **{"anthropic-beta": f"{known},{unknown}"})
+        assert dropped == {f"anthropic-beta.{unknown}"}
+    assert len(requests(upstream)) == 3
+    assert requests(upstream)[-1].headers["anthropic-beta"] == known
+
+
+async def test_a_refused_keyword_moves_to_the_description(gateway, upstream):
+    schema = {"type": "object", "properties": {"city": {"type": "string", "pattern": "^[A-Z]"}}}
+    body = chat("schema-words", tools=[tool(parameters=schema)])
+    dropped = await sent(gateway, "chat/completions", body)
+    assert dropped == {"tools[].function.parameters.pattern"}
+    sent_schema = requests(upstream)[-1].body["tools"][0]["function"]["parameters"]
+    assert sent_schema["properties"]["city"] == {
+        "type": "string",
+        "description": '{"pattern":"^[A-Z]"}',
+    }
+
+
+async def test_a_description_that_is_too_long_is_cut(gateway, upstream):
+    body = chat("lengths", tools=[tool(description="d" * 3_000)])
+    adapted = await sent(gateway, "chat/completions", body)
+    assert adapted == {"tools[].function.description:shortened"}
+    assert len(requests(upstream)[-1].body["tools"][0]["function"]["description"]) == 1_024
+
+
+async def test_ids_that_are_too_long_stay_those_of_their_calls(gateway, upstream):
+    long_id = "call_" + "x" * 200
+    call = {"type": "function_call", "call_id": long_id, "name": "f", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": long_id, "output": "1"}
+    body = {
+        "model": "lengths/echo",
+        "store": False,
+        "input": [{"role": "user", "content": "Hi"}, call, output],
+        "tools": [{"type": "function", "name": "f", "parameters": SCHEMA}],
+    }
+    await sent(gateway, "responses", body)
+    _, first, second = requests(upstream)[-1].body["input"]
+    assert first["call_id"] == second["call_id"]
+    assert len(first["call_id"]) == 64
+
+
+@STREAMED
+async def test_max_tokens_that_do_not_fit_are_lowered(gateway, upstream, stream):
+    text = "word " * 5_000
+    body = messages("small-context", stream=stream, max_tokens=8_000)
+    body["messages"] = [{"role": "user", "content": text}]
+    assert await sent(gateway, "messages", body) == {"max_tokens"}
+    assert requests(upstream)[-1].body["max_tokens"] == 8_192 - 5_000
+    short = messages("small-context", max_tokens=8_000)
+    assert await sent(gateway, "messages", short) == set()
+
+
+async def test_a_prompt_that_does_not_fit_is_the_callers(gateway):
+    body = messages("small-context", messages=[{"role": "user", "content": "word " * 9_000}])
+    url = f"{gateway.url}/beta/v1/messages"
+    async with gateway.http.post(url, json=body, headers=gateway.api_key()) as answer:
+        assert answer.status == 400
+        assert (await answer.json())["error"]["code"] == "context_length_exceeded"

@@ -18,12 +18,15 @@ class AttemptOptions:
         discards_thinking: whether thinking is removed from the conversation.
         delivered: the part of the answer that the caller already has, or None.
         refused_fields: fields that the model rejects, as named by `services.inference.refusals`.
+        output_room: the largest `max_tokens` that fits into the context beside the prompt; 0 if
+            unknown.
     """
 
     stream: bool
     discards_thinking: bool = False
     delivered: DeliveredPrefix | None = None
     refused_fields: frozenset[str] = frozenset()
+    output_room: int = 0
 
 
 class AttemptFactory(Protocol):

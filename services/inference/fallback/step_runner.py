@@ -26,8 +26,9 @@ from services.inference.refusals import (
     MEDIA,
     PREFILL,
     UNSIGNED_THINKING,
-    new_refusal,
+    new_refusals,
     output_bound,
+    output_room,
     refuses_value,
 )
 
@@ -254,13 +255,18 @@ class StepRunner:
             return True
         if (bound := output_bound(error)) and attempts.learn_output_bound(self.step, bound):
             return True
-        if field := new_refusal(error, self._options.refused_fields):
-            if field in MEDIA and not attempts.converts(self.step, field):
+        room = output_room(error)
+        if room and not 0 < self._options.output_room <= room:
+            self._options.output_room = room
+            return True
+        if fields := new_refusals(error, self._options.refused_fields):
+            if fields[0] in MEDIA and not attempts.converts(self.step, fields[0]):
                 return False
             if refuses_value(error):
-                self._left_out |= {field}  # the model may accept other values
+                self._left_out |= {*fields}  # the model may accept other values
             else:
-                attempts.learn_refusal(key, field)
+                for field in fields:
+                    attempts.learn_refusal(key, field)
             return True
         if refuses_signatures(error) and not self._options.discards_thinking:
             self._options.discards_thinking = True

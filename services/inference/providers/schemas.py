@@ -6,7 +6,7 @@ The functions do not modify their arguments, and their time is linear in the siz
 is nested at most as deeply as a request.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from services.inference.providers.request_fields import write_body
@@ -209,6 +209,16 @@ def with_property_names(schema: Schema, names: Mapping[str, str]) -> Schema:
         return part
 
     return _mapped(renamed, refer) if _TO_PROPERTIES.encode() in write_body(renamed) else renamed
+
+
+def without_keywords(schema: Schema, keywords: Collection[str]) -> Schema:
+    """Return a schema without some keywords, which are stated in descriptions."""
+
+    def state(part: Schema) -> Schema:
+        removed = {name: part.pop(name) for name in keywords if name in part}
+        return _described(part, removed)
+
+    return _mapped(schema, state)
 
 
 def for_answer(schema: Schema) -> Schema:

@@ -1,7 +1,7 @@
 """Bounds on output tokens, in the words of the servers that name them."""
 
 from services.inference.circuit_breaker import ModelKey
-from services.inference.output_bounds import OutputBounds, bound_in
+from services.inference.output_bounds import OutputBounds, bound_in, room_in
 from tests.grid import each_row
 
 WORDS = {
@@ -62,3 +62,62 @@ def test_bounds_of_a_thousand_models_are_stored():
         bounds.add(ModelKey("p", str(number)), 1000)
     assert bounds.of(ModelKey("p", "0")) == 0
     assert bounds.of(ModelKey("p", "1")) == bounds.of(ModelKey("p", "1000")) == 1000
+
+
+FITS = "This model's maximum context length is 8192 tokens"
+
+
+@each_row(
+    ("words", "room"),
+    [
+        (
+            f"{FITS}. However, you requested 9000 tokens (1000 in the messages, 8000 in the "
+            "completion). Please reduce the length of the messages or completion.",
+            7192,
+        ),
+        (
+            f"{FITS}. However, you requested 9100 tokens (1000 in the messages, 100 in the "
+            "functions, and 8000 in the completion).",
+            7092,
+        ),
+        (
+            f"{FITS}. However, you requested 4096 output tokens and your prompt contains 5000 "
+            "input tokens, for a total of 9096 tokens.",
+            3192,
+        ),
+        (
+            f"{FITS}. However, you requested 4096 output tokens and your prompt contains at least "
+            "4097 input tokens",
+            2048,
+        ),
+        (f"'max_tokens' is too large: 8192. {FITS} and your request has 13 input tokens", 8179),
+        (
+            "Requested token count exceeds the model's maximum context length of 8192 tokens. You "
+            "requested a total of 9000 tokens: 1000 tokens from the input messages and 8000 tokens "
+            "for the completion.",
+            7192,
+        ),
+        (
+            "This endpoint's maximum context length is 8192 tokens. However, you requested about "
+            "9000 tokens (1000 of text input, 8000 in the output).",
+            7111,
+        ),
+        (
+            "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 100 `inputs` tokens and "
+            "4000 `max_new_tokens`",
+            3996,
+        ),
+        (
+            "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000, decrease "
+            "input length or `max_tokens` and try again",
+            10_000,
+        ),
+        # The prompt alone is too long, or leaves too little.
+        (f"{FITS}. However, your messages resulted in 9000 tokens.", 0),
+        (f"{FITS}. However, you requested 9100 tokens (9000 in the messages, 100 in the", 0),
+        (f"{FITS}. However, you requested 9100 tokens (8100 in the messages, 1000 in the ", 0),
+        ("prompt is too long: 213462 tokens > 200000 maximum", 0),
+    ],
+)
+def test_what_a_prompt_leaves_of_the_context_is_found(words, room):
+    assert room_in(words) == room

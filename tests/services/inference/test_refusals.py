@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
 from services.inference.circuit_breaker import ModelKey
-from services.inference.refusals import OF_MESSAGES, Refusals, new_refusal
+from services.inference.refusals import OF_MESSAGES, Refusals, new_refusals
 from tests.grid import each_row
 
 # From the providers' public error texts.
@@ -30,12 +30,20 @@ def anthropic(message: str) -> str:
     return json.dumps({"type": "error", "error": error})
 
 
+def fields(
+    body: str,
+    reason: errors_pb2.Reason.ValueType = errors_pb2.REASON_UPSTREAM_REJECTED,
+    known: Iterable[str] = (),
+) -> list[str]:
+    return new_refusals(UpstreamError(reason, "refused", status=400, body=body), frozenset(known))
+
+
 def field(
     body: str,
     reason: errors_pb2.Reason.ValueType = errors_pb2.REASON_UPSTREAM_REJECTED,
     known: Iterable[str] = (),
 ) -> str:
-    return new_refusal(UpstreamError(reason, "refused", status=400, body=body), frozenset(known))
+    return next(iter(fields(body, reason, known)), "")
 
 
 @each_row(
@@ -123,7 +131,7 @@ def field(
                     }
                 }
             ),
-            "logprobs",
+            "foo",
         ),
         (
             openai(
@@ -226,9 +234,106 @@ def test_fields_of_messages_are_found_by_any_name(body, name):
     assert field(body) == name
 
 
+NOT = "Invalid schema for function 'f': In context=('properties', 'a'),"
+
+
+@each_row(
+    ("words", "names"),
+    [
+        # Anthropic
+        (f"tools.0.custom.strict: {EXTRA}", ["tools[].custom.strict"]),
+        (f"tools.3.custom.defer_loading: {EXTRA}", ["tools[].custom.defer_loading"]),
+        (f"tools.0.custom.name: {EXTRA}", []),
+        (f"context_hint: {EXTRA}", ["context_hint"]),
+        (f"output_config.task_budget: {EXTRA}", ["output_config.task_budget"]),
+        (f"output_config.format: {EXTRA}", []),
+        (f"thinking.adaptive.display: {EXTRA}", ["thinking.adaptive.display"]),
+        (
+            f"system.1.cache_control.ephemeral.scope: {EXTRA}",
+            ["cache_control.ephemeral.scope"],
+        ),
+        (
+            f"messages.0.content.2.text.cache_control.ephemeral.ttl: {EXTRA}",
+            ["cache_control.ephemeral.ttl"],
+        ),
+        (f"tools.0.custom.cache_control: {EXTRA}", ["cache_control"]),
+        (
+            "Unexpected value(s) `a-2025-01-01`, `b-1` for the `anthropic-beta` header.",
+            ["betas.a-2025-01-01", "betas.b-1"],
+        ),
+        ('Unexpected beta header "advisor-tool-2026-03-01"', ["betas.advisor-tool-2026-03-01"]),
+        # Bedrock
+        ("invalid beta flag", ["betas.*"]),
+        ("#: extraneous key [top_k] is not permitted, please reformat", ["top_k"]),
+        (
+            "#/tools/0: extraneous key [strict] is not permitted#: subject must not be valid",
+            ["tools[].strict"],
+        ),
+        ("The following errors: output_format: " + EXTRA, []),
+        # OpenAI, Azure
+        ("Unrecognized request arguments supplied: made_up, seed", ["made_up", "seed"]),
+        ("Unknown parameter: 'tools[0].function.strict'.", ["tools[].function.strict"]),
+        ("Unknown parameter: 'input[2].status'.", ["input[].status"]),
+        ("Unknown parameter: 'input[2].content'.", []),
+        (f"{NOT} 'minLength' is not permitted.", ["schema.minLength"]),
+        (f"{NOT} 'required' is required to be supplied", []),
+        # NVIDIA
+        ("Validation: Unsupported parameter(s): `prompt_cache_key`", ["prompt_cache_key"]),
+        ("Validation: Unsupported parameter(s): reasoning_budget", ["reasoning_budget"]),
+        (f"body -> made_up\n  {EXTRA} (type=extra_forbidden)\nbody -> seed\n  {EXTRA}", None),
+        ("Failed to validate: Unknown parameter: function.strict", ["function.strict"]),
+        # Fireworks, Rust, Go, Google, litellm, xAI
+        (f"{EXTRA}, field: 'messages[1].x', value: None", ["messages[].x"]),
+        (f"{EXTRA}, field: 'made_up', value: 1", ["made_up"]),
+        ("tools[0].function: unknown field `strict`, expected", ["tools[].function.strict"]),
+        ('json: unknown field "made_up"', ["made_up"]),
+        ('Invalid JSON payload received. Unknown name "top_x": Cannot find field.', ["top_x"]),
+        (
+            "Unknown name \"topX\" at 'generation_config': Cannot find field.",
+            ["generation_config.topX"],
+        ),
+        (
+            'Unknown name "pattern" at \'tools[0].function_declarations[0].parameters'
+            ".properties[0].value': Cannot find field.",
+            ["schema.pattern"],
+        ),
+        ("m does not support parameters: ['made_up'], for model=m", ["made_up"]),
+        ("Argument not supported on this model: reasoningEffort", ["reasoning_effort"]),
+        ("Model grok-9 does not support parameter presencePenalty.", ["presence_penalty"]),
+        # Cerebras
+        ("messages.2: property 'messages.2.x' is unsupported", ["messages[].x"]),
+        # What changes the meaning.
+        (f"guided_json: {EXTRA}", []),
+        (f"stop: {EXTRA}", []),
+        (f"safety_settings: {EXTRA}", []),
+        (f"tools.0.allowed_domains: {EXTRA}", []),
+        (f"response_format.json_schema.schema.properties.a.pattern: {EXTRA}", []),
+        # Lengths.
+        (
+            "Invalid 'tools[0].function.description': string too long. Expected a string with "
+            "maximum length 1024, but got a string with length 1311 instead.",
+            ["tools[].function.description<=1024"],
+        ),
+        ("tools.0.custom.description: String should have at most 1024 characters", None),
+        ("Invalid 'tools[0].function.name': string too long. Expected a string with", []),
+    ],
+)
+def test_every_server_has_its_own_words(words, names):
+    assert names is None or fields(openai(words)) == names
+    assert names is not None or fields(openai(words))
+
+
+def test_all_fields_of_a_list_are_learnt_at_once():
+    problems = [{"loc": ["body", name], "msg": EXTRA} for name in ("a", "temperature", "b")]
+    wrong = {"loc": ["body", "seed"], "msg": "Input should be a valid integer"}
+    body = json.dumps({"detail": [*problems, wrong]})
+    assert fields(body) == ["a", "temperature", "b"]
+    assert fields(body, known=["a"]) == ["temperature", "b"]
+
+
 def test_words_of_the_caller_are_no_names_of_fields():
     problem = {"loc": ["body", "foo"], "msg": EXTRA, "input": "temperature, top_p"}
-    assert field(json.dumps({"detail": [problem]})) == ""
+    assert fields(json.dumps({"detail": [problem]})) == ["foo"]
 
 
 def test_what_is_known_to_be_refused_is_no_news():
@@ -237,7 +342,7 @@ def test_what_is_known_to_be_refused_is_no_news():
 
 def test_so_many_fields_of_messages_are_remembered():
     body = openai("Unknown parameter: 'messages[2].x'.")
-    made_up = [f"{OF_MESSAGES}{number}" for number in range(20)]
+    made_up = [f"{OF_MESSAGES}{number}" for number in range(40)]
     assert field(body, known=made_up[1:]) == "messages[].x"
     assert field(body, known=made_up) == ""
     assert field(openai(TEMPERATURE), known=made_up) == "temperature"

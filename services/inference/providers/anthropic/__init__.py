@@ -35,6 +35,7 @@ from services.inference.providers.base import (
 )
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
+from services.inference.providers.pruning import without_refused
 from services.inference.providers.sse import is_event_stream
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
@@ -105,9 +106,9 @@ class AnthropicProvider:
         # The body has no name here: it may be large, and an answer may take minutes.
         answer = await self._upstream.post_unbounded(
             _MESSAGES,
-            build_request(call, **self._rules)  # lazy requests are small
+            self._body(call)  # lazy requests are small
             if call.lazy is not None
-            else await offload(build_request, call, **self._rules),
+            else await offload(self._body, call),
             headers=self._headers(call),
             call=call,
         )
@@ -133,15 +134,19 @@ class AnthropicProvider:
         """Stream an answer; see `Provider.stream`."""
         return self._upstream.stream(
             _MESSAGES,
-            partial(build_request, call, **self._rules),
+            partial(self._body, call),
             reader=StreamReader(self._upstream),
             headers=self._headers(call),
             call=call,
         )
 
+    def _body(self, call: Call) -> bytes:
+        return without_refused(call, partial(build_request, call, **self._rules))
+
     async def count_tokens(self, call: Call) -> int:
         """Return the input tokens as counted by the provider."""
-        body = await offload(build_count, call, **self._rules)
+        build = partial(build_count, call, **self._rules)
+        body = await offload(without_refused, call, build)
         whole = await self._upstream.post(_COUNT, body, headers=self._headers(call), call=call)
         try:
             return tokens(self._upstream.json_object(whole).get("input_tokens"))
@@ -149,7 +154,7 @@ class AnthropicProvider:
             raise broken_answer(self.name, "returned no token count") from error
 
     def _headers(self, call: Call) -> list[tuple[str, str]]:
-        return beta_header(call.request) + call.request_headers(self.dialect)
+        return beta_header(call) + call.request_headers(self.dialect)
 
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
         """Raise an error: the API has no embeddings."""

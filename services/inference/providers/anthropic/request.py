@@ -4,7 +4,7 @@ Pure. A part that the API does not support is refused with its path if the answe
 else dropped and reported.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from services.inference.providers.anthropic.reasoning import Reasoning
 from services.inference.providers.base import Call
 from services.inference.providers.request_fields import Json, read_object, write_body
 from services.inference.providers.schemas import OpenObjectError, for_answer, object_schema
+from services.inference.refused_paths import ALL_BETAS, BETA
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
 # `max_tokens` if neither the caller nor the catalogue has a bound.
@@ -144,11 +145,18 @@ def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool, official
     return write_body(body)
 
 
-def beta_header(request: GenerateRequest) -> list[tuple[str, str]]:
-    """Return the header that enables the caller's beta features, if any."""
-    if not request.betas:
+def beta_header(call: Call) -> list[tuple[str, str]]:
+    """Return the header that enables the caller's beta features that the model accepts, if any."""
+    betas: Sequence[str] = call.request.betas
+    refused_fields = call.refused_fields
+    if not betas:
         return []
-    value = ",".join(request.betas)
+    if refused_fields:
+        for name in betas:
+            if BETA + name in refused_fields or ALL_BETAS in refused_fields:
+                call.drop(BETA + name)
+        betas = [name for name in betas if BETA + name not in call.dropped]
+    value = ",".join(betas)
     if not (value.isascii() and value.isprintable()):
         raise invalid("anthropic-beta", "anthropic-beta: must be names of beta features")
     return [("anthropic-beta", value)] if value else []

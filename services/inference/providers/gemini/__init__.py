@@ -30,6 +30,7 @@ from services.inference.providers.gemini.embeddings import (
 )
 from services.inference.providers.gemini.events import AnswerReader
 from services.inference.providers.gemini.request import build_count, build_request
+from services.inference.providers.pruning import without_refused
 from services.inference.providers.request_fields import RequestFields
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vectors import check_only_texts
@@ -103,9 +104,13 @@ class GeminiProvider:
         return self._upstream.stream(path, partial(self._body, call), reader=reader, call=call)
 
     def _body(self, call: Call) -> bytes:
-        return build_request(
-            call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
+        build = partial(
+            build_request,
+            call,
+            pass_stateful=self.pass_stateful,
+            fetches_urls=self._fetches_urls,
         )
+        return without_refused(call, build)
 
     async def count_tokens(self, call: Call) -> int:
         """Return the input tokens as counted by the provider."""

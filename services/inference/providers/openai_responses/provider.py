@@ -19,6 +19,7 @@ from services.inference.providers.openai_responses.request import (
     build_request,
 )
 from services.inference.providers.openai_responses.response_objects import passthrough
+from services.inference.providers.pruning import without_refused
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import ENCRYPTED_REASONING, changes_messages
 from services.inference.stream.batches import Batches
@@ -90,9 +91,9 @@ class ResponsesProvider(OpenAIProvider):
         # The body has no name here: it may be large, and an answer may take minutes.
         answer = await self._upstream.post_unbounded(
             _PATH,
-            build_request(call, self._server)  # lazy requests are small
+            self._body(call)  # lazy requests are small
             if call.lazy is not None
-            else await offload(build_request, call, self._server),
+            else await offload(self._body, call),
             headers=call.request_headers(self.dialect),
             call=call,
         )
@@ -109,8 +110,11 @@ class ResponsesProvider(OpenAIProvider):
         reader = NativeReader if call.accepts is AnswerForm.PASSTHROUGH else StreamReader
         return self._upstream.stream(
             _PATH,
-            partial(build_request, call, self._server),
+            partial(self._body, call),
             reader=reader(call, self._upstream, self._new_id),
             headers=call.request_headers(self.dialect),
             call=call,
         )
+
+    def _body(self, call: Call) -> bytes:
+        return without_refused(call, partial(build_request, call, self._server))

@@ -393,14 +393,14 @@ def test_a_count_asks_for_what_is_read_and_nothing_else() -> None:
 
 
 def test_beta_features_are_named_in_one_header() -> None:
-    assert beta_header(call_of(betas=["a", "b"]).request) == [("anthropic-beta", "a,b")]
-    assert beta_header(call_of().request) == []
+    assert beta_header(call_of(betas=["a", "b"])) == [("anthropic-beta", "a,b")]
+    assert beta_header(call_of()) == []
 
 
 @pytest.mark.parametrize("beta", ["a\r\nx-api-key: b", "ä"])
 def test_a_beta_feature_cannot_smuggle_another_header(beta: str) -> None:
     with pytest.raises(GatewayError) as raised:
-        beta_header(call_of(betas=[beta]).request)
+        beta_header(call_of(betas=[beta]))
     assert raised.value.param == "anthropic-beta"
 
 

@@ -18,7 +18,7 @@ from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.providers.base import AnswerForm, Call, MissingEndpointError
 from services.inference.providers.openai_responses import ResponsesProvider
 from services.inference.providers.openai_responses.endpoint import EndpointSupport, is_about_path
-from services.inference.refusals import ENCRYPTED_REASONING, new_refusal
+from services.inference.refusals import ENCRYPTED_REASONING, new_refusals
 from tests.services.inference.providers.openai_responses.responses_answers import (
     answer,
     data,
@@ -203,7 +203,7 @@ async def test_a_refusal_of_encrypted_thoughts_is_learnt(here: ScriptedUpstream)
     here.server.plays(lambda c: c.answer(orjson.dumps({"error": told}), 400))
     with pytest.raises(UpstreamError) as raised:
         await events_from(provider(here), call_of(thinks=None))
-    assert new_refusal(raised.value, frozenset()) == ENCRYPTED_REASONING
+    assert new_refusals(raised.value, frozenset()) == [ENCRYPTED_REASONING]
     with pytest.raises(UpstreamError):
         await events_from(provider(here), call_of(refused_fields=frozenset({ENCRYPTED_REASONING})))
     first, second = (orjson.loads(request.body) for request in here.server.requests)

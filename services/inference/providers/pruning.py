@@ -1,0 +1,184 @@
+"""Remove what a model has rejected from the body of a request, wherever it is. Pure.
+
+The names are those of `services.inference.refused_paths` and `text_bounds`. Top-level fields, and
+those of messages with a canonical form, are left out by the adapters.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import orjson
+
+from services.inference.providers.base import Call
+from services.inference.providers.request_fields import Json, write_body
+from services.inference.providers.schemas import without_keywords
+from services.inference.refusals import NAMES
+from services.inference.refused_paths import BETA, KEYWORD, snake, steps_of
+from services.inference.text_bounds import IDS, SEPARATOR
+
+_CACHE = "cache_control"
+# Values of the caller's own, in which no field of the request is.
+_OPAQUE = frozenset(
+    {
+        *("input_schema", "parameters", "parametersJsonSchema", "schema", "arguments", "metadata"),
+        *("responseSchema", "responseJsonSchema", "args"),
+    }
+)
+# Fields of a tool with its parameters.
+_PARAMETERS = ("input_schema", "parameters", "parametersJsonSchema")
+# Fields of a tool, or of a list of tools, that hold such a field.
+_TOOLS = ("function", "custom", "functionDeclarations")
+_HASH = 16  # hexadecimal digits of a shortened id
+_ELLIPSIS = "…"
+
+
+def without_refused(call: Call, build: Callable[[], bytes]) -> bytes:
+    """Return a request body without what the model has rejected; report it in `call`.
+
+    Args:
+        call: the call.
+        build: returns the body.
+    """
+    body = build()
+    names = [name for name in call.refused_fields if _is_of_body(name)]
+    if not names:
+        return body
+    fields: Json = orjson.loads(body)
+    changed = [_applied(call, fields, name) for name in sorted(names)]
+    return write_body(fields) if any(changed) else body
+
+
+def _is_of_body(name: str) -> bool:
+    if name in NAMES:
+        return name == _CACHE
+    return "." in name or SEPARATOR in name
+
+
+def _applied(call: Call, body: Json, name: str) -> bool:
+    """Apply one refusal; return whether it changed the body."""
+    if name.startswith(BETA):
+        return False  # in a header
+    if SEPARATOR in name:
+        path, _, bound = name.partition(SEPARATOR)
+        if not _shorten(body, steps_of(path), int(bound)):
+            return False
+        call.adapted.append(f"{_reported(path)}:shortened")
+        return True
+    if name.startswith(KEYWORD):
+        keyword = name.removeprefix(KEYWORD)
+        if not _without_keyword(body, keyword):
+            return False
+        call.drop(f"tools[].input_schema.{keyword}")
+        return True
+    if name == _CACHE or name.startswith(f"{_CACHE}."):
+        steps = steps_of(name)
+        removed = [_remove(holder, steps) for holder in list(_holders(body, _CACHE))]
+        if any(removed):
+            call.drop(name)
+        return any(removed)
+    steps = steps_of(name)
+    if _key(body, steps[0]) is None or not _remove(body, steps):
+        return False
+    call.drop(_reported(name))
+    return True
+
+
+def _reported(path: str) -> str:
+    """Return the path as it is reported to callers, who may have written another dialect."""
+    if path.startswith("tools[]."):
+        steps = [step for step in steps_of(path)[1:] if step not in _TOOLS]
+        return ".".join(("tools[]", *steps))
+    return f"extra.{path}"
+
+
+def _remove(value: Any, steps: list[str]) -> bool:
+    """Remove the field at the end of a path; return whether there was one.
+
+    A name that an object does not have is skipped: servers add the kinds of messages and blocks.
+    """
+    if isinstance(value, list):
+        return any([_remove(one, steps) for one in value])
+    if not isinstance(value, dict):
+        return False
+    key, inner = _key(value, steps[0]), steps[1:]
+    if not inner:
+        return key is not None and (value.pop(key), True)[1]
+    return (key is not None and _remove(value[key], inner)) or _remove(value, inner)
+
+
+def _shorten(value: Any, steps: list[str], bound: int) -> bool:
+    """Shorten the texts at the end of a path; return whether there was a longer one."""
+    if isinstance(value, list):
+        return any([_shorten(one, steps, bound) for one in value])
+    if not isinstance(value, dict):
+        return False
+    key, inner = _key(value, steps[0]), steps[1:]
+    if inner:
+        return (key is not None and _shorten(value[key], inner, bound)) or _shorten(
+            value, inner, bound
+        )
+    if key in IDS:
+        # Calls and results refer to each other by ids of several names.
+        return any([_shorten_id(value, name, bound) for name in IDS])
+    text = value.get(key or "")
+    if not isinstance(text, str) or len(text) <= bound:
+        return False
+    value[key] = text[: bound - 1] + _ELLIPSIS
+    return True
+
+
+def _shorten_id(value: Json, name: str, bound: int) -> bool:
+    given = value.get(name)
+    if not isinstance(given, str) or len(given) <= bound:
+        return False
+    digest = hashlib.sha256(given.encode()).hexdigest()[: min(_HASH, bound)]
+    value[name] = given[: max(0, bound - _HASH)] + digest
+    return True
+
+
+def _key(value: Json, step: str) -> str | None:
+    """Return the name of a field in an object, in `snake_case` or `camelCase`; None without it."""
+    if step in value:
+        return step
+    wanted = snake(step)
+    return next((name for name in value if snake(name) == wanted), None)
+
+
+def _holders(value: Any, name: str) -> Iterator[Json]:
+    """Yield the objects that have a field, outside of values of the caller's own."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting += one
+        elif isinstance(one, dict):
+            if name in one:
+                yield one
+            is_call = one.get("type") in ("tool_use", "server_tool_use")
+            waiting += [
+                inner
+                for key, inner in one.items()
+                if key not in _OPAQUE and not (key == "input" and is_call)
+            ]
+
+
+def _without_keyword(body: Json, keyword: str) -> bool:
+    """State a keyword of the tools' parameters in descriptions; return whether there was one."""
+    has_changed = False
+    for tool in _tools(body.get("tools") or ()):
+        for field in _PARAMETERS:
+            schema = tool.get(field)
+            if isinstance(schema, dict):
+                tool[field] = fitted = without_keywords(schema, {keyword})
+                has_changed |= fitted != schema
+    return has_changed
+
+
+def _tools(tools: Iterable[Any]) -> Iterator[Json]:
+    for tool in tools:
+        if isinstance(tool, dict):
+            yield tool
+            for name in _TOOLS:
+                inner = tool.get(name)
+                yield from _tools(inner if isinstance(inner, list) else (inner,))
