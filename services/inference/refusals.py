@@ -18,10 +18,12 @@ from services.common.errors import UpstreamError
 from services.inference.circuit_breaker import ModelKey
 from services.inference.output_bounds import OutputBounds, bound_in, room_in
 from services.inference.refused_paths import (
+    TOOL,
     may_leave_out,
     refused_betas,
     refused_keyword,
     refused_paths,
+    refused_tool,
     steps_of,
 )
 from services.inference.text_bounds import refused_length
@@ -261,6 +263,9 @@ def new_refusals(error: UpstreamError, known: frozenset[str]) -> list[str]:
     medium = _refused_medium(error)
     names = [medium] if medium else _refused(error)
     fresh = [name for name in dict.fromkeys(names) if name and name not in known]
+    if len(fresh) > 1 and fresh[-1].startswith(TOOL):
+        # The parameters are replaced only if they are still rejected without the rest.
+        fresh.pop()
     room = _MAX_LEARNT - len(known - NAMES)
     return [name for number, name in enumerate(fresh) if name in NAMES or number < room]
 
@@ -276,14 +281,20 @@ def _refused(error: UpstreamError) -> list[str]:
     if error.reason != errors_pb2.REASON_UPSTREAM_REJECTED:
         return []
     param, code, words = _read(error.body)
-    if names := _of_kind(words):
-        return names
+    names = _of_kind(words) or _of_fields(param, code, words)
+    # What is known to be rejected was not all.
+    tool = refused_tool(param, words)
+    return [*names, tool] if tool else names
+
+
+def _of_fields(param: str, code: str, words: str) -> list[str]:
+    """Return the rejected fields."""
     if code not in _CODES and not _WORDS.search(words):
         return []
-    if paths := refused_paths(param, words):
-        names = [_name_of(path) for path in paths]
-        if any(names) or not param:
-            return names
+    paths = refused_paths(param, words)
+    names = [name for path in paths if (name := _name_of(path))]
+    if names or (paths and not param):
+        return names
     if (name := param.partition(".")[0].partition("[")[0]) in _KNOWN:
         return [name]
     if _GOOGLES_THINKING.search(words):

@@ -245,3 +245,30 @@ def may_leave_out(path: str) -> str:
         is_essential = name in _ESSENTIAL or _ESSENTIAL_WORDS.search(name)
         return "" if is_essential or name in ("type", "enabled", "effort") else path
     return "" if first in _ESSENTIAL or _ESSENTIAL_WORDS.search(first) else path
+
+
+# The prefix of a tool whose parameters a server rejects, by its name or its index.
+TOOL = "tool."
+_TOOL_WORDINGS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # OpenAI: Invalid schema for function 'x': …; xAI: Invalid schema in tool "x"
+        r"invalid (?:json )?schema (?:for|in) (?:the )?(?:function|tool)s? [`'\"]"
+        r"(?P<name>[\w.:/-]{1,128})[`'\"]",
+        # Anthropic: tools.5.custom.input_schema: JSON schema is invalid
+        r"(?<![\w.])tools[.\[](?P<index>\d{1,4})\]?(?:\.(?:custom|function))?"
+        r"\.(?:input_schema|parameters)(?![\w-])",
+        # Google: GenerateContentRequest.tools[0].function_declarations[5].parameters.…
+        r"function_?declarations\[(?P<index>\d{1,4})\]\.parameters",
+    )
+)
+
+
+def refused_tool(param: str, words: str) -> str:
+    """Return the tool whose parameters an error rejects, after `TOOL`, or ""."""
+    text = f"{words} {param}"
+    for wording in _TOOL_WORDINGS:
+        if found := wording.search(text):
+            groups = found.groupdict()
+            return TOOL + (groups.get("name") or f"#{groups['index']}")
+    return ""

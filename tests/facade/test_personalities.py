@@ -16,7 +16,6 @@ from tests.grid import each_row
 from tests.upstream.app import create_app
 from tests.upstream.gemini_rules import OF_CHATS
 from tests.upstream.personalities import OF_ANTHROPIC, OF_OPENAI
-from tests.upstream.personalities.refusing import REFUSING
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -26,10 +25,7 @@ MODELS = {
     "claude-5": "claude-5/claude-sonnet-5",
 }
 # Others keep their thoughts to themselves.
-SHOW_THOUGHTS = {
-    *("deepseek", "openrouter", "mistral", "ollama", "vllm", "claude-5"),
-    *(one.name for one in REFUSING if one.name != "xai"),
-}
+SHOW_THOUGHTS = {"deepseek", "openrouter", "mistral", "ollama", "vllm", "claude-5"}
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CHAT_TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA}}]
 MESSAGES_TOOLS = [{"name": "get_weather", "input_schema": SCHEMA}]

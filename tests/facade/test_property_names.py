@@ -29,7 +29,10 @@ class Caller:
 
     Attributes:
         bodies: what it was sent.
+        repeats: whether it repeats the arguments of the last call.
     """
+
+    repeats = False
 
     def __init__(self) -> None:
         self.bodies: list[Json] = []
@@ -42,9 +45,10 @@ class Caller:
     async def _messages(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.bodies.append(body)
+        last = body["messages"][-2]["content"][0] if self.repeats else {}
         calls = [
             {"type": "tool_use", "id": f"toolu_{index}", "name": tool["name"]}
-            | {"input": dict.fromkeys(tool["input_schema"]["properties"], BIG)}
+            | {"input": last.get("input") or dict.fromkeys(_properties(tool), BIG)}
             for index, tool in enumerate(body["tools"])
         ]
         head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}
@@ -53,6 +57,11 @@ class Caller:
             return web.json_response({**head, "content": calls, "stop_reason": "tool_use"})
         text = "".join(f"data: {json.dumps(event)}\n\n" for event in _events(head, calls))
         return web.Response(text=text, content_type="text/event-stream")
+
+
+def _properties(tool: Json) -> Json:
+    properties: Json = tool["input_schema"]["properties"]
+    return properties
 
 
 def _events(head: Json, calls: list[Json]) -> Iterator[Json]:
@@ -132,6 +141,48 @@ async def test_a_chats_call_has_the_callers_names(gateway, server, stream, field
     assert "ok" in schema["required"]
     pointed = schema["properties"]["again"]["$ref"].removeprefix("#/properties/")
     assert pointed in schema["properties"]
+
+
+NESTED: Json = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "object", "properties": {"$filter": {"type": "integer"}}},
+        "rows": {"type": "array", "items": {"$ref": "#/$defs/row"}},
+    },
+    "$defs": {"row": {"type": "object", "properties": {"@odata.id": {"type": "integer"}}}},
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("fields", FIELDS, ids=["plain", "translated"])
+async def test_names_inside_of_arguments_are_restored(gateway, server, stream, fields):
+    given = {"query": {"$filter": 1}, "rows": [{"@odata.id": 2}, {"other": 3}]}
+    call = {"id": "c", "type": "function"}
+    call["function"] = {"name": "f0", "arguments": json.dumps(given)}
+    messages = [ASKED, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    messages.append({"role": "tool", "tool_call_id": "c", "content": "ok"})
+    server.repeats = True
+    said = await ask(
+        gateway,
+        "chat/completions",
+        messages=messages,
+        tools=chat_tools(NESTED),
+        stream=stream,
+        **fields,
+    )
+    (body,) = server.bodies
+    sent = body["messages"][1]["content"][0]["input"]
+    filters = body["tools"][0]["input_schema"]["properties"]["query"]["properties"]
+    ids = body["tools"][0]["input_schema"]["$defs"]["row"]["properties"]
+    assert sent["query"].keys() == filters.keys() != {"$filter"}
+    assert sent["rows"][0].keys() == ids.keys() != {"@odata.id"}
+    arguments = "".join(
+        call["function"].get("arguments", "")
+        for event in (events(said) if stream else [json.loads(said)])
+        for choice in event["choices"]
+        for call in choice.get("delta", choice.get("message")).get("tool_calls", ())
+    )
+    assert json.loads(arguments) == given
 
 
 @pytest.mark.parametrize("stream", [False, True])

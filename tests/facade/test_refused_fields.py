@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.gateway_in_process import Gateway, running_gateway
-from tests.upstream.app import Upstream, serving
-from tests.upstream.log import Entry
-from tests.upstream.personalities import OF_ANTHROPIC, OF_OPENAI
+from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.upstream.app import Upstream, create_app
+from tests.upstream.log import Entry, RequestLog
+from tests.upstream.personalities.claude_5 import CLAUDE_5
+from tests.upstream.personalities.mistral import MISTRAL
+from tests.upstream.personalities.refusing import REFUSING
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+PERSONALITIES = (CLAUDE_5, MISTRAL, *REFUSING)
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 SERVERS = ["fireworks", "groq", "nvidia", "openai-old", "rust", "vllm-strict"]
@@ -22,20 +25,22 @@ OLDER = pytest.mark.parametrize("server", ["claude-old", "bedrock"])
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def upstream() -> AsyncIterator[Upstream]:
-    async with serving() as one:
-        yield one
+    log = RequestLog()
+    async with serving(create_app(log, personalities=PERSONALITIES)) as url:
+        yield Upstream(url, log)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def gateway(tmp_path, upstream) -> AsyncIterator[Gateway]:
     """Return a gateway that has learnt nothing, with a provider for each personality."""
     providers: dict[str, Any] = {
-        name: {"kind": "openai", "base_url": f"{upstream.url}/{name}/v1", "api_key": "k"}
-        for name in OF_OPENAI
+        one.name: {
+            "kind": one.dialect,
+            "base_url": f"{upstream.url}/{one.name}{'/v1' if one.dialect == 'openai' else ''}",
+            "api_key": "k",
+        }
+        for one in PERSONALITIES
     }
-    for name in OF_ANTHROPIC:
-        url = f"{upstream.url}/{name}"
-        providers[name] = {"kind": "anthropic", "base_url": url, "api_key": "k"}
     providers["lengths"]["responses"] = True
     upstream.log.clear()
     async with running_gateway(tmp_path, upstream.url, providers=providers) as one:
@@ -160,6 +165,31 @@ async def test_a_refused_keyword_moves_to_the_description(gateway, upstream):
         "type": "string",
         "description": '{"pattern":"^[A-Z]"}',
     }
+
+
+ODD = {"type": "object", "properties": {"city": {"type": "text"}}}
+
+
+@STREAMED
+async def test_one_odd_tool_does_not_fail_a_chat(gateway, upstream, stream):
+    tools = [tool(), tool(name="g", parameters=ODD, description="Odd.")]
+    body = chat("schema-words", stream=stream, tools=tools)
+    assert await sent(gateway, "chat/completions", body) == {"tools[1].function.parameters:text"}
+    first, second = requests(upstream)[-1].body["tools"]
+    assert first["function"]["parameters"] == SCHEMA
+    assert second["function"]["parameters"] == {"type": "object", "properties": {}}
+    assert second["function"]["description"].startswith("Odd.\n\n")
+    assert '"city":{"type":"text"}' in second["function"]["description"]
+
+
+@STREAMED
+async def test_one_odd_tool_does_not_fail_messages(gateway, upstream, stream):
+    tools = [{"name": "f", "input_schema": SCHEMA}, {"name": "g", "input_schema": ODD}]
+    body = messages("claude-schemas", stream=stream, tools=tools)
+    assert await sent(gateway, "messages", body) == {"tools[1].input_schema:text"}
+    first, second = requests(upstream)[-1].body["tools"]
+    assert first["input_schema"] == SCHEMA
+    assert second["input_schema"] == {"type": "object", "properties": {}}
 
 
 async def test_a_description_that_is_too_long_is_cut(gateway, upstream):

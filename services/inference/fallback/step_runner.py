@@ -31,6 +31,7 @@ from services.inference.refusals import (
     output_room,
     refuses_value,
 )
+from services.inference.refused_paths import TOOL
 
 # Number of times that a rejected request is changed and sent again. Servers that report one field
 # at a time reject several requests in a row; later requests omit the fields learnt from those.
@@ -262,10 +263,12 @@ class StepRunner:
         if fields := new_refusals(error, self._options.refused_fields):
             if fields[0] in MEDIA and not attempts.converts(self.step, fields[0]):
                 return False
-            if refuses_value(error):
-                self._left_out |= {*fields}  # the model may accept other values
-            else:
-                for field in fields:
+            # The model may accept other values, and other tools.
+            once = refuses_value(error)
+            for field in fields:
+                if once or field.startswith(TOOL):
+                    self._left_out |= {field}
+                else:
                     attempts.learn_refusal(key, field)
             return True
         if refuses_signatures(error) and not self._options.discards_thinking:

@@ -22,6 +22,7 @@ from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIO
 from services.inference.stored_files import StoredFiles
 from services.inference.stream.batches import Batches
 from services.inference.stream.patience import Patience
+from services.inference.stream.property_names import PropertyNames
 from services.media.conversion.parts import Source
 
 
@@ -160,7 +161,7 @@ class Call:
     stored: StoredFiles | None = None
     plain: PlainRequest | None = None
     adapted: list[str] = field(default_factory=list)
-    property_names: dict[str, dict[str, str]] = field(default_factory=dict)
+    property_names: dict[str, PropertyNames] = field(default_factory=dict)
     patience: Patience | None = None
 
     def __post_init__(self) -> None:

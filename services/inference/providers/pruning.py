@@ -14,7 +14,7 @@ from services.inference.providers.base import Call
 from services.inference.providers.request_fields import Json, write_body
 from services.inference.providers.schemas import without_keywords
 from services.inference.refusals import NAMES
-from services.inference.refused_paths import BETA, KEYWORD, snake, steps_of
+from services.inference.refused_paths import BETA, KEYWORD, TOOL, snake, steps_of
 from services.inference.text_bounds import IDS, SEPARATOR
 
 _CACHE = "cache_control"
@@ -65,6 +65,8 @@ def _applied(call: Call, body: Json, name: str) -> bool:
             return False
         call.adapted.append(f"{_reported(path)}:shortened")
         return True
+    if name.startswith(TOOL):
+        return _open_tool(call, body, name.removeprefix(TOOL))
     if name.startswith(KEYWORD):
         keyword = name.removeprefix(KEYWORD)
         if not _without_keyword(body, keyword):
@@ -173,6 +175,40 @@ def _without_keyword(body: Json, keyword: str) -> bool:
                 tool[field] = fitted = without_keywords(schema, {keyword})
                 has_changed |= fitted != schema
     return has_changed
+
+
+def _open_tool(call: Call, body: Json, which: str) -> bool:
+    """Replace the parameters of a tool by an object of any members, and state them in words."""
+    has_changed = False
+    for index, tool in enumerate(_functions(body.get("tools") or ())):
+        if which not in (tool.get("name"), f"#{index}"):
+            continue
+        for field in _PARAMETERS:
+            if field in tool:
+                words = write_body({"parameters": tool[field]}).decode()
+                given = tool.get("description")
+                tool["description"] = f"{given}\n\n{words}" if given else words
+                if field == "parametersJsonSchema":
+                    del tool[field]  # Google takes no empty object
+                else:
+                    tool[field] = {"type": "object", "properties": {}}
+                tool.pop("strict", None)
+                call.adapted.append(f"tools[{index}].input_schema:text")
+                has_changed = True
+    return has_changed
+
+
+def _functions(tools: Iterable[Any]) -> Iterator[Json]:
+    """Yield the objects that name a tool, in the order of the tools."""
+    for tool in tools:
+        if not isinstance(tool, dict):
+            continue
+        inner = tool.get("functionDeclarations")
+        if isinstance(inner, list):
+            yield from _functions(inner)
+        else:
+            inner = tool.get("function") or tool.get("custom")
+            yield inner if isinstance(inner, dict) else tool
 
 
 def _tools(tools: Iterable[Any]) -> Iterator[Json]:

@@ -24,8 +24,8 @@ _OF_NO_ARGUMENTS = frozenset({"$schema", "type", "properties", "required"})
 _SCHEMAS = frozenset(("items", "additionalProperties", "not", "contains", "propertyNames"))
 _LISTS = frozenset((*_UNIONS, "prefixItems"))
 _MAPS = frozenset(("properties", "$defs", "definitions", "patternProperties"))
+_PROPERTIES_STEP = "/properties/"
 # Maximum references followed from one schema to the next; more form a circle.
-_TO_PROPERTIES = "#/properties/"
 _MAX_REFERENCES = 64
 
 # The keywords of Anthropic's structured outputs, and the values of `format`.
@@ -42,6 +42,21 @@ _FORMATS = frozenset(
         "uuid",
     }
 )
+
+
+# The keywords of Gemini's JSON Schemas, and the values of `format`.
+_OF_GEMINI = frozenset(
+    {
+        *("$ref", "$defs", "$anchor", "type", "title", "description", "enum", "items"),
+        *("prefixItems", "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf"),
+        *("properties", "additionalProperties", "required", "propertyOrdering", "definitions"),
+        *("default", "nullable"),
+    }
+)
+_FORMATS_OF_GEMINI = frozenset({"date-time", "date", "time", "enum", "int32", "int64", "double"})
+_TO_DEFINITIONS = "#/definitions/"
+# Keywords that say nothing about values.
+_WITHOUT_MEANING = frozenset({"$schema", "$id", "$comment", "id"})
 
 
 class OpenObjectError(Exception):
@@ -147,6 +162,23 @@ def function_schema(schema: Mapping[str, Any], *, lacks_items: bool) -> Schema:
     return with_items(fitted) if lacks_items else fitted
 
 
+def may_be_strict(schema: Schema) -> bool:
+    """Return whether OpenAI accepts a function's parameters in strict mode.
+
+    Every object is closed there, and requires all of its properties.
+    """
+    for _, part in _parts(schema):
+        properties, required = part.get("properties"), part.get("required")
+        if part.get("type") != "object" and not isinstance(properties, dict):
+            continue
+        names = required if isinstance(required, list) else []
+        if part.get("additionalProperties") is not False or set(properties or ()) - {
+            *filter(_is_name, names)
+        }:
+            return False
+    return True
+
+
 def lacks_items(json: bytes) -> bool:
     """Return whether the JSON of schemas may have an array without `items`.
 
@@ -172,43 +204,85 @@ def for_gemini(schema: Schema) -> Schema:
     """Return a schema as Gemini accepts it.
 
     It takes no keyword beside `$ref`, so that the reference becomes the only alternative, and no
-    empty `properties`.
+    empty `properties`. References lead to `$defs`. Keywords that it does not know are stated in
+    descriptions.
     """
     if "$ref" in schema:
         schema = _resolved(schema, schema)
-    return _mapped(schema, _fit_gemini)
+    fitted = _mapped(schema, _fit_gemini)
+    if isinstance(older := fitted.pop("definitions", None), dict):
+        newer = fitted.get("$defs")
+        fitted["$defs"] = {**older, **(newer if isinstance(newer, dict) else {})}
+    return fitted
 
 
 def _fit_gemini(schema: Schema) -> Schema:
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith(_TO_DEFINITIONS):
+        schema["$ref"] = f"#/$defs/{reference.removeprefix(_TO_DEFINITIONS)}"
     if "$ref" in schema and len(schema) > 1:
         schema["anyOf"] = [{"$ref": schema.pop("$ref")}]
     if schema.get("properties") == {}:
         del schema["properties"]
-    return schema
+    if isinstance(const := schema.get("const"), str):
+        schema.pop("const")
+        schema.setdefault("enum", [const])
+    parts = schema.get("allOf")
+    if isinstance(parts, list) and len(parts) == 1 and "anyOf" not in schema:
+        # As pydantic writes a reference with siblings.
+        schema["anyOf"] = schema.pop("allOf")
+    if schema.get("type") == "array" and not ("items" in schema or "prefixItems" in schema):
+        schema["items"] = {}
+    removed = {
+        name: schema.pop(name)
+        for name, value in tuple(schema.items())
+        if name not in _OF_GEMINI and not (name == "format" and value in _FORMATS_OF_GEMINI)
+    }
+    for name in _WITHOUT_MEANING & removed.keys():
+        del removed[name]
+    return _described(schema, removed)
+
+
+def names_of_properties(schema: Mapping[str, Any]) -> tuple[set[str], set[str]]:
+    """Return the names of the properties of an object, and of all objects inside of it."""
+    outer: set[str] = set()
+    inner: set[str] = set()
+    for path, part in _parts(schema):
+        properties = part.get("properties")
+        if isinstance(properties, dict):
+            (inner if path else outer).update(properties)
+    return outer, inner
 
 
 def with_property_names(schema: Schema, names: Mapping[str, str]) -> Schema:
-    """Return an object schema with other names of its properties, and of references to them.
+    """Return a schema with other names of properties, and of references to them.
 
     Args:
         schema: the schema.
         names: the new names, by the old ones.
     """
-    properties = schema["properties"].items()
-    renamed = {**schema, "properties": {names.get(name, name): one for name, one in properties}}
-    required = schema.get("required")
-    if isinstance(required, list):
-        renamed["required"] = [names.get(name, name) for name in required if _is_name(name)]
 
-    def refer(part: Schema) -> Schema:
+    def rename(part: Schema) -> Schema:
+        properties, required = part.get("properties"), part.get("required")
+        if isinstance(properties, dict):
+            part["properties"] = {names.get(name, name): one for name, one in properties.items()}
+        if isinstance(required, list):
+            part["required"] = [names.get(name, name) for name in required if _is_name(name)]
         reference = part.get("$ref")
-        if isinstance(reference, str) and reference.startswith(_TO_PROPERTIES):
-            name, slash, inside = reference.removeprefix(_TO_PROPERTIES).partition("/")
-            name = _unescaped(name)
-            part["$ref"] = f"{_TO_PROPERTIES}{names.get(name, name)}{slash}{inside}"
+        if isinstance(reference, str) and _PROPERTIES_STEP in reference:
+            part["$ref"] = "/".join(_renamed_steps(reference.split("/"), names))
         return part
 
-    return _mapped(renamed, refer) if _TO_PROPERTIES.encode() in write_body(renamed) else renamed
+    return _mapped(schema, rename)
+
+
+def _renamed_steps(steps: list[str], names: Mapping[str, str]) -> Iterator[str]:
+    """Yield the steps of a JSON pointer, with other names of properties."""
+    before = ""
+    for step in steps:
+        name = _unescaped(step)
+        yield names[name] if before == "properties" and name in names else step
+        before = step
 
 
 def without_keywords(schema: Schema, keywords: Collection[str]) -> Schema:
@@ -283,9 +357,9 @@ def _mapped(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
     return root[""]
 
 
-def _parts(schema: Schema) -> Iterator[tuple[str, Schema]]:
+def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
     """Yield a schema and all schemas in it, with their JSON pointers."""
-    waiting: list[tuple[str, Any]] = [("", schema)]
+    waiting: list[tuple[str, Any]] = [("", dict(schema))]
     while waiting:
         path, part = waiting.pop()
         if not isinstance(part, dict):

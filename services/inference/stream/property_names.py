@@ -1,6 +1,7 @@
 """Restoring of a tool's property names that were renamed for a provider."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -9,25 +10,76 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.inference.stream.filters import Batch
 from services.inference.stream.pieces import keep
 
-# The values of members stay as they were written.
+# Values other than objects and lists stay as they were written.
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+# Objects and lists inside each other that are renamed; deeper ones stay as they are.
+_MAX_DEPTH = 100
 
 
-def with_names(arguments: str, names: Mapping[str, str]) -> str:
-    """Return the arguments of a call with other names of its members.
+class PropertyNames(NamedTuple):
+    """Other names of a tool's properties, by their names.
+
+    Attributes:
+        outer: of the arguments themselves.
+        inner: of objects inside of them, at any depth.
+    """
+
+    outer: Mapping[str, str]
+    inner: Mapping[str, str]
+
+    def inverted(self) -> "PropertyNames":
+        """Return the names by the other ones."""
+        return PropertyNames(
+            {other: name for name, other in self.outer.items()},
+            {other: name for name, other in self.inner.items()},
+        )
+
+
+def with_names(arguments: str, names: PropertyNames) -> str:
+    """Return the arguments of a call with other names of their members.
 
     Args:
-        arguments: JSON; returned as it is unless it is an object.
+        arguments: JSON; returned as it is unless it is an object with such a member.
         names: the new names, by the old ones.
     """
     try:
         members = _MEMBERS.decode(arguments)
+        inner = _renamed_members(members, names.inner, _MAX_DEPTH) if names.inner else members
     except (msgspec.DecodeError, RecursionError):
         return arguments
-    if names.keys().isdisjoint(members):
+    if inner is members and names.outer.keys().isdisjoint(members):
         return arguments
-    renamed = {names.get(name, name): value for name, value in members.items()}
+    renamed = {names.outer.get(name, name): value for name, value in inner.items()}
     return msgspec.json.encode(renamed).decode()
+
+
+def _renamed_members(
+    members: dict[str, msgspec.Raw], names: Mapping[str, str], depth: int
+) -> dict[str, msgspec.Raw]:
+    """Return an object with other names inside of its members; the same if there are none."""
+    changed = {name: _renamed(one, names, depth) for name, one in members.items()}
+    return members if all(changed[name] is one for name, one in members.items()) else changed
+
+
+def _renamed(value: msgspec.Raw, names: Mapping[str, str], depth: int) -> msgspec.Raw:
+    """Return a JSON value with other names of its members; the same object if it has none."""
+    json = bytes(value).strip()
+    if not depth or json[:1] not in (b"{", b"["):
+        return value
+    if json[:1] == b"[":
+        items = _ITEMS.decode(json)
+        others = [_renamed(one, names, depth - 1) for one in items]
+        if all(one is other for one, other in zip(items, others, strict=True)):
+            return value
+        return msgspec.Raw(msgspec.json.encode(others))
+    members = _MEMBERS.decode(json)
+    changed = _renamed_members(members, names, depth - 1)
+    if changed is members and names.keys().isdisjoint(members):
+        return value
+    return msgspec.Raw(
+        msgspec.json.encode({names.get(name, name): one for name, one in changed.items()})
+    )
 
 
 class PropertyNameFilter:
@@ -39,7 +91,7 @@ class PropertyNameFilter:
 
     is_done = False
 
-    def __init__(self, names: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(self, names: Mapping[str, PropertyNames]) -> None:
         self._names = names
         # The tool's name and the arguments of the open calls, by choice and block.
         self._open: dict[tuple[int, int], tuple[str, list[str]]] = {}

@@ -14,7 +14,6 @@ from tests.upstream.personalities.mistral import MISTRAL
 from tests.upstream.personalities.ollama import OLLAMA
 from tests.upstream.personalities.openai_o import OPENAI_O
 from tests.upstream.personalities.openrouter import OPENROUTER
-from tests.upstream.personalities.refusing import REFUSING
 from tests.upstream.personalities.vllm import VLLM
 
 # The makers of the APIs themselves.
@@ -31,7 +30,6 @@ PERSONALITIES: Sequence[Personality] = (
     OPENAI_O,
     OPENROUTER,
     VLLM,
-    *REFUSING,
 )
 OF_OPENAI: Mapping[str, Personality] = {
     one.name: one for one in PERSONALITIES if one.dialect == "openai"

@@ -25,6 +25,7 @@ _OF_MESSAGES = frozenset(
 _OF_PARTS = frozenset({"type", "text", "image_url", "input_audio", "file"})
 _OF_FUNCTIONS = frozenset({"name", "description", "parameters"})
 _KEYWORDS = frozenset({"pattern", "minLength", "maxLength", "propertyNames"})
+_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 _MOST_DESCRIPTION = 1_024
 _MOST_ID = 64
 _CONTEXT = 8_192
@@ -169,10 +170,38 @@ def _bedrock(path: list[Step], value: Any) -> RefusedError:
     return RefusedError(400, words, {"message": words})
 
 
+def _odd_type(schema: Any) -> str:
+    """Return a type of a property that JSON Schema does not have, or ""."""
+    for part in (schema or {}).get("properties", {}).values():
+        if isinstance(kind := part.get("type"), str) and kind not in _TYPES:
+            return kind
+    return ""
+
+
+def _odd_schemas(body: Body) -> Body:
+    """Refuse tools whose schemas are none, as Anthropic does."""
+    for index, tool in objects(body.get("tools")):
+        if _odd_type(tool.get("input_schema")):
+            words = (
+                f"tools.{index}.custom.input_schema: JSON schema is invalid. It must match JSON "
+                "Schema draft 2020-12 (https://json-schema.org/draft/2020-12)."
+            )
+            error = {"type": "invalid_request_error", "message": words}
+            raise RefusedError(400, words, {"type": "error", "error": error})
+    return body
+
+
 def _schema_words(body: Body) -> Body:
     """Refuse keywords in the parameters of functions, as OpenAI's strict mode does."""
     for _, tool in objects(body.get("tools")):
         function = tool.get("function") or {}
+        if kind := _odd_type(function.get("parameters")):
+            raise refused(
+                f"Invalid schema for function '{function['name']}': '{kind}' is not valid under "
+                "any of the given schemas.",
+                "tools[0].function.parameters",
+                "invalid_function_parameters",
+            )
         for name, part in (function.get("parameters") or {}).get("properties", {}).items():
             for word in sorted(part.keys() & _KEYWORDS):
                 raise refused(
@@ -241,6 +270,7 @@ REFUSING = (
     _personality("xai", _xai),
     _personality("claude-old", _anthropic(_of_claude), dialect="anthropic"),
     _personality("bedrock", _anthropic(_bedrock), dialect="anthropic"),
+    _personality("claude-schemas", _odd_schemas, dialect="anthropic"),
     _personality("schema-words", _schema_words),
     _personality("lengths", _lengths, convert_responses_request=_items),
     _personality("small-context", _small_context),

@@ -7,9 +7,14 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
 from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.base import AnswerForm, Call
 from services.inference.providers.request_fields import Json, RequestFields
-from services.inference.providers.schemas import object_schema, with_property_names
+from services.inference.providers.schemas import (
+    OpenObjectError,
+    for_answer,
+    object_schema,
+    with_property_names,
+)
 from services.inference.refusals import THINKING_BUDGET, UNSIGNED_THINKING
-from services.inference.stream.property_names import with_names
+from services.inference.stream.property_names import PropertyNames, with_names
 
 
 class AnthropicFields(RequestFields):
@@ -29,21 +34,36 @@ class AnthropicFields(RequestFields):
     ) -> None:
         super().__init__(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
         self.official = official
-        self.property_names: dict[str, dict[str, str]] = {}
+        self.property_names: dict[str, PropertyNames] = {}
         self.takes_unsigned = not official and UNSIGNED_THINKING not in call.refused_fields
         self.takes_budgets = THINKING_BUDGET not in call.refused_fields
+
+    def add_schema(self, tool: Json, schema: Mapping[str, Any], *, strict: bool) -> None:
+        """Add its schema to a tool as Anthropic accepts it, and its strictness where possible.
+
+        A strict tool takes the keywords of structured outputs alone, and no maps.
+        """
+        if strict:
+            try:
+                schema = for_answer(object_schema(schema))
+            except OpenObjectError:
+                strict = False
+                self.drop("tools[].strict")
+        tool["input_schema"] = self.tool_schema(tool["name"], schema)
+        if strict:
+            tool["strict"] = True
 
     def tool_schema(self, tool: str, schema: Mapping[str, Any]) -> Json:
         """Return a tool's schema as Anthropic accepts it, and remember what it renamed."""
         fitted = object_schema(schema)
         names = sanitizing.property_names(fitted)
-        if not names:
+        if names is None:
             return fitted
         self.property_names[tool] = names
-        self._call.property_names[tool] = {sent: name for name, sent in names.items()}
+        self._call.property_names[tool] = names.inverted()
         # The names are restored in events.
         self._call.accepts = AnswerForm.EVENTS
-        return with_property_names(fitted, names)
+        return with_property_names(fitted, {**names.inner, **names.outer})
 
     def tool_input(self, tool: str, arguments: str) -> str:
         """Return the arguments of an earlier call with the names that the tool's schema has."""

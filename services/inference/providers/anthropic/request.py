@@ -215,9 +215,7 @@ def _plain_tool(tool: PlainTool, fields: AnthropicFields) -> Json:
     written: Json = {"name": tool.name}
     if tool.description:
         written["description"] = tool.description
-    written["input_schema"] = fields.tool_schema(tool.name, tool.parameters)
-    if tool.strict:
-        written["strict"] = True
+    fields.add_schema(written, tool.parameters, strict=bool(tool.strict))
     return written
 
 
@@ -280,14 +278,13 @@ def _tool(tool: Tool, path: str, fields: AnthropicFields) -> Json:
     if tool.description:
         translated["description"] = tool.description
     schema = read_object(tool.input_schema or b"{}", f"{path}.input_schema")
-    if not fields.is_native:
-        schema = fields.tool_schema(tool.name, schema)
-    elif not schema:
-        schema = object_schema(schema)
-    translated["input_schema"] = schema
-    # False is the default, and older models do not support the field.
-    if tool.strict or (tool.HasField("strict") and fields.is_native):
-        translated["strict"] = tool.strict
+    if fields.is_native:
+        translated["input_schema"] = schema or object_schema(schema)
+        if tool.HasField("strict"):
+            translated["strict"] = tool.strict
+    else:
+        # False is the default, and older models do not support the field.
+        fields.add_schema(translated, schema, strict=tool.strict)
     if tool.cache_control:
         translated["cache_control"] = fields.checked_object(
             tool.cache_control, f"{path}.cache_control"

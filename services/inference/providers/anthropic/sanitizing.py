@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.inference.providers.conversation_writer import digest_of
+from services.inference.providers.schemas import names_of_properties
+from services.inference.stream.property_names import PropertyNames
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,256}", re.ASCII)
 # Anthropic rejects personal data here, such as e-mail addresses and names.
@@ -30,15 +32,16 @@ def tool_use_id(given: str) -> str:
     return given if _ID.fullmatch(given) else f"call_{digest_of(given, _DIGEST_LENGTH)}"
 
 
-def property_names(schema: Mapping[str, Any]) -> dict[str, str]:
-    """Return the names of a tool's properties that Anthropic rejects, with valid ones.
+def property_names(schema: Mapping[str, Any]) -> PropertyNames | None:
+    """Return valid names for the properties that Anthropic rejects; None if it rejects none.
 
     A valid name ends in a hash, so that two names never become one.
     """
-    properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        return {}
-    return {name: _property(name) for name in properties if not _PROPERTY.fullmatch(name)}
+    outer, inner = (
+        {name: _property(name) for name in names if not _PROPERTY.fullmatch(name)}
+        for names in names_of_properties(schema)
+    )
+    return PropertyNames(outer, inner) if outer or inner else None
 
 
 def _property(given: str) -> str:

@@ -9,7 +9,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice
 from services.common.messages.plain_message import PlainTool
 from services.inference.providers.openai.fields import OpenAIFields, parameters_of
 from services.inference.providers.request_fields import Json
-from services.inference.providers.schemas import function_schema, lacks_items
+from services.inference.providers.schemas import function_schema, lacks_items, may_be_strict
 
 _CHOICES = {
     ToolChoice.MODE_AUTO: "auto",
@@ -50,7 +50,7 @@ def _plain_tool(tool: PlainTool, fields: OpenAIFields, may_lack_items: bool) -> 
         function["description"] = tool.description
     function["parameters"] = function_schema(tool.parameters, lacks_items=may_lack_items)
     if tool.strict is not None:
-        function["strict"] = tool.strict
+        function["strict"] = _strictness(tool.strict, function["parameters"], fields)
     return {"type": "function", "function": function}
 
 
@@ -69,8 +69,16 @@ def _tool(tool: Tool, path: str, fields: OpenAIFields) -> Json | orjson.Fragment
     # Omitted parameters mean no arguments to OpenAI, and an error to some other servers.
     function["parameters"] = parameters_of(tool.input_schema, f"{path}.input_schema", fields)
     if tool.HasField("strict"):
-        function["strict"] = tool.strict
+        function["strict"] = _strictness(tool.strict, function["parameters"], fields)
     return {**native, "type": "function", "function": function}
+
+
+def _strictness(strict: bool, parameters: Json | orjson.Fragment, fields: OpenAIFields) -> bool:
+    """Return whether a function is strict; one of another dialect is only if OpenAI accepts it."""
+    if not strict or isinstance(parameters, orjson.Fragment) or may_be_strict(parameters):
+        return strict
+    fields.drop("tools[].strict")
+    return False
 
 
 def add_tool_choice(body: Json, choice: ToolChoice, fields: OpenAIFields) -> None:

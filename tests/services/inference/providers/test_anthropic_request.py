@@ -141,11 +141,31 @@ def test_tools_are_described() -> None:
         {
             "name": "f",
             "description": "does f",
-            "input_schema": SCHEMA,
+            "input_schema": {**SCHEMA, "additionalProperties": False},
             "strict": True,
             "cache_control": {"type": "ephemeral"},
         }
     ]
+
+
+def test_a_strict_tool_has_the_keywords_of_strict_ones() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "minLength": 2}}}
+    call = call_of(tools=[Tool(name="f", input_schema=orjson.dumps(schema), strict=True)])
+    (tool,) = body_of(call)["tools"]
+    assert tool["strict"] is True
+    assert tool["input_schema"] == {
+        "type": "object",
+        "properties": {"a": {"type": "string", "description": '{"minLength":2}'}},
+        "additionalProperties": False,
+    }
+
+
+def test_a_tool_that_cannot_be_strict_is_not() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "object"}}}
+    schema["properties"]["a"]["additionalProperties"] = {"type": "string"}
+    call = call_of(tools=[Tool(name="f", input_schema=orjson.dumps(schema), strict=True)])
+    assert body_of(call)["tools"] == [{"name": "f", "input_schema": schema}]
+    assert call.dropped == ["tools[].strict"]
 
 
 @pytest.mark.parametrize("schema", [b"", b"{}"])

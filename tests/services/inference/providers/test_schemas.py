@@ -11,11 +11,13 @@ from services.inference.providers.schemas import (
     function_schema,
     has_no_arguments,
     lacks_items,
+    may_be_strict,
     object_schema,
 )
 
 Schema = dict[str, Any]
 
+NODE = "#/definitions/node"
 TEXT = {"type": "string"}
 NUMBER = {"type": "number"}
 A = {"type": "object", "properties": {"a": TEXT, "x": TEXT}, "required": ["a"]}
@@ -168,3 +170,58 @@ def test_circular_references_end() -> None:
     assert object_schema(schema)["properties"].keys() == {"a"}
     assert for_gemini(schema)
     assert for_answer(schema)
+
+
+def test_gemini_gets_its_own_keywords_and_words_for_the_others() -> None:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {
+            "kind": {"const": "a"},
+            "name": {"type": "string", "pattern": "^x", "minLength": 2, "description": "A name."},
+            "many": {"type": "array", "uniqueItems": True},
+            "one": {"allOf": [{"$ref": "#/definitions/node"}], "description": "One."},
+            "free": {"type": "object", "propertyNames": {"pattern": "^x"}},
+        },
+        "definitions": {"node": {"type": "object", "properties": {"next": {"$ref": NODE}}}},
+    }
+    assert for_gemini(schema) == {
+        "type": "object",
+        "properties": {
+            "kind": {"enum": ["a"]},
+            "name": {"type": "string", "description": 'A name.\n\n{"pattern":"^x","minLength":2}'},
+            "many": {"type": "array", "items": {}, "description": '{"uniqueItems":true}'},
+            "one": {"anyOf": [{"$ref": "#/$defs/node"}], "description": "One."},
+            "free": {"type": "object", "description": '{"propertyNames":{"pattern":"^x"}}'},
+        },
+        "$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "may_be"),
+    [
+        ({"type": "object", "properties": {}, "additionalProperties": False}, True),
+        ({"type": "object", "properties": {"a": {}}, "additionalProperties": False}, False),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "object", "additionalProperties": False}},
+                "required": ["a"],
+                "additionalProperties": False,
+            },
+            True,
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "object"}},
+                "required": ["a"],
+                "additionalProperties": False,
+            },
+            False,
+        ),
+    ],
+)
+def test_strict_parameters_are_closed_and_all_required(schema: Schema, may_be: bool) -> None:
+    assert may_be_strict(schema) == may_be
