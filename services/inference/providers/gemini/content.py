@@ -66,6 +66,10 @@ class Conversation(ConversationWriter):
         self._signature = ""  # of the next function call
         for self._message, message in enumerate(request.messages):
             self._add(message)
+        for content in self.contents:
+            if any("functionResponse" in part for part in content["parts"]):
+                # Google wants the responses directly after their calls.
+                content["parts"].sort(key=lambda part: "functionResponse" not in part)
         if not self.contents:
             if not self.system:
                 raise invalid("messages", "messages: must contain at least one non-empty message")

@@ -97,9 +97,13 @@ class Conversation(ConversationWriter):
                 into.append({"role": self._prompt_role(role == "developer"), "content": content})
 
     def _add_plain_assistant(self, message: PlainMessage, text: str) -> None:
-        if self._waiting:
-            self._add_waiting()
-        self._unanswered.clear()
+        into = self.messages
+        if self._unanswered and not message.calls:
+            into = self._waiting  # a text between a call and its result
+        else:
+            if self._waiting:
+                self._add_waiting()
+            self._unanswered.clear()
         written: Json = {"role": "assistant", "content": text or None}
         if message.calls:
             written["tool_calls"] = [*map(self._plain_call, message.calls)]
@@ -109,7 +113,7 @@ class Conversation(ConversationWriter):
             if message.calls:
                 self._sign(written["tool_calls"][0], signatures.NOT_SIGNED)
             self._add_thoughts(written, ())
-        self.messages.append(written)
+        into.append(written)
 
     def _without_dropped(self, message: PlainMessage) -> str | list[Part]:
         """Return the content of a plain message; report what has no counterpart."""
@@ -144,6 +148,13 @@ class Conversation(ConversationWriter):
         if role == conversation_pb2.ROLE_USER:
             self._add_user(message)
         elif self._is_assistant:
+            if self._unanswered and not any(block.HasField("tool_use") for block in message.blocks):
+                # A text between a call and its result.
+                before = len(self.messages)
+                self._add_assistant(message)
+                self._waiting += self.messages[before:]
+                del self.messages[before:]
+                return
             self._add_waiting()
             self._unanswered.clear()
             self._add_assistant(message)

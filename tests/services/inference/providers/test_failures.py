@@ -96,6 +96,28 @@ def test_other_refusals_are_no_long_conversation(words: str) -> None:
         error_body("prompt token count of 70000 exceeds the limit of 64000"),
         error_body("Total tokens of image and text exceed max message tokens"),
         error_body("prompt too long; exceeded max context length by 12 tokens"),
+        # OpenRouter, OpenAI, watsonx, Cloudflare, LM Studio, vLLM, oMLX, GitHub Copilot, StepFun,
+        # Baidu, Zhipu, Qianfan, llama-cpp-python, Hugging Face
+        error_body(
+            "Input length 131393 exceeds the maximum allowed input length of 131040 tokens."
+        ),
+        error_body("Input tokens exceed the configured limit of 272000 tokens. Your messages did."),
+        error_body("the number of input tokens 5000 cannot exceed the total tokens limit 4096"),
+        error_body(
+            "the estimated number of input and maximum output tokens (9) exceeded this model "
+            "context window limit (8)"
+        ),
+        error_body("The model has crashed: context size has been exceeded."),
+        error_body("Input prompt (9000 tokens) is too long and exceeds limit of 8192"),
+        error_body("Prompt has 5000 tokens, but the configured context size is 4096 tokens"),
+        error_body("tokens in request more than max tokens allowed"),
+        error_body("The prompt length is larger than the max tokens"),
+        error_body("prompt tokens too long"),
+        error_body("Prompt 超长"),
+        error_body("输入长度超过模型上限"),
+        error_body("Requested tokens (9000) exceed context window of 8192"),
+        error_body("input length exceeds context length"),
+        error_body("context_window_exceeded", code="context_window_exceeded"),
     ],
 )
 def test_a_too_long_conversation_is_reported_as_such(body: bytes) -> None:

@@ -246,3 +246,22 @@ def test_what_says_nothing_to_google_is_dropped_and_named() -> None:
         "messages[].name",
         "messages[].x",
     }
+
+
+def test_a_text_between_a_call_and_its_result_follows_it() -> None:
+    calls = [Block(tool_use=ToolUse(id=one, name="f", input="{}")) for one in "ab"]
+    results = [
+        Block(tool_result=ToolResult(tool_use_id=one, blocks=[Block(text=one)])) for one in "ab"
+    ]
+    contents = body_of(
+        call_of(
+            says(USER, "go"),
+            says(ASSISTANT, *calls),
+            says(USER, "by the way"),
+            says(USER, results[0]),
+            says(USER, "and"),
+            says(USER, results[1]),
+        )
+    )["contents"]
+    kinds = [next(iter(part)) for part in contents[-1]["parts"]]
+    assert kinds == ["functionResponse", "functionResponse", "text", "text"]

@@ -19,7 +19,7 @@ from tests.services.inference.providers.openai_calls import (
 from tests.services.inference.providers.test_openai_messages import IMAGE_PART, PNG, result, use
 
 
-@pytest.mark.parametrize("role", [USER, SYSTEM, DEVELOPER])
+@pytest.mark.parametrize("role", [USER, SYSTEM, DEVELOPER, ASSISTANT])
 def test_messages_between_a_call_and_its_result_follow_it(role: Any) -> None:
     messages = sent(
         says(ASSISTANT, use("c1"), use("c2")),
