@@ -10,7 +10,7 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from typing import NamedTuple
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Message, Thinking
@@ -23,6 +23,10 @@ KINDS = frozenset({"thinking", "redacted_thinking"})
 _PREFIX = "gw1."
 # Prefix of thinking encrypted by OpenAI (Fernet, version 128).
 _ENCRYPTED = "gAAAA"
+# Prefixes of carried state: OpenRouter's `reasoning_details`, and Gemini's signatures with the
+# kind of their part. Anything else is the signature of a server of Anthropic's dialect.
+DETAILS = "details:"
+_GEMINIS = ("thought:", "text:", "call:")
 
 # A base64 signature is Anthropic's; providers without a dialect verify it themselves.
 _DIALECTS_WITH_SIGNATURES = (
@@ -49,6 +53,16 @@ def is_provider_signature(signature: str) -> bool:
         return bool(binascii.a2b_base64(signature.encode(), strict_mode=True))
     except binascii.Error:
         return False
+
+
+def _is_state_of(carried: str, dialect: Dialect.ValueType) -> bool:
+    """Return whether a provider of a dialect can read state that a signature carries."""
+    if carried.startswith(DETAILS):
+        return dialect == conversation_pb2.DIALECT_OPENAI
+    if carried.startswith(_GEMINIS):
+        # Gemini's own API has no dialect here, and it has one of OpenAI's dialect.
+        return dialect in (conversation_pb2.DIALECT_OPENAI, conversation_pb2.DIALECT_UNSPECIFIED)
+    return dialect == conversation_pb2.DIALECT_ANTHROPIC
 
 
 class Signer:
@@ -131,8 +145,9 @@ def apply_strategy(
       `has_unsigned_thinking`. Servers of Anthropic's dialect also get thinking with any other
       signature, which may be their own, but never thinking encrypted by OpenAI.
 
-    For targets that do not check signatures, a gateway signature that carries data is replaced by
-    that data; a target that does not use it ignores it. Messages that become empty are removed.
+    For targets that do not check signatures, a gateway signature that carries the state of a
+    provider of the same dialect is replaced by that state. No other provider is sent it: thinking
+    keeps its text, and redacted thinking is removed. Messages that become empty are removed.
 
     Args:
         request: the request; not modified, and returned as it is if it has no thinking.
@@ -144,39 +159,16 @@ def apply_strategy(
     if first is None:
         return request
     strategy = request.thinking_block_strategy
-    provider_signed = target_dialect == conversation_pb2.DIALECT_ANTHROPIC or (
-        target_checks and target_dialect in _DIALECTS_WITH_SIGNATURES
-    )
-
-    is_taken = partial(
-        _is_taken,
-        dialect=request.dialect,
-        target_dialect=target_dialect,
-        provider_signed=provider_signed,
-    )
+    target = _Target(target_dialect, target_checks, signer)
 
     def treated(block: Block) -> Block | None:
-        kind = block.WhichOneof("kind")
-        if kind not in KINDS:
+        if not _is_thinking(block):
             return block
         if strategy == inference_pb2.THINKING_BLOCK_STRATEGY_DISCARD:
             return None
         if strategy == inference_pb2.THINKING_BLOCK_STRATEGY_FLATTEN:
             return _flattened(block.thinking)
-        if kind == "redacted_thinking":
-            return _redacted(block, provider_signed, signer)
-        thought = block.thinking
-        if target_checks:
-            return block if is_taken(thought.signature) else None
-        signature = thought.signature
-        if provider_signed and signature and not is_gateway_signature(signature):
-            return None if is_encrypted(signature) else block
-        carried = signer.carried(thought.signature, thought.text)
-        if carried:
-            return Block(
-                thinking=Thinking(text=thought.text, signature=carried, field=thought.field)
-            )
-        return block if request.has_unsigned_thinking or carried is not None else None
+        return _preserved(block, request, target)
 
     messages = list(request.messages)
     for index in range(first, len(messages)):
@@ -189,24 +181,62 @@ def apply_strategy(
     return changed
 
 
-def _is_taken(
-    signature: str,
-    *,
-    dialect: Dialect.ValueType,
-    target_dialect: Dialect.ValueType,
-    provider_signed: bool,
-) -> bool:
-    """Return whether a signature may be one of a target that checks signatures.
+class _Target(NamedTuple):
+    """The provider that thinking is sent to.
 
-    Args:
-        signature: the signature.
-        dialect: the dialect of the request.
-        target_dialect: the dialect of the target.
-        provider_signed: whether the target's signatures are in base64.
+    Attributes:
+        dialect: its dialect; DIALECT_UNSPECIFIED for none.
+        checks: whether it rejects thinking that it has not signed.
+        signer: verifies the gateway's own signatures.
     """
-    if target_dialect == conversation_pb2.DIALECT_RESPONSES:
-        return dialect == target_dialect and not is_gateway_signature(signature)
-    return provider_signed and is_provider_signature(signature)
+
+    dialect: Dialect.ValueType
+    checks: bool
+    signer: Signer
+
+    @property
+    def signs(self) -> bool:
+        """Whether its signatures are in base64."""
+        is_checked = self.checks and self.dialect in _DIALECTS_WITH_SIGNATURES
+        return is_checked or self.dialect == conversation_pb2.DIALECT_ANTHROPIC
+
+    def may_have_made(self, block: Block, dialect: Dialect.ValueType) -> bool:
+        """Return whether thinking of a request in `dialect`, not of the gateway, may be its own."""
+        if block.HasField("redacted_thinking"):
+            return self.signs
+        signature = block.thinking.signature
+        if self.checks and self.dialect == conversation_pb2.DIALECT_RESPONSES:
+            return dialect == self.dialect
+        if self.checks:
+            return self.signs and is_provider_signature(signature)
+        return self.signs and signature != "" and not is_encrypted(signature)
+
+
+def _preserved(block: Block, request: GenerateRequest, target: _Target) -> Block | None:
+    """Return a thinking block of a request as it is sent to a target; None if it is not."""
+    is_redacted = block.HasField("redacted_thinking")
+    proof = block.redacted_thinking if is_redacted else block.thinking.signature
+    if not is_gateway_signature(proof):
+        if target.may_have_made(block, request.dialect):
+            return block
+        if is_redacted or target.checks or not request.has_unsigned_thinking:
+            return None
+        return _with_proof(block, "") if proof else block
+    text = block.thinking.text
+    carried = None if target.checks else target.signer.carried(proof, text)
+    if carried and _is_state_of(carried, target.dialect):
+        return _with_proof(block, carried)
+    if is_redacted or target.checks or (carried and not text):
+        return None
+    return block if request.has_unsigned_thinking or carried is not None else None
+
+
+def _with_proof(block: Block, proof: str) -> Block:
+    """Return a thinking block with the state of its provider in place of a signature of it."""
+    if block.HasField("redacted_thinking"):
+        return Block(redacted_thinking=proof)
+    thought = block.thinking
+    return Block(thinking=Thinking(text=thought.text, signature=proof, field=thought.field))
 
 
 def _first_thinking(messages: Sequence[Message]) -> int | None:
@@ -219,14 +249,6 @@ def _first_thinking(messages: Sequence[Message]) -> int | None:
 
 def _is_thinking(block: Block) -> bool:
     return block.WhichOneof("kind") in KINDS
-
-
-def _redacted(block: Block, provider_signed: bool, signer: Signer) -> Block | None:
-    data = block.redacted_thinking
-    if not is_gateway_signature(data):
-        return block if provider_signed else None
-    carried = None if provider_signed else signer.carried(data, "")
-    return Block(redacted_thinking=carried) if carried else None
 
 
 def _flattened(thinking: Thinking) -> Block | None:

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from services.inference.providers.anthropic.sanitizing import JSON_ALONE
-from services.inference.providers.openai.messages import NO_THOUGHTS
+from services.inference.providers.openai.thoughts import NO_THOUGHTS
 from services.inference.stream.prefill import CONTINUE
 from tests.matrix.json_bodies import Json, arguments_of
 

@@ -86,14 +86,28 @@ def test_what_is_carried_cannot_be_changed(text: str, model: str, carried: str) 
     assert SIGNER.carried(forged, text) == (carried if packed == other else None)
 
 
-def test_carried_signatures_are_used_where_none_are_made() -> None:
-    thinking = thought("a", SIGNER.sign("a", "m", "own"))
-    redacted = Block(redacted_thinking=SIGNER.sign("", "m", "hidden"))
-    request = conversation(thinking, redacted, strategy=PRESERVE)
-    assert answer(request, signs=False) == [thought("a", "own"), Block(redacted_thinking="hidden")]
+@pytest.mark.parametrize(
+    ("state", "readers"),
+    [
+        ("own", {ANTHROPIC}),
+        ("gAAAAA", {ANTHROPIC}),
+        ("thought:AAAA", {NONE, OPENAI}),
+        ("call:AAAA", {NONE, OPENAI}),
+        ("details:[]", {OPENAI}),
+    ],
+)
+def test_carried_state_goes_to_its_own_kind_of_provider(state: str, readers: set[int]) -> None:
+    thinking = thought("a", SIGNER.sign("a", "m", state))
+    redacted = Block(redacted_thinking=SIGNER.sign("", "m", state))
+    silent = thought("", SIGNER.sign("", "m", state))
+    request = conversation(thinking, redacted, silent, strategy=PRESERVE)
+    for dialect in (ANTHROPIC, OPENAI, NONE):
+        if dialect in readers:
+            blocks = [thought("a", state), Block(redacted_thinking=state), thought("", state)]
+        else:
+            blocks = [thinking]
+        assert answer(request, signs=False, dialect=dialect) == blocks
     assert answer(request, signs=True, dialect=ANTHROPIC) == []
-    # Servers of Anthropic's dialect that check nothing may have signed it in any way.
-    assert answer(request, signs=False, dialect=ANTHROPIC) == [thought("a", "own")]
 
 
 def test_responses_take_back_what_the_gateway_has_not_signed() -> None:
@@ -103,7 +117,7 @@ def test_responses_take_back_what_the_gateway_has_not_signed() -> None:
     request.dialect = RESPONSES
     assert answer(request, signs=True, dialect=RESPONSES) == [encrypted, unsigned]
     assert answer(request, signs=True, dialect=ANTHROPIC) == []
-    assert answer(request, signs=False, dialect=OPENAI) == [thought("c", "gAAAA")]
+    assert answer(request, signs=False, dialect=OPENAI) == [own]
     request.dialect = ANTHROPIC
     assert answer(request, signs=True, dialect=RESPONSES) == []
 

@@ -21,6 +21,11 @@ THOUGHT, TEXT, CALL = "thought", "text", "call"
 # Google's documented placeholder for function calls of other models.
 NOT_SIGNED = "skip_thought_signature_validator"
 
+# Fields of OpenAI's dialect, and the mark of signatures that Gemini's own API has made.
+_FIELD, _GOOGLE, _SIGNED = "extra_content", "google", "thought_signature"
+_API, _OWN_API = "api", "generateContent"
+_OF_SIGNATURES = frozenset({_SIGNED, _API})
+
 _CARRIED = re.compile(r"(thought|text|call):([A-Za-z0-9+/=_-]+)")
 _SIGNATURE = re.compile(r"[A-Za-z0-9+/=_-]+")
 
@@ -48,14 +53,32 @@ def of_call(carried: str) -> str:
     return signature if kind == CALL else ""
 
 
-def chat_fields(signature: str) -> dict[str, Any]:
-    """Return a signature as fields of OpenAI's dialect."""
-    return {"extra_content": {"google": {"thought_signature": signature}}}
+def signed_fields(signature: str) -> dict[str, Any]:
+    """Return a signature as fields of OpenAI's dialect, for Google's server of that dialect."""
+    return {_FIELD: {_GOOGLE: {_SIGNED: signature}}}
 
 
 def for_chat(signature: str) -> Opaque:
-    """Return the `chat_fields` of a signature as a canonical `Opaque`."""
-    return Opaque(dialect=DIALECT_OPENAI, json=orjson.dumps(chat_fields(signature)))
+    """Return a signature as fields of OpenAI's dialect, for callers, marked as of this API."""
+    fields = {_FIELD: {_GOOGLE: {_SIGNED: signature, _API: _OWN_API}}}
+    return Opaque(dialect=DIALECT_OPENAI, json=orjson.dumps(fields))
+
+
+def without_own(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields of OpenAI's dialect without a signature that is marked as of this API.
+
+    A signature without the mark may be that of another server, which needs it back.
+    """
+    match fields.get(_FIELD):
+        case {"google": {"api": "generateContent"} as google, **others}:
+            unsigned = {name: value for name, value in google.items() if name not in _OF_SIGNATURES}
+            left = {**others, _GOOGLE: unsigned} if unsigned else others
+            return (
+                {**fields, _FIELD: left}
+                if left
+                else {name: value for name, value in fields.items() if name != _FIELD}
+            )
+    return fields
 
 
 def from_chat(fields: dict[str, Any]) -> str:

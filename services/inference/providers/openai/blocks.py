@@ -26,6 +26,7 @@ from services.common.ids import IdGenerator
 from services.inference.providers.bounds import Bounds, dump
 from services.inference.providers.delta_templates import delta_of
 from services.inference.providers.gemini import signatures
+from services.inference.providers.openai.reasoning_details import ReceivedDetails
 from services.inference.stream.pieces import keep
 
 TextKind = Literal["text", "thinking", "refusal"]
@@ -128,14 +129,15 @@ class Blocks:
     Attributes:
         kinds: the kinds of blocks so far.
         thoughts_field: the provider's name of its thinking field, if reported to callers.
-        tells_signatures: whether Gemini's signatures of tool calls are sent in thinking blocks, for
-            callers who do not receive a call's unknown fields.
+        details: for callers who do not receive unknown fields: the signed thinking of the model,
+            which is sent, as are Gemini's signatures of tool calls, in signatures of thinking
+            blocks; None for other callers.
     """
 
     def __init__(self, choice: int, new_id: IdGenerator, bounds: Bounds) -> None:
         self.kinds: set[TextKind | Literal["tool", "part"]] = set()
         self.thoughts_field = ""
-        self.tells_signatures = False
+        self.details: ReceivedDetails | None = None
         self._choice = choice
         self._new_id = new_id
         self._bounds = bounds
@@ -236,6 +238,8 @@ class Blocks:
                 return False
             self._write_pending(pending, out)
             self._close(out)
+        if self.details is not None and (state := self.details.take()):
+            self._say_whole(Block(redacted_thinking=state), out)
         return True
 
     def _close_finished(self, out: list[Event]) -> None:
@@ -276,9 +280,12 @@ class Blocks:
         out.append(event)
 
     def _begin_call(self, call: ToolCall, out: list[Event]) -> None:
-        if self.tells_signatures and (signature := signatures.from_chat(call.extra)):
-            carried = signatures.packed(signatures.CALL, signature)
-            self._say_whole(Block(redacted_thinking=carried), out)
+        if self.details is not None:
+            if state := self.details.take():
+                self._say_whole(Block(redacted_thinking=state), out)
+            if signature := signatures.from_chat(call.extra):
+                carried = signatures.packed(signatures.CALL, signature)
+                self._say_whole(Block(redacted_thinking=carried), out)
         call_id = call.id
         if not call_id or call_id in self._call_ids:
             # Some servers send the same id for each call of a tool.
@@ -318,6 +325,9 @@ class Blocks:
     def _close(self, out: list[Event]) -> None:
         if self._open is None:
             return
+        if self._open == "thinking" and self.details is not None:
+            if state := self.details.take():
+                out.append(Event(choice=self._choice, block=self._number, signature=state))
         out.append(Event(choice=self._choice, block=self._number, block_stop=_STOP))
         if isinstance(self._open, ToolCall):
             self._open.closed = True

@@ -8,7 +8,9 @@ from gateway.inference.v1.inference_pb2 import Event, ExtraFields
 from services.common.ids import IdGenerator
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
+from services.inference.providers.openai import reasoning_details
 from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
+from services.inference.providers.openai.reasoning_details import ReceivedDetails
 from services.inference.providers.openai.tool_calls import Piece, ReceivedCalls, may_be_tool
 from services.inference.providers.openai.unknown_fields import (
     KNOWN_CHOICE_FIELDS,
@@ -63,7 +65,8 @@ class Choice:
         self.finish_reason = ""
         self.finish_fields: Json = {}
         self.blocks = Blocks(number, new_id, bounds)
-        self.blocks.tells_signatures = translates
+        if translates:
+            self.blocks.details = ReceivedDetails()
         self._bounds = bounds
         self._call = call
         self._translates = translates
@@ -121,6 +124,9 @@ class Choice:
             # An answer with only unknown parts would be empty.
             if note := note_on_unknown_fields(self._unknown):
                 self.blocks.text("text", note, b"", out)
+        details, kinds = self.blocks.details, self.blocks.kinds
+        if details and self._call.request.ends_with_text and kinds & {"text", "tool"} == {"text"}:
+            details.take()  # no block may follow the text
         return self.blocks.end(out)
 
     def _add_unknown_fields(self, fields: Json, message: Json, out: list[Event]) -> None:
@@ -155,7 +161,12 @@ class Choice:
         if isinstance(reasoning, str) and reasoning:
             self.blocks.thoughts_field = "reasoning"
             thoughts = thoughts or reasoning
-        if thoughts or (thoughts := thinking_in_details(message.get("reasoning_details"))):
+        details = message.get(reasoning_details.FIELD)
+        if not thoughts and details:
+            thoughts = thinking_in_details(details)
+        if details and self.blocks.details is not None:
+            self.blocks.details.add(details, thoughts or "")
+        if thoughts:
             yield "thinking", thoughts
         content = delta.get("content")
         if isinstance(content, list):

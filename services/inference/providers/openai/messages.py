@@ -7,7 +7,6 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
     Message,
-    Thinking,
     ToolResult,
     ToolUse,
 )
@@ -17,21 +16,23 @@ from services.inference.providers.gemini import signatures
 from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.fields import OpenAIFields, Part
 from services.inference.providers.openai.media import is_text, media_part, text_part
+from services.inference.providers.openai.thoughts import (
+    add_thoughts,
+    sign_call,
+    state_of,
+    without_geminis,
+)
 from services.inference.providers.request_fields import BILLING_LINE, Json
 from services.inference.refusals import (
-    CALLS_WITHOUT_THOUGHTS,
     LONG_IDS,
     MESSAGE_NAME,
     OF_BLOCKS,
     OF_MESSAGES,
-    REASONING_CONTENT,
     SHORT_ID,
-    UNSIGNED_CALLS,
     USER_AFTER_TOOL,
 )
+from services.inference.thinking import KINDS
 
-# Thinking of messages without any, for servers that require it; some take an empty text as missing.
-NO_THOUGHTS = "…"
 # Assistant message inserted for servers that reject a user message right after a tool result.
 _BETWEEN = "OK."
 # Paths below which dropped fields are reported.
@@ -111,8 +112,8 @@ class Conversation(ConversationWriter):
             for call in written.get("tool_calls", ()):
                 call["id"] = self._call_id(call["id"])
             if message.calls:
-                self._sign(written["tool_calls"][0], signatures.NOT_SIGNED)
-            self._add_thoughts(written, ())
+                sign_call(written["tool_calls"][0], signatures.NOT_SIGNED, self._fields)
+            add_thoughts(written, (), self._fields)
         into.append(written)
 
     def _without_dropped(self, message: PlainMessage) -> str | list[Part]:
@@ -213,6 +214,7 @@ class Conversation(ConversationWriter):
             return {}
         path = f"messages[{self._message}].extra"
         native = self._fields.native_fields(message.extra, path, _OF_MESSAGES, is_part=True)
+        native = without_geminis(native, self._fields)
         return self._fields.accepted_fields(native, OF_MESSAGES, _OF_MESSAGES)
 
     def _add_user(self, message: Message) -> None:
@@ -265,13 +267,13 @@ class Conversation(ConversationWriter):
             text = "".join(block.text for block in message.blocks)
             written: Json = {"role": "assistant", "content": text}
             if text:
-                self._add_thoughts(written, ())
+                add_thoughts(written, (), self._fields)
             self._close(self.messages, written, message)
             return
         parts: list[Part] = []
         calls: list[Json] = []
         refusals: list[str] = []
-        thoughts: list[Thinking] = []
+        thoughts: list[Block] = []
         signature = ""  # of the next call, from the thinking block before it
         for self._block, block in enumerate(message.blocks):
             kind = block.WhichOneof("kind")
@@ -280,11 +282,9 @@ class Conversation(ConversationWriter):
                 signature = ""
             elif kind == "refusal" and self._fields.server.newest:
                 refusals.append(block.refusal)
-            elif kind == "thinking":
-                thoughts.append(block.thinking)
-                signature = signatures.of_call(block.thinking.signature)
-            elif kind == "redacted_thinking":
-                signature = signatures.of_call(block.redacted_thinking)
+            elif kind in KINDS:
+                thoughts.append(block)
+                signature = signatures.of_call(state_of(block))
             else:
                 parts += self._parts(block, media=False)
         texts = _texts(parts)
@@ -294,37 +294,11 @@ class Conversation(ConversationWriter):
             written["refusal"] = "".join(refusals)
         if calls:
             # Only the first of parallel calls is signed.
-            self._sign(calls[0], signatures.NOT_SIGNED)
+            sign_call(calls[0], signatures.NOT_SIGNED, self._fields)
             written["tool_calls"] = calls
         if content or refusals or calls:
-            self._add_thoughts(written, thoughts)
+            add_thoughts(written, thoughts, self._fields)
         self._close(self.messages, written, message)
-
-    def _add_thoughts(self, message: Json, thoughts: Sequence[Thinking]) -> None:
-        """Add the model's thinking, for servers that may require it.
-
-        DeepSeek and others reject a tool loop without it.
-        """
-        text = "".join(thinking.text for thinking in thoughts)
-        refused_fields = self._fields.refused_fields
-        if not text and CALLS_WITHOUT_THOUGHTS in refused_fields:
-            message[REASONING_CONTENT] = NO_THOUGHTS
-            return
-        if not thoughts:
-            return
-        for name in {REASONING_CONTENT: None, thoughts[-1].field or REASONING_CONTENT: None}:
-            is_usual = name == REASONING_CONTENT
-            if name in refused_fields or OF_MESSAGES + name in refused_fields:
-                field = "thinking" if is_usual else "thinking.field"
-                self._fields.drop(f"messages[].blocks[].{field}")
-            elif not self._fields.server.newest:  # OpenAI's own API has neither field
-                message[name] = text
-
-    def _sign(self, call: Json, signature: str) -> None:
-        """Add Gemini's signature to an unsigned call, if the server requires one."""
-        if UNSIGNED_CALLS in self._fields.refused_fields:
-            for name, value in signatures.chat_fields(signature).items():
-                call.setdefault(name, value)
 
     def _tool_call(self, call: ToolUse, native: Json, signature: str) -> Json:
         """Return a tool call, including the caller's unknown fields."""
@@ -338,7 +312,7 @@ class Conversation(ConversationWriter):
         called[field] = call.input if call.freeform else call.input or "{}"
         written = {**native, "id": self._call_id(call.id), "type": kind, kind: called}
         if signature:
-            self._sign(written, signature)
+            sign_call(written, signature, self._fields)
         return written
 
     def _call_id(self, given: str) -> str:
@@ -376,6 +350,7 @@ class Conversation(ConversationWriter):
         native = self._fields.native_fields(
             block.extra, f"{self._path()}.extra", _OF_BLOCKS, is_part=True
         )
+        native = without_geminis(native, self._fields)
         return self._fields.accepted_fields(native, OF_BLOCKS, _OF_BLOCKS)
 
     def _is_plain(self, block: Block) -> bool:

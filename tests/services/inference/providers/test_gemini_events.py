@@ -179,7 +179,8 @@ def test_usage_may_come_by_itself_at_the_end() -> None:
 class TestSignatures:
     def test_a_chat_gets_that_of_a_call_where_google_puts_it(self) -> None:
         (block,) = only(whole(chunk(CALL, finish="STOP"))).blocks
-        extra = {"extra_content": {"google": {"thought_signature": "Y2FsbA=="}}}
+        google = {"thought_signature": "Y2FsbA==", "api": "generateContent"}
+        extra = {"extra_content": {"google": google}}
         assert own(block.extra) == extra
 
     def test_others_get_that_of_a_call_in_redacted_thinking(self) -> None:
