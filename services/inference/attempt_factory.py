@@ -296,8 +296,7 @@ class RequestAttempts:
             lazy,
             stored=stored,
         )
-        # Answers that are passed through contain no thinking.
-        signer = None if provider.checks_signatures else self._signer
+        signer = self._signer_of(provider)
         return Attempt(call, provider, filters, prepared.left_out, prepared.adapted, signer)
 
     def direct_attempt(self, step: Step, *, stream: bool) -> Attempt | None:
@@ -337,8 +336,16 @@ class RequestAttempts:
             lazy,
             plain=plain,
         )
-        signer = None if provider.checks_signatures else self._signer
-        return Attempt(call, provider, signer=signer)
+        return Attempt(call, provider, signer=self._signer_of(provider))
+
+    def _signer_of(self, provider: Provider) -> thinking.Signer | None:
+        """Return the signer of thinking that its provider does not verify; None if none is needed.
+
+        Answers that are passed through contain no thinking. Chats need no signature, and have the
+        provider's own in fields of their own.
+        """
+        is_signed = provider.checks_signatures or self._request.requires_single_text
+        return None if is_signed else self._signer
 
     def _accepted_form(
         self, request: GenerateRequest, provider: Provider, *, stream: bool

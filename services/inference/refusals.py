@@ -39,8 +39,12 @@ REASONING_CONTENT = "reasoning_content"
 ANY_THINKING = "any_thinking"
 # A token budget of thinking, for models that control it by effort.
 THINKING_BUDGET = "thinking_budget"
+# Thinking in a request that forces a tool call.
+THINKING_WITH_FORCED_TOOL = "thinking_with_forced_tool"
 # Messages of the model without thinking.
 CALLS_WITHOUT_THOUGHTS = "calls_without_thoughts"
+# Thinking in its place, for servers that require it; some take an empty text as missing.
+NO_THOUGHTS = "…"
 # Tool calls without a Gemini thought signature.
 UNSIGNED_CALLS = "unsigned_calls"
 # A user message directly after a tool result.
@@ -64,6 +68,7 @@ _OPTIONAL = (
     *("enable_thinking", "chat_template_kwargs"),
     *("user", "safety_identifier", "metadata", "service_tier", "store"),
     *("parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "cache_control"),
+    *("prompt_cache_breakpoint", "prompt_cache_options"),
     *("context_management", "inference_geo", "speed", "truncation", STREAM_OPTIONS),
     # Of embeddings: the gateway converts vectors itself.
     "encoding_format",
@@ -93,7 +98,8 @@ MEDIA: Mapping[str, MediaKind.ValueType] = {
 
 # All names with a meaning here; a model may reject other body fields too.
 NAMES = _KNOWN | {
-    *(PREFILL, UNSIGNED_THINKING, ANY_THINKING, THINKING_BUDGET, CALLS_WITHOUT_THOUGHTS),
+    *(PREFILL, UNSIGNED_THINKING, ANY_THINKING, THINKING_BUDGET, THINKING_WITH_FORCED_TOOL),
+    CALLS_WITHOUT_THOUGHTS,
     *(UNSIGNED_CALLS, USER_AFTER_TOOL, LONG_IDS, MESSAGE_NAME, ENCRYPTED_REASONING),
     *MEDIA,
 }
@@ -144,10 +150,21 @@ _SHAPES = (
     (ANY_THINKING, re.compile(r"does not support thinking|think value \S+ is not supported")),
     (THINKING_BUDGET, re.compile(r"thinking\.type\.enabled\W+is not supported")),
     (
-        CALLS_WITHOUT_THOUGHTS,
+        THINKING_WITH_FORCED_TOOL,
         re.compile(
-            r"reasoning_content\W.{0,200}must be passed back|Missing `reasoning_content`"
-            r"|reasoning_content is missing"
+            r"[Tt]hinking\b.{0,80}\btool_choice\b.{0,40}\bforces? tool use"
+            r"|tool_choice\b.{0,80}\b(?:incompatible|not (?:supported|compatible|allowed))\b"
+            r".{0,40}\bthinking"
+        ),
+    ),
+    (
+        CALLS_WITHOUT_THOUGHTS,
+        # DeepSeek and MiMo, of each of their APIs; Kimi; and their proxies.
+        re.compile(
+            r"(?:reasoning_content|\bthinking)\W.{0,200}(?:must|should|need to) be (?:passed|sent)"
+            r" back|[Mm]issing (?:required )?(?:field |parameter )?\W?reasoning_content"
+            r"|reasoning_content\W{1,3}(?:field )?(?:is|was) (?:missing|required|not provided)"
+            r"|(?:must|should) (?:include|have) (?:an? )?(?:non-empty )?\W?reasoning_content"
         ),
     ),
     (UNSIGNED_CALLS, re.compile(r"missing a \W?thought_signature")),
@@ -281,7 +298,7 @@ def _refused(error: UpstreamError) -> list[str]:
     if error.reason != errors_pb2.REASON_UPSTREAM_REJECTED:
         return []
     param, code, words = _read(error.body)
-    names = _of_kind(words) or _of_fields(param, code, words)
+    names = _of_kind(param, words) or _of_fields(param, code, words)
     # What is known to be rejected was not all.
     tool = refused_tool(param, words)
     return [*names, tool] if tool else names
@@ -305,10 +322,11 @@ def _of_fields(param: str, code: str, words: str) -> list[str]:
     return [named[-1] if "both" in words else named[0]]
 
 
-def _of_kind(words: str) -> list[str]:
+def _of_kind(param: str, words: str) -> list[str]:
     """Return what an error rejects, other than a field at a path of the body."""
     for shape, told in _SHAPES:
-        if told.search(words):
+        # MiMo has its words in `param`.
+        if told.search(words) or told.search(param):
             return [shape]
     if name := refused_length(words) or refused_keyword(words):
         return [name]

@@ -47,12 +47,17 @@ async def ask(gateway: Gateway, messages: list[Any], model: str = "gemini/echo",
     return (await post(gateway, "messages", body))["content"]
 
 
-async def sent(gateway: Gateway) -> list[Any]:
-    """Return the contents of the latest request to Gemini's API."""
+async def body_of(gateway: Gateway, dialect: str) -> Any:
+    """Return the body of the latest request to an API."""
     async with gateway.http.get(f"{gateway.upstream}/sandbox/log") as answer:
         entries = await answer.json()
-    latest = [entry for entry in entries if entry["dialect"] == "gemini"][-1]
-    return latest["body"]["contents"]
+    return [entry for entry in entries if entry["dialect"] == dialect][-1]["body"]
+
+
+async def sent(gateway: Gateway) -> list[Any]:
+    """Return the contents of the latest request to Gemini's API."""
+    contents: list[Any] = (await body_of(gateway, "gemini"))["contents"]
+    return contents
 
 
 def signatures(contents: list[Any]) -> list[str]:
@@ -165,3 +170,25 @@ async def test_one_that_a_caller_made_up_is_not_sent_at_all(gateway):
     told[1]["data"] = told[1]["data"][:-3] + "AAA"
     await ask(gateway, [ASKED, {"role": "assistant", "content": told}, results(told)])
     assert signatures(await sent(gateway)) == [DUMMY, ""]
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_no_other_server_is_sent_the_signature_of_a_chat(gateway, provider):
+    told = await chat(gateway, [ASKED])
+    signature = told["tool_calls"][0]["extra_content"]["google"]["thought_signature"]
+    again = await chat(gateway, [ASKED, told, *chat_results(told)], f"{provider}/echo")
+    assert again["content"].count("sunny") == 2
+    body = str(await body_of(gateway, provider))
+    assert signature not in body and "extra_content" not in body
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_no_other_server_is_sent_the_signature_of_messages(gateway, provider):
+    told = await ask(gateway, [ASKED], thinking=THINKING)
+    again = [ASKED, {"role": "assistant", "content": told}, results(told)]
+    await ask(gateway, again, f"{provider}/echo")
+    await ask(gateway, again)
+    signature = signatures(await sent(gateway))[0]
+    assert signature not in ("", DUMMY)
+    body = str(await body_of(gateway, provider))
+    assert signature not in body and "gw1." not in body

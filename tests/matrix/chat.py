@@ -190,10 +190,24 @@ def _add(message: Json, delta: Json) -> None:
                     called |= {other: piece[other] for other in others}
         elif isinstance(value, str) and name != "role":
             message[name] = (message.get(name) or "") + value
+        elif name == "reasoning_details":
+            for piece in value:
+                _add_detail(message.setdefault(name, []), piece)
         elif isinstance(value, list):
             message[name] = message.get(name, []) + value
         elif value is not None:
             message[name] = value
+
+
+def _add_detail(details: list[Json], piece: Json) -> None:
+    """Add a piece to the detail of its index and type."""
+    for detail in details:
+        if detail["index"] == piece["index"] and detail["type"] == piece["type"]:
+            for name, value in piece.items():
+                is_text = name in ("text", "summary", "data", "signature")
+                detail[name] = (detail.get(name) or "") + value if is_text else value
+            return
+    details.append({**piece})
 
 
 def _answer(message: Json, finish: str, usage: Mapping[str, Any]) -> Answer:

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from services.inference.providers.anthropic.sanitizing import JSON_ALONE
-from services.inference.providers.openai.thoughts import NO_THOUGHTS
+from services.inference.refusals import NO_THOUGHTS
 from services.inference.stream.prefill import CONTINUE
 from tests.matrix.json_bodies import Json, arguments_of
 
@@ -165,6 +165,8 @@ def _anthropic_block(sent_request: SentRequest, role: str, block: Json) -> None:
     match block["type"]:
         case "text":
             sent_request.say(role, block["text"])
+        case "thinking" if block["thinking"] == NO_THOUGHTS:
+            pass
         case "thinking":
             sent_request.thoughts.append(block["thinking"])
         case "redacted_thinking":

@@ -104,7 +104,6 @@ class _Dialogue:
         options = {"max_tokens": 8000}
         thinking = {"effort": "high"} if endpoint.NAME in (CHAT, RESPONSES) else {"budget": 2048}
         self.conversation = Conversation("loops", turns, options | thinking, BOTH)
-        self._has_signatures = endpoint.NAME != CHAT
         self._thoughts: list[tuple[Upstream, str]] = []
         self._ids: list[str] = []
 
@@ -121,9 +120,9 @@ class _Dialogue:
         if upstream.takes_thoughts == "none":
             assert sent_request.thoughts == []
         elif upstream.takes_thoughts == "own":
-            # It takes what its own models have signed, and a chat has no signatures.
+            # It takes what its own models have signed.
             signed = [one for who, one in self._thoughts if who.dialect == upstream.dialect]
-            assert sent_request.thoughts == (signed if self._has_signatures else [])
+            assert sent_request.thoughts == signed
         else:
             assert set(own) <= set(sent_request.thoughts) <= set(others), upstream.name
 

@@ -72,7 +72,7 @@ def _add(role: Any, content: str | Sequence[Mapping[str, Any]], messages: list[A
         return True
     texts: list[str] = []
     calls: list[PlainCall] = []
-    is_marked = False
+    marked, is_long = 0, False
     for block in content:
         kind = block["type"]
         if kind == "tool_result":
@@ -85,27 +85,42 @@ def _add(role: Any, content: str | Sequence[Mapping[str, Any]], messages: list[A
             texts.append(block["text"])
         elif kind != "thinking":
             return False
-        is_marked = is_marked or _MARK in block
+        if _MARK in block:
+            marked, is_long = len(texts) or 1, _is_long(block)
     if texts or calls:
         text = texts[0] if len(texts) == 1 else plain_content(texts)
-        messages.append(PlainMessage(role, text, calls, is_marked=is_marked))
+        messages.append(
+            PlainMessage(role, text, calls, marked=marked, is_marked_long=is_long)
+            if marked
+            else PlainMessage(role, text, calls)
+        )
     return True
 
 
 def _result(block: Mapping[str, Any]) -> PlainMessage:
     content = block.get("content", "")
-    is_marked = _MARK in block
+    marked, is_long = 0, False
     if isinstance(content, str):
         text: str | list[PlainText] = content
-    elif len(content) == 1:
-        text = content[0]["text"]
-        is_marked = is_marked or _MARK in content[0]
     else:
-        text = plain_content([part["text"] for part in content])
-        is_marked = is_marked or any(_MARK in part for part in content)
-    return PlainMessage(
-        "tool", text, None, block["tool_use_id"], block.get("is_error", False), is_marked
-    )
+        text = content[0]["text"] if len(content) == 1 else plain_content(_texts_of(content))
+        for number, part in enumerate(content, 1):
+            if _MARK in part:
+                marked, is_long = number, _is_long(part)
+    if _MARK in block:
+        marked, is_long = 1 if isinstance(content, str) else len(content) or 1, _is_long(block)
+    is_error = block.get("is_error", False)
+    return PlainMessage("tool", text, None, block["tool_use_id"], is_error, marked, is_long)
+
+
+def _texts_of(parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [part["text"] for part in parts]
+
+
+def _is_long(holder: Mapping[str, Any]) -> bool:
+    """Return whether a part is marked for an hour."""
+    mark = holder[_MARK]
+    return isinstance(mark, dict) and mark.get("ttl") == "1h"
 
 
 def _tool(tool: Mapping[str, Any]) -> PlainTool:

@@ -12,12 +12,18 @@ from facade.dialects.openai.paths import (
     TOOL_CALLS,
     WHOLE,
 )
+from facade.dialects.openai.signed_thinking import (
+    DETAILS,
+    ReceivedThinking,
+    received_thinking,
+    without_own,
+)
 from facade.dialects.openai.types import ContentPart, Message, ToolCall
 from facade.dialects.openai.unknown_fields import keep_message_fields, keep_part_fields
 from facade.dialects.paths import SourceMap
 from facade.dialects.validation import to_opaque
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from gateway.conversation.v1.conversation_pb2 import Block, Media, Role
+from gateway.conversation.v1.conversation_pb2 import Block, Media, Role, Thinking
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import invalid
 
@@ -139,8 +145,11 @@ def _add_message(request: GenerateRequest, message: Message, place: _Place) -> b
     for field, owner in _FIELDS_OF_ROLE.items():
         if role != owner and message.get(field) is not None:
             raise invalid(f"{path}.{field}", f"{path}.{field}: allowed only if role is {owner}")
+    is_signed_elsewhere = False
     if role == "assistant":
-        blocks = _assistant_blocks(message, place)
+        thinking = received_thinking(message)
+        is_signed_elsewhere = thinking.is_from_details
+        blocks = _assistant_blocks(message, thinking, place)
     else:
         blocks = _content_blocks(message, place)
     name = message.get("name") or ""
@@ -159,8 +168,10 @@ def _add_message(request: GenerateRequest, message: Message, place: _Place) -> b
     named = _NAMED
     if any(block.thinking.field for block in blocks):
         named = _NAMED | {_REASONING}
-    if extra := _unnamed(message, named):
+    if extra := without_own(_unnamed(message, named)):
         keep_message_fields(added, extra, path)
+        if is_signed_elsewhere:
+            added.extra.covered_paths.append(DETAILS)
     if blocks or (role == "assistant" and _has_unknown_fields(message)):
         return True
     del request.messages[-1]
@@ -189,19 +200,12 @@ def _last_call_id(request: GenerateRequest, path: str) -> str:
     return before[-1].tool_use.id
 
 
-def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
-    blocks: list[Block] = []
-    reasoning = message.get("reasoning_content")
-    other: Any = message.get(_REASONING)
-    # The name used by OpenRouter, Groq and others.
-    has_other_name = isinstance(other, str) and reasoning in (None, "", other)
-    if reasoning or (has_other_name and other):
-        thinking = Block()
-        thinking.thinking.text = reasoning or other
-        thinking.thinking.field = _REASONING if has_other_name else ""
-        blocks.append(thinking)
-        place.add_mapping(0, 0, REASONING)
-        place.add_mapping(1, 0)
+def _assistant_blocks(message: Message, signed: ReceivedThinking, place: _Place) -> list[Block]:
+    blocks = _thinking_blocks(message, signed.leading)
+    for number in range(len(blocks)):
+        place.add_mapping(number, 0, REASONING)
+    if blocks:
+        place.add_mapping(len(blocks), 0)
     refusal, calls = message.get("refusal"), message.get("tool_calls")
     # Some servers write a call both ways.
     function = None if calls else message.get("function_call")
@@ -213,12 +217,33 @@ def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
         blocks.append(Block(refusal=refusal))
     if calls:
         place.add_mapping(len(blocks), 0, TOOL_CALLS)
-        blocks += [_call(call, f"{place.path}.tool_calls[{i}]") for i, call in enumerate(calls)]
+        for index, call in enumerate(calls):
+            for thinking in signed.of_calls.get(index, ()):
+                place.add_mapping(len(blocks), 0, REASONING)
+                blocks.append(thinking)
+                place.add_mapping(len(blocks), index, TOOL_CALLS)
+            blocks.append(_call(call, f"{place.path}.tool_calls[{index}]"))
     elif function:
         place.add_mapping(len(blocks), 0, FUNCTION_CALL)
         # A function call has no id; a tool call needs one, which only has to be unique.
-        call: ToolCall = {"id": f"call_{place.given}", "type": "function", "function": function}
+        call = {"id": f"call_{place.given}", "type": "function", "function": function}
         blocks.append(_call(call, f"{place.path}.function_call"))
+    return blocks
+
+
+def _thinking_blocks(message: Message, signed: list[Block]) -> list[Block]:
+    """Return the thinking of a message: the signed one, or else its text."""
+    reasoning = message.get("reasoning_content")
+    other: Any = message.get(_REASONING)
+    # The name used by OpenRouter, Groq and others.
+    has_other_name = isinstance(other, str) and reasoning in (None, "", other)
+    blocks = list(signed)
+    if not blocks and (text := reasoning or (other if has_other_name else "")):
+        blocks.append(Block(thinking=Thinking(text=text)))
+    if has_other_name:
+        for block in blocks:
+            if block.HasField("thinking"):
+                block.thinking.field = _REASONING
     return blocks
 
 
@@ -300,7 +325,7 @@ def _call(call: ToolCall, path: str) -> Block:
     inner = rest.pop(kind)
     if isinstance(inner, dict) and inner.keys() - _PLAIN_CALL:
         rest[kind] = {name: value for name, value in inner.items() if name not in _PLAIN_CALL}
-    if extra := _unnamed(rest, ("id", "type")):
+    if extra := without_own(_unnamed(rest, ("id", "type"))):
         keep_part_fields(block, extra, path)
     return block
 

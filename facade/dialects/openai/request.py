@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from facade.dialects.cache_marks import OPTIONS, set_lifetimes
 from facade.dialects.extensions import EXTENSION_FIELDS, is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.functions import calls_functions, set_functions
@@ -85,6 +86,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         request.model = wire.model
         set_functions(request, wire)
         add_messages(request, wire.messages, "messages", source_map)
+        set_lifetimes(request.messages, (wire.model_extra or {}).get(OPTIONS))
     else:
         lazy = _lazy(found, source_map, size)
         request = lazy.request
@@ -129,6 +131,7 @@ def _lazy(body: VerbatimBody[PartialChatRequest], source_map: SourceMap, size: i
         fields = {**fields, **settings}
         request = GenerateRequest(
             dialect=DIALECT_OPENAI,
+            requires_single_text=True,
             n=wire.n,
             max_tokens=wire.max_tokens or wire.max_completion_tokens,
         )

@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from facade.dialects.gateway_objects import helpers_json
+from facade.dialects.openai.signed_thinking import DETAILS, EXTRA, SentThinking, is_signed
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
@@ -37,7 +38,8 @@ def render_completion(response: GenerateResponse | PlainAnswer, created: int) ->
     """Return an answer as `chat.completion`; `created` is in Unix seconds.
 
     Thinking is sent as `reasoning_content`, as by DeepSeek, and also under the provider's own name;
-    encrypted thinking and blocks of another dialect are left out.
+    signed or encrypted thinking also as `signed_thinking` has it. Blocks of another dialect are
+    left out.
     """
     return orjson.dumps(completion(response, created))
 
@@ -87,10 +89,15 @@ def tool_call(block: Block, arguments: str) -> dict[str, Any]:
 
 def reasoning_fields(thinking: Thinking, text: str) -> dict[str, Any]:
     """Return the fields for a text of a thinking block."""
-    fields = {"reasoning_content": text}
-    if thinking.field:
+    fields: dict[str, Any] = {"reasoning_content": text}
+    if thinking.field and thinking.field != DETAILS:
         fields[thinking.field] = text
     return fields
+
+
+def with_thinking(fields: dict[str, Any], sent: SentThinking) -> dict[str, Any]:
+    """Return a call or a message with the signed thinking since the last call."""
+    return fields | sent.take(fields.get(EXTRA))
 
 
 def annotation(citation: Citation, before: int) -> dict[str, Any]:
@@ -169,12 +176,9 @@ def _message(choice: Choice) -> dict[str, Any]:
     further = _extra(choice)
     parts: list[dict[str, Any]] = []
     texts: list[str] = []
-    thought: list[str] = []
     refusals: list[str] = []
-    calls: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     length = 0  # characters of the texts
-    last = Thinking()
     for block in choice.blocks:
         match block.WhichOneof("kind"):
             case "text":
@@ -183,18 +187,12 @@ def _message(choice: Choice) -> dict[str, Any]:
                 texts.append(block.text)
                 parts.append({"type": "text", "text": block.text})
                 further |= native_fields(block.extra)
-            case "thinking":
-                last = block.thinking
-                thought.append(last.text)
             case "refusal":
                 refusals.append(block.refusal)
-            case "tool_use":
-                use = block.tool_use
-                arguments = use.input if use.input or use.freeform else "{}"
-                calls.append(tool_call(block, arguments))
             case "opaque" if part := native_fields(block.opaque):
                 parts.append(part)
-    said_otherwise = bool(calls or refusals or choice.extra.json)
+    led = _thinking_and_calls(choice)
+    said_otherwise = bool("tool_calls" in led or refusals or choice.extra.json)
     content: Any = "".join(texts)
     if len(parts) > len(texts):
         content = parts
@@ -209,8 +207,31 @@ def _message(choice: Choice) -> dict[str, Any]:
     }
     if annotations:
         message["annotations"] = annotations
-    if reasoning := "".join(thought):
-        message |= reasoning_fields(last, reasoning)
+    return message | led
+
+
+def _thinking_and_calls(choice: Choice) -> dict[str, Any]:
+    """Return the fields of a message for its thinking and its calls; none without any."""
+    thoughts: list[str] = []
+    calls: list[dict[str, Any]] = []
+    details: list[dict[str, Any]] = []
+    last, sent = Thinking(), SentThinking()
+    for block in choice.blocks:
+        if block.HasField("tool_use"):
+            use = block.tool_use
+            arguments = use.input if use.input or use.freeform else "{}"
+            calls.append(with_thinking(tool_call(block, arguments), sent))
+        elif is_signed(block):
+            details += sent.begin(block)[DETAILS]
+            sent.end()
+        if block.HasField("thinking"):
+            last = block.thinking
+            thoughts.append(last.text)
+    fields: dict[str, Any] = {}
+    if reasoning := "".join(thoughts):
+        fields |= reasoning_fields(last, reasoning)
+    if details:
+        fields[DETAILS] = details
     if calls:
-        message["tool_calls"] = calls
-    return message
+        fields["tool_calls"] = calls
+    return with_thinking(fields, sent)

@@ -14,7 +14,9 @@ from facade.dialects.openai.response import (
     reasoning_fields,
     tool_call,
     usage_object,
+    with_thinking,
 )
+from facade.dialects.openai.signed_thinking import SentThinking, is_signed
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
     FinishReason,
@@ -45,11 +47,12 @@ class Choice:
         has_ended: whether its finish reason has been sent.
         length: characters of its texts so far.
         annotations: its citations, which are sent at its end.
+        signed: its thinking that the provider needs back.
     """
 
     __slots__ = (
         *("_before", "_calls", "_has_text", "_index", "_number_of_calls", "_thinking"),
-        *("annotations", "has_answered", "has_ended", "head", "length", "text"),
+        *("annotations", "has_answered", "has_ended", "head", "length", "signed", "text"),
     )
 
     def __init__(self, index: int, head: bytes) -> None:
@@ -59,6 +62,7 @@ class Choice:
         self.length = self._before = 0
         self.annotations: list[dict[str, Any]] = []
         self._thinking = Thinking()
+        self.signed = SentThinking()
         self._has_text = False
         # Open tool calls by block.
         self._calls: dict[int, _Call] = {}
@@ -86,19 +90,21 @@ class Choice:
                 call = _Call(self._number_of_calls, block.tool_use)
                 self._calls[number] = call
                 self._number_of_calls += 1
-                return {"tool_calls": [call.opening(block)]}
+                return {"tool_calls": [with_thinking(call.opening(block), self.signed)]}
             case "refusal":
                 self.has_answered = True
                 return {"refusal": block.refusal} if block.refusal else {}
             case "thinking":
                 self._thinking = block.thinking
                 text = block.thinking.text
-                return reasoning_fields(self._thinking, text) if text else {}
+                fields = reasoning_fields(self._thinking, text) if text else {}
+                return fields | self.signed.begin(block) if is_signed(block) else fields
+            case "redacted_thinking":
+                return self.signed.begin(block)
             case "opaque" if part := native_fields(block.opaque):
                 self.has_answered = True
                 return {"content": [part]}
             case _:
-                # Encrypted thinking.
                 return {}
 
     def delta(self, kind: str, event: Event) -> dict[str, Any]:
@@ -111,7 +117,10 @@ class Choice:
                 self.annotations.append(annotation(event.citation, self._before))
                 return {}
             case "thinking":
-                return reasoning_fields(self._thinking, event.thinking)
+                text = event.thinking
+                return reasoning_fields(self._thinking, text) | self.signed.text(text)
+            case "signature":
+                return self.signed.signature(event.signature)
             case "refusal":
                 return {"refusal": event.refusal}
             case "input" if call := self._calls.get(event.block):
@@ -122,8 +131,11 @@ class Choice:
                 if call := self._calls.get(event.block):
                     return {"tool_calls": [call.further(fields)]}
                 return fields
+            case "block_stop":
+                self.signed.end()
+                return {}
             case _:
-                # Signatures, and arguments of blocks of another dialect.
+                # Arguments of blocks of another dialect.
                 return {}
 
 
@@ -295,6 +307,8 @@ class ChatStream:
 
     def _delta(self, kind: str, event: Event, out: list[bytes]) -> None:
         choice = self._choices[event.choice]
+        if kind == "thinking":
+            choice.signed.keep(event.thinking)
         if not event.pieces:
             self._chunk(choice, choice.delta(kind, event), event.logprobs, out)
             return
@@ -306,7 +320,7 @@ class ChatStream:
         if len(around) == 2:
             _copy(event.pieces, choice.head + around[0], end, out)
         elif len(around) > 2:
-            # Thinking is sent under two field names.
+            # Thinking is sent in several fields.
             for piece in event.pieces:
                 written = (b'"%b"' % piece).join(around[:-1])
                 out += (choice.head, written, b'"', piece, b'"', end)
@@ -315,6 +329,7 @@ class ChatStream:
         choice, delta = self._begun(event.choice, out)
         if choice.annotations:
             self._chunk(choice, {"annotations": choice.annotations}, b"", out)
+        self._chunk(choice, choice.signed.take(), b"", out)
         choice.has_ended = True
         if not choice.has_answered:
             delta["content"] = ""

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from facade.dialects import cache_marks
 from facade.dialects.openai.types import JsonSchema, ResponseFormat
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Block, Message, Opaque
@@ -46,6 +47,9 @@ def keep_request_fields(request: GenerateRequest, fields: Mapping[str, Any], pat
     if request.HasField("web_search"):
         extra.covered_paths.append("web_search_options")
     request.cache_control = _take_mark(fields, extra, path)
+    if cache_marks.OPTIONS in fields:
+        cache_marks.set_options(request, fields[cache_marks.OPTIONS])
+        extra.covered_paths.append(cache_marks.OPTIONS)
 
 
 def keep_message_fields(message: Message, fields: Mapping[str, Any], path: str) -> None:
@@ -108,14 +112,19 @@ def _name_form(request: GenerateRequest, extra: Opaque) -> None:
 def _take_mark(fields: Mapping[str, Any], extra: Opaque, path: str) -> bytes:
     """Return the `cache_control` that clients write for Anthropic's models, or b"".
 
-    It is a field of a request, message, content part or tool, or of a tool's `function`. It is
-    added to the covered paths of `extra`.
+    A part's breakpoint is one too. It is a field of a request, message, content part or tool, or of
+    a tool's `function`. It is added to the covered paths of `extra`.
     """
     function = fields.get("function")
     if isinstance(function, dict) and _MARK in function:
         mark, name = function[_MARK], f"function.{_MARK}"
     else:
         mark, name = fields.get(_MARK), _MARK
+    if mark is None and (
+        breakpoint_mark := cache_marks.mark_of(fields.get(cache_marks.BREAKPOINT))
+    ):
+        extra.covered_paths.append(cache_marks.BREAKPOINT)
+        return breakpoint_mark
     if not isinstance(mark, dict) or not mark:
         return b""
     extra.covered_paths.append(name)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from facade.dialects.cache_marks import BREAKPOINT, mark_of
 from facade.dialects.openai.media import file_in, image_at, is_address, read_audio
 from facade.dialects.responses.item_types import ContentPart
 from facade.dialects.responses.unknown_fields import keep_unknown_fields
@@ -78,7 +79,8 @@ def _block(part: ContentPart, path: str, *, assistant: bool) -> Block | None:
             for name, value in part.items()
             if value is not None and not (name in _OF_ANSWERS and not value)
         }
-        keep_unknown_fields(block, rest, known, path)
+        keep_unknown_fields(block, rest, known, path, (BREAKPOINT,))
+        block.cache_control = mark_of(part.get(BREAKPOINT))
     return block
 
 

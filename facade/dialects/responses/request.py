@@ -7,6 +7,7 @@ from typing import Any, cast
 import orjson
 from pydantic import TypeAdapter
 
+from facade.dialects.cache_marks import OPTIONS, set_lifetimes
 from facade.dialects.extensions import EXTENSION_FIELDS, is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.tools import set_tool_choice
@@ -214,6 +215,7 @@ def _add_messages(wire: ResponseRequest, source_map: SourceMap, request: Generat
     if wire.instructions:
         add_instructions(messages, wire.instructions, source_map)
     add_input(messages, wire.input or [], "input", source_map)
+    set_lifetimes(messages, (wire.model_extra or {}).get(OPTIONS))
     request.messages.extend(messages)
 
 

@@ -7,6 +7,7 @@ known fields.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from facade.dialects.cache_marks import OPTIONS, set_options
 from facade.dialects.openai.formats import FORMATS
 from facade.dialects.responses.state import ENCRYPTED, LOGPROBS, SOURCES
 from facade.dialects.responses.types import Format, ResponseParameters, TextConfig
@@ -64,6 +65,9 @@ def keep_request_fields(request: GenerateRequest, wire: ResponseParameters, pref
             extra[name] = value
             if is_covered(value):
                 notes.covered_paths.append(name)
+    if OPTIONS in extra:
+        set_options(request, extra[OPTIONS])
+        notes.covered_paths.append(OPTIONS)
     if wire.prompt is not None:
         notes.required.append("prompt")
     if wire.top_logprobs is not None and LOGPROBS not in (wire.include or ()):

@@ -45,7 +45,9 @@ class PlainMessage(Struct, frozen=True, gc=False):
         calls: function calls of an assistant message, after its texts.
         call_id: id of the call that a result belongs to.
         is_error: whether the call failed.
-        is_marked: whether a part has a `cache_control` marker of Anthropic's prompt cache.
+        marked: number of text parts up to the last one with a `cache_control` of Anthropic's prompt
+            cache; 0 without one.
+        is_marked_long: whether that is for an hour.
         has_billing_line: whether a system message begins with a billing line, as in the canonical
             request.
     """
@@ -55,7 +57,8 @@ class PlainMessage(Struct, frozen=True, gc=False):
     calls: list[PlainCall] | None = field(name="tool_calls", default=None)
     call_id: str = field(name="tool_call_id", default="")
     is_error: bool = False
-    is_marked: bool = False
+    marked: int = 0
+    is_marked_long: bool = False
     has_billing_line: bool = False
 
     @property
@@ -83,7 +86,7 @@ class PlainTool(NamedTuple):
         description: may be empty.
         parameters: the JSON Schema of its arguments, not empty.
         strict: whether arguments must match the schema; None if unspecified.
-        is_marked: as `PlainMessage.is_marked`.
+        is_marked: whether it has a `cache_control`.
     """
 
     name: str

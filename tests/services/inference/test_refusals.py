@@ -80,6 +80,27 @@ def field(
             "calls_without_thoughts",
         ),
         (
+            openai(
+                "Param Incorrect", "The reasoning_content in the thinking mode must be passed back"
+            ),
+            "calls_without_thoughts",
+        ),
+        (
+            anthropic(
+                "The `content[].thinking` in the thinking mode must be passed back to the API."
+            ),
+            "calls_without_thoughts",
+        ),
+        (
+            openai("reasoning_content is required for assistant messages with tool_calls"),
+            "calls_without_thoughts",
+        ),
+        (
+            anthropic("Thinking may not be enabled when tool_choice forces tool use."),
+            "thinking_with_forced_tool",
+        ),
+        (openai("Unknown parameter: 'prompt_cache_options'."), "prompt_cache_options"),
+        (
             openai("Invalid 'messages[1].tool_calls[0].id': string too long. Expected …"),
             "long_ids",
         ),

@@ -424,7 +424,7 @@ class Thinking(_message.Message):
     """Optional. Proof of origin: the provider's signature, or the gateway's if the provider has none."""
     field: _builtins.str
     """Optional, in answers. The provider's field for thinking in OpenAI's dialect, if it is not
-    `reasoning_content`.
+    `reasoning_content`; `reasoning_details` if the provider needs the signature back.
     """
     def __init__(
         self,

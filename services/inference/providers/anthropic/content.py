@@ -20,8 +20,13 @@ from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.conversation_writer import ConversationWriter, image_type_of
 from services.inference.providers.request_fields import Json
-from services.inference.refusals import OF_BLOCKS, OF_MESSAGES
-from services.inference.thinking import is_gateway_signature
+from services.inference.refusals import (
+    CALLS_WITHOUT_THOUGHTS,
+    NO_THOUGHTS,
+    OF_BLOCKS,
+    OF_MESSAGES,
+)
+from services.inference.thinking import KINDS, is_gateway_signature
 
 _ROLES = {
     conversation_pb2.ROLE_USER: "user",
@@ -35,6 +40,7 @@ _MEDIA_NAMES = {
     conversation_pb2.MEDIA_KIND_AUDIO: "audio",
     conversation_pb2.MEDIA_KIND_VIDEO: "video",
 }
+_NO_THOUGHTS: Json = {"type": "thinking", "thinking": NO_THOUGHTS, "signature": ""}
 # Paths below which dropped fields are reported.
 _OF_MESSAGES = "messages[].extra"
 _OF_BLOCKS = "messages[].blocks[].extra"
@@ -74,6 +80,8 @@ class Conversation(ConversationWriter):
 
         self._add_all(messages)
         self._finish()
+        if CALLS_WITHOUT_THOUGHTS in fields.refused_fields:
+            self._add_missing_thoughts()
         for written in self.messages:
             written["content"] = shortest(written["content"])
         if not fields.is_native:
@@ -103,6 +111,13 @@ class Conversation(ConversationWriter):
             self._blocks += blocks
             if message.calls:
                 self._blocks += map(self._plain_call, message.calls)
+
+    def _add_missing_thoughts(self) -> None:
+        """Add thinking to messages of the model without any, for servers that require it."""
+        for message in self.messages:
+            blocks = message["content"]
+            if message["role"] == "assistant" and all(one["type"] not in KINDS for one in blocks):
+                message["content"] = [_NO_THOUGHTS, *blocks]
 
     def _shape_ends(self) -> None:
         """Adapt the beginning and the end of the conversation to Anthropic's rules."""
@@ -216,6 +231,7 @@ class Conversation(ConversationWriter):
 
     def _decorate(self, translated: Json, block: Block) -> None:
         if block.cache_control:
+            self._fields.has_marks = True
             path = f"{self._path()}.cache_control"
             translated["cache_control"] = self._fields.checked_object(block.cache_control, path)
         if block.HasField("extra"):

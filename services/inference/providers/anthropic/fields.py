@@ -25,6 +25,7 @@ class AnthropicFields(RequestFields):
         takes_unsigned: whether unsigned thinking may be sent.
         property_names: valid names of properties that Anthropic rejects, by tool.
         takes_budgets: whether a token budget for thinking may be sent.
+        has_marks: whether the conversation or a tool has marks for the prompt cache.
     """
 
     dialect = DIALECT_ANTHROPIC
@@ -34,6 +35,7 @@ class AnthropicFields(RequestFields):
     ) -> None:
         super().__init__(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
         self.official = official
+        self.has_marks = False
         self.property_names: dict[str, PropertyNames] = {}
         self.takes_unsigned = not official and UNSIGNED_THINKING not in call.refused_fields
         self.takes_budgets = THINKING_BUDGET not in call.refused_fields

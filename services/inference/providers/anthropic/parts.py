@@ -23,6 +23,8 @@ _COUNTS = (
 _NAMED_COUNTS = frozenset({*_COUNTS, "output_tokens_details"})
 # Maximum bytes of JSON of unknown usage fields; each usage event repeats all of it.
 _MAX_USAGE = 16 << 10
+# The field of chats for thinking whose signature the provider needs back.
+_IN_CHATS = "reasoning_details"
 # Fields of a message that a stream contains at its end.
 OF_THE_END = ("stop_details", "container", "context_management")
 # Fields of a message that have a canonical counterpart.
@@ -124,7 +126,9 @@ def block_of(fields: Json) -> Block:
         return Block(text=text_of(fields, "text"), extra=_rest(fields, "text"))
     if kind == "thinking":
         thinking = Thinking(
-            text=text_of(fields, "thinking"), signature=text_of(fields, "signature")
+            text=text_of(fields, "thinking"),
+            signature=text_of(fields, "signature"),
+            field=_IN_CHATS,
         )
         return Block(thinking=thinking, extra=_rest(fields, "thinking", "signature"))
     if kind == "redacted_thinking":

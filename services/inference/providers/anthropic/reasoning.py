@@ -9,6 +9,7 @@ from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, ToolChoice
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.base import Target
+from services.inference.refusals import THINKING_WITH_FORCED_TOOL
 
 # Anthropic's minimum budget; a budget must also be less than `max_tokens`.
 _LEAST_BUDGET = 1024
@@ -64,6 +65,8 @@ class Reasoning:
             self.effort = given.effort
         if not fields.takes_budgets and self.config.get("type") == "enabled":
             self._take_no_budget(fields)
+        if self.thinks and not self._may_think(request, fields):
+            self._do_not_think(fields)
 
     @property
     def thinks(self) -> bool:
@@ -91,9 +94,6 @@ class Reasoning:
         if effort not in _BUDGETS:
             fields.drop("thinking.effort")  # specific to another provider, such as Groq's `default`
             return
-        if target.adaptive and _forces_a_tool(request):
-            fields.drop("thinking.effort")
-            return
         if target.adaptive:
             self.config = {"type": "adaptive"}
             self.effort = _adaptive_effort(effort, target.efforts)
@@ -107,6 +107,24 @@ class Reasoning:
             return
         self.budget = min(_BUDGETS[effort], most)
         self.config = {"type": "enabled", "budget_tokens": self.budget}
+
+    def _may_think(self, request: GenerateRequest, fields: AnthropicFields) -> bool:
+        """Return whether the server accepts thinking in this request.
+
+        What a caller of Anthropic's own dialect asks for is sent, unless the model has rejected it,
+        or the gateway has removed thinking of another provider that would have to precede calls.
+        """
+        if _forces_a_tool(request):
+            return fields.is_native and THINKING_WITH_FORCED_TOOL not in fields.refused_fields
+        is_checked = fields.official and self.config.get("type") == "enabled"
+        return not is_checked or _can_begin_to_think(request.messages)
+
+    def _do_not_think(self, fields: AnthropicFields) -> None:
+        """Leave out thinking; without it, the strongest effort of all models is `high`."""
+        self.config = {}
+        fields.drop("thinking")
+        if self.effort not in ("", *_USUAL_EFFORTS):
+            self.effort = _USUAL_EFFORTS[-1]
 
     def _take_no_budget(self, fields: AnthropicFields) -> None:
         """Replace a budget by adaptive thinking with the corresponding effort."""

@@ -15,6 +15,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, To
 from services.common.errors import invalid, unsupported
 from services.common.messages.plain_message import PlainRequest, PlainTool
 from services.inference.providers.anthropic import sanitizing
+from services.inference.providers.anthropic.cache_marks import fit_marks
 from services.inference.providers.anthropic.content import Conversation, shortest
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.anthropic.reasoning import Reasoning
@@ -98,6 +99,8 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
         else:
             fields.drop("service_tier")
     _add_extra(body, request, fields)
+    if fields.has_marks and not fields.is_native and fit_marks(body):
+        fields.drop("messages[].blocks[].cache_control")
     return _finished(body, call)
 
 
@@ -286,6 +289,7 @@ def _tool(tool: Tool, path: str, fields: AnthropicFields) -> Json:
         # False is the default, and older models do not support the field.
         fields.add_schema(translated, schema, strict=tool.strict)
     if tool.cache_control:
+        fields.has_marks = True
         translated["cache_control"] = fields.checked_object(
             tool.cache_control, f"{path}.cache_control"
         )

@@ -64,20 +64,22 @@ def for_chat(signature: str) -> Opaque:
     return Opaque(dialect=DIALECT_OPENAI, json=orjson.dumps(fields))
 
 
-def without_own(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields of OpenAI's dialect without a signature that is marked as of this API.
+def for_server(fields: dict[str, Any], *, reads_signatures: bool) -> dict[str, Any]:
+    """Return a caller's fields of OpenAI's dialect for a server of that dialect.
 
-    A signature without the mark may be that of another server, which needs it back.
+    A signature that is marked as of this API goes, without the mark, to servers that read it. One
+    without the mark is the server's own.
     """
     match fields.get(_FIELD):
         case {"google": {"api": "generateContent"} as google, **others}:
-            unsigned = {name: value for name, value in google.items() if name not in _OF_SIGNATURES}
-            left = {**others, _GOOGLE: unsigned} if unsigned else others
-            return (
-                {**fields, _FIELD: left}
-                if left
-                else {name: value for name, value in fields.items() if name != _FIELD}
-            )
+            left_out = {_API} if reads_signatures else _OF_SIGNATURES
+            kept = {name: value for name, value in google.items() if name not in left_out}
+            left = {**others, _GOOGLE: kept} if kept else others
+            return {
+                name: left if name == _FIELD else value
+                for name, value in fields.items()
+                if left or name != _FIELD
+            }
     return fields
 
 

@@ -1,6 +1,7 @@
 """Fields unknown to the canonical request, for servers of OpenAI's dialect. Pure."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import orjson
 
@@ -8,8 +9,14 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from services.common.errors import GatewayError, unsupported
 from services.inference.providers.base import Call
 from services.inference.providers.openai import sanitizing
+from services.inference.providers.openai.cache_breakpoints import (
+    BREAKPOINT,
+    OPTIONS,
+    has_breakpoints,
+)
 from services.inference.providers.request_fields import Json, RequestFields, read_object
 from services.inference.providers.schemas import function_schema, lacks_items
+from services.inference.refusals import OF_BLOCKS
 
 Part = Json | orjson.Fragment  # of a message's content
 
@@ -40,6 +47,14 @@ class OpenAIFields(RequestFields):
     def __init__(self, call: Call, server: Server) -> None:
         super().__init__(call, pass_stateful=server.pass_stateful, fetches_urls=server.fetches_urls)
         self.server = server
+        self.has_breakpoints = False  # whether any has been written
+
+    @cached_property
+    def takes_breakpoints(self) -> bool:
+        """Whether marks of another dialect's prompt cache are sent, as breakpoints."""
+        names = {BREAKPOINT, OPTIONS, OF_BLOCKS + BREAKPOINT}
+        is_known = not self.is_native and has_breakpoints(self._call.target.upstream)
+        return is_known and names.isdisjoint(self.refused_fields)
 
     def tool_name(self, given: str) -> str:
         """Return the tool's name for the server; record it if it differs."""

@@ -14,13 +14,18 @@ from services.common.messages.plain_message import PlainCall, PlainMessage
 from services.inference.providers.conversation_writer import ConversationWriter, referenced_tool
 from services.inference.providers.gemini import signatures
 from services.inference.providers.openai import sanitizing
+from services.inference.providers.openai.cache_breakpoints import (
+    BREAKPOINT,
+    breakpoint_of,
+    marked,
+)
 from services.inference.providers.openai.fields import OpenAIFields, Part
 from services.inference.providers.openai.media import is_text, media_part, text_part
 from services.inference.providers.openai.thoughts import (
     add_thoughts,
+    returned_fields,
     sign_call,
     state_of,
-    without_geminis,
 )
 from services.inference.providers.request_fields import BILLING_LINE, Json
 from services.inference.refusals import (
@@ -38,6 +43,7 @@ _BETWEEN = "OK."
 # Paths below which dropped fields are reported.
 _OF_MESSAGES = "messages[].extra"
 _OF_BLOCKS = "messages[].blocks[].extra"
+_MARKS = "messages[].blocks[].cache_control"
 
 
 class Conversation(ConversationWriter):
@@ -78,7 +84,7 @@ class Conversation(ConversationWriter):
                 continue
             # The fast path of nearly all messages; there may be 100,000 of them.
             role, content = message.role, message.content
-            if message.is_marked or message.is_error or message.has_billing_line:
+            if message.marked or message.is_error or message.has_billing_line:
                 content = self._without_dropped(message)
             elif not isinstance(content, str):
                 content = self._plain_content(message)
@@ -123,9 +129,21 @@ class Conversation(ConversationWriter):
         if message.has_billing_line:
             self._fields.drop(BILLING_LINE)
         content = self._plain_content(message)
-        if message.is_marked and (content or message.role != "system"):
-            self._fields.drop("messages[].blocks[].cache_control")
+        if not message.marked or not (content or message.role != "system"):
+            return content
+        if content and self._fields.takes_breakpoints:
+            return self._marked_content(message)
+        self._fields.drop(_MARKS)
         return content
+
+    def _marked_content(self, message: PlainMessage) -> list[Part]:
+        """Return the parts of a plain message, with a breakpoint where it is marked."""
+        self._fields.has_breakpoints = True
+        texts = message.texts_without_billing()
+        parts = [text_part(text) for text in texts]
+        place = max(0, message.marked - 1 - (len(message.texts) - len(texts)))
+        parts[place] = marked(parts[place], is_long=message.is_marked_long)
+        return [*parts]
 
     def _plain_content(self, message: PlainMessage) -> str | list[Part]:
         texts = message.texts_without_billing()
@@ -214,7 +232,7 @@ class Conversation(ConversationWriter):
             return {}
         path = f"messages[{self._message}].extra"
         native = self._fields.native_fields(message.extra, path, _OF_MESSAGES, is_part=True)
-        native = without_geminis(native, self._fields)
+        native = returned_fields(native, self._fields)
         return self._fields.accepted_fields(native, OF_MESSAGES, _OF_MESSAGES)
 
     def _add_user(self, message: Message) -> None:
@@ -254,6 +272,8 @@ class Conversation(ConversationWriter):
             parts.append(text_part(f"[{len(media)} attached in the next user message]"))
             moved.append(text_part(f"[Attached to the result of tool call {result.tool_use_id}]"))
             moved += media
+        if parts and isinstance(last := parts[-1], dict):
+            parts[-1] = self._with_breakpoint(last, block)
         return {
             **native,
             "role": "tool",
@@ -324,9 +344,11 @@ class Conversation(ConversationWriter):
         kind = block.WhichOneof("kind")
         if kind == "text" or kind == "refusal":
             text = block.text or block.refusal
-            return [{**self._kept(block), **text_part(text)}] if text else []
+            part = {**self._kept(block), **text_part(text)}
+            return [self._with_breakpoint(part, block)] if text else []
         if kind == "media" and media:
-            return [{**self._kept(block), **media_part(block.media, self._path(), self._fields)}]
+            medium = media_part(block.media, self._path(), self._fields)
+            return [self._with_breakpoint({**self._kept(block), **medium}, block)]
         path = self._path()
         if kind == "opaque":
             if tool_name := referenced_tool(block.opaque):
@@ -343,15 +365,30 @@ class Conversation(ConversationWriter):
 
     def _kept(self, block: Block) -> Json:
         """Return the block's unknown fields that are passed through."""
-        if block.cache_control and not self._fields.is_native:
-            self._fields.drop("messages[].blocks[].cache_control")
+        if block.cache_control and not (self._fields.is_native or self._is_marked(block)):
+            self._fields.drop(_MARKS)
         if not block.HasField("extra"):
             return {}
         native = self._fields.native_fields(
             block.extra, f"{self._path()}.extra", _OF_BLOCKS, is_part=True
         )
-        native = without_geminis(native, self._fields)
+        native = returned_fields(native, self._fields)
         return self._fields.accepted_fields(native, OF_BLOCKS, _OF_BLOCKS)
+
+    def _is_marked(self, block: Block) -> bool:
+        """Return whether a block is sent with a breakpoint: parts may have one, calls may not."""
+        return (
+            bool(block.cache_control)
+            and not block.HasField("tool_use")
+            and self._fields.takes_breakpoints
+        )
+
+    def _with_breakpoint(self, part: Json, block: Block) -> Json:
+        """Return a part with the breakpoint of a block, if that is marked."""
+        if not (block.cache_control and self._is_marked(block)):
+            return part
+        self._fields.has_breakpoints = True
+        return {**part, BREAKPOINT: breakpoint_of(block.cache_control)}
 
     def _is_plain(self, block: Block) -> bool:
         return bool(block.text) and not block.cache_control and not block.HasField("extra")

@@ -13,6 +13,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai import sanitizing
+from services.inference.providers.openai.cache_breakpoints import EXPLICIT, OPTIONS
 from services.inference.providers.openai.fields import OpenAIFields, Server, fragment
 from services.inference.providers.openai.messages import Conversation
 from services.inference.providers.openai.tools import add_tool_choice, plain_tools, tools_of
@@ -133,7 +134,10 @@ def _conversation(call: Call, fields: OpenAIFields, native: Json) -> Json:
         if prefill_of(request) and not _continues_by_itself(request, native):
             messages.append({"role": "user", "content": CONTINUE})
         tools = tools_of(request, fields)
-    return {"messages": messages, "tools": tools} if tools else {"messages": messages}
+    conversation: Json = {"messages": messages, "tools": tools} if tools else {"messages": messages}
+    if fields.has_breakpoints and not call.request.cache_control:
+        conversation[OPTIONS] = EXPLICIT
+    return conversation
 
 
 def _add_plain_settings(
@@ -196,7 +200,7 @@ def _add_sampling(body: Json, given: Mapping[str, Any], fields: OpenAIFields) ->
             fields.drop("service_tier")
     if "betas" in given:
         fields.drop("betas")
-    if "cache_control" in given and not fields.is_native:
+    if "cache_control" in given and not (fields.is_native or fields.takes_breakpoints):
         fields.drop("cache_control")
 
 

@@ -12,13 +12,12 @@ from services.inference.providers.openai.fields import OpenAIFields
 from services.inference.providers.request_fields import Json
 from services.inference.refusals import (
     CALLS_WITHOUT_THOUGHTS,
+    NO_THOUGHTS,
     OF_MESSAGES,
     REASONING_CONTENT,
     UNSIGNED_CALLS,
 )
 
-# Thinking of messages without any, for servers that require it; some take an empty text as missing.
-NO_THOUGHTS = "…"
 _REASONING = "reasoning"
 
 
@@ -41,7 +40,7 @@ def add_thoughts(message: Json, thoughts: Sequence[Block], fields: OpenAIFields)
             _add(message, _REASONING, text, "thinking.field", fields)
     states = [(state_of(block), block.thinking.text) for block in thoughts]
     if details := reasoning_details.details_in(states):
-        _add(message, reasoning_details.FIELD, details, "thinking.signature", fields)
+        _add(message, reasoning_details.FIELD, details, "thinking", fields)
 
 
 def _add(message: Json, name: str, value: object, path: str, fields: OpenAIFields) -> None:
@@ -65,11 +64,9 @@ def sign_call(call: Json, signature: str, fields: OpenAIFields) -> None:
             call.setdefault(name, value)
 
 
-def without_geminis(native: Json, fields: OpenAIFields) -> Json:
-    """Return the unknown fields of a message or call without a signature of Gemini's own API.
+def returned_fields(native: Json, fields: OpenAIFields) -> Json:
+    """Return the unknown fields of a message or call that a caller sends back.
 
-    Servers that require signatures are Gemini's, and read it.
+    Servers that require signatures are Gemini's, and read those of its own API.
     """
-    if UNSIGNED_CALLS in fields.refused_fields:
-        return native
-    return signatures.without_own(native)
+    return signatures.for_server(native, reads_signatures=UNSIGNED_CALLS in fields.refused_fields)

@@ -215,7 +215,7 @@ class Input(ConversationWriter):
 
     def _kept(self, block: Block) -> Json:
         """Return the block's unknown fields that are passed through."""
-        if block.cache_control:
+        if block.cache_control and not self._fields.is_native:
             self._fields.drop("messages[].blocks[].cache_control")
         if not block.HasField("extra"):
             return {}

@@ -83,7 +83,8 @@ def build_request(call: Call, server: Server) -> bytes:
     given = {field.name: value for field, value in request.ListFields()}
     body |= {name: given[field] for field, name in _SAME.items() if field in given}
     for field in _NOT_THERE:
-        if field in given:
+        # The caller's own options say where to cache.
+        if field in given and not (field == "cache_control" and fields.is_native):
             fields.drop(field)
     if "tools" in body:
         _add_tool_choice(body, request.tool_choice, fields)

@@ -187,8 +187,6 @@ def test_what_has_no_place_in_a_chat_is_left_out() -> None:
         opened(text("a", FOREIGN)),
         Event(block=0, opaque=FOREIGN),
         Event(block=0, block_stop=BlockStop()),
-        opened(Block(redacted_thinking="?"), 1),
-        Event(block=1, block_stop=BlockStop()),
         opened(thinking(""), 2),
         Event(block=2, signature="c2ln"),
         Event(block=2, block_stop=BlockStop()),

@@ -94,7 +94,7 @@ def test_a_stream_becomes_events_in_order() -> None:
     assert events_of(*STREAM) == [
         Event(start=start),
         Event(usage=first),
-        Event(block=0, block_start=Block(thinking=Thinking())),
+        Event(block=0, block_start=Block(thinking=Thinking(field="reasoning_details"))),
         Event(block=0, thinking="hm"),
         Event(block=0, thinking=", so"),
         Event(block=0, signature="AAA="),
