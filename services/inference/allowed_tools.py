@@ -21,6 +21,7 @@ from services.inference.request_changes import copied
 
 _TYPE = "allowed_tools"
 _CUSTOM = "custom"
+_NAMESPACE = "namespace"
 _MODES = {"auto": ToolChoice.MODE_AUTO, "required": ToolChoice.MODE_ANY}
 _DIALECTS = (DIALECT_OPENAI, DIALECT_RESPONSES)
 
@@ -57,7 +58,7 @@ def with_allowed_tools(request: GenerateRequest, dialect: Dialect.ValueType) -> 
         return request
     allowed = [tool for tool in tools if isinstance(tool, dict)]
     names = _names(allowed)
-    types = {str(tool.get("type")) for tool in allowed} - {_CUSTOM}
+    types = {_type_of(tool) for tool in allowed if tool.get("type") != _CUSTOM}
     kept = [tool for tool in request.tools if _is_allowed(tool, names, types)]
     changed = copied(request)
     changed.tool_choice.ClearField("extra")
@@ -82,7 +83,13 @@ def _names(allowed: Sequence[Mapping[str, Any]]) -> Set[str]:
     return found
 
 
-def _is_allowed(tool: Tool, names: Set[str], types: Set[str]) -> bool:
+def _type_of(tool: Mapping[str, Any]) -> tuple[str, object]:
+    """Return the type of a tool that is no function, and the name of a namespace."""
+    kind = str(tool.get("type"))
+    return kind, tool.get("name") if kind == _NAMESPACE else None
+
+
+def _is_allowed(tool: Tool, names: Set[str], types: Set[tuple[str, object]]) -> bool:
     if tool.name in names:
         return True
-    return tool.opaque and str(orjson.loads(tool.extra.json).get("type")) in types
+    return tool.opaque and _type_of(orjson.loads(tool.extra.json)) in types

@@ -13,7 +13,7 @@ from services.inference.adaptation.session import Session
 from services.inference.allowed_tools import limits_tools, with_allowed_tools
 from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
-from services.inference.custom_tools import with_functions
+from services.inference.client_tools.rewriting import with_functions
 from services.inference.fallback.attempts import AttemptOptions
 from services.inference.limits.input_tokens import most_input_tokens
 from services.inference.media import MediaRef
@@ -30,8 +30,8 @@ from services.inference.step_request import (
     with_output_bound,
 )
 from services.inference.stored_files import StoredFiles
+from services.inference.stream.client_calls import ClientCallFilter
 from services.inference.stream.continuation import Continuation
-from services.inference.stream.custom_calls import CustomCallFilter
 from services.inference.stream.filters import StreamFilter
 from services.inference.stream.helper_usage import HelperUsageFilter
 from services.inference.stream.prefill import EchoFilter, prefill_of
@@ -242,11 +242,14 @@ class RequestAttempts:
             request = copied(request)
             request.thinking_block_strategy = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD
         request = with_allowed_tools(self.seen_by(provider, request), provider.dialect)
-        request, customs, dropped = with_functions(request, provider.dialect)
-        if customs:
-            prepared = prepared._replace(dropped=[*prepared.dropped, *dropped])
+        request, tools, dropped, adapted = with_functions(request, provider.dialect)
+        if dropped or adapted:
+            prepared = prepared._replace(
+                dropped=[*prepared.dropped, *dropped], adapted=[*prepared.adapted, *adapted]
+            )
+        if tools:
             # Before the filters that compare or count the caller's events.
-            filters.insert(0, CustomCallFilter(customs))
+            filters.insert(0, ClientCallFilter(tools))
         helpers = () if self._session is None else self._session.used
         if helpers:
             filters.append(HelperUsageFilter(helpers))

@@ -37,6 +37,7 @@ _OF_SEARCHES = ("type", *_OF_ANSWERS, "action")
 _NOTHING: frozenset[str] = frozenset()
 _OF_USERS = "_output"
 _APPROVAL = "mcp_approval_response"
+_ADDITIONAL_TOOLS = "additional_tools"
 
 _ITEMS: TypeAdapter[Sequence[item_types.Item]] = TypeAdapter(item_types.Items)
 
@@ -205,11 +206,12 @@ class _Conversation:
         elif output:
             block.tool_result.blocks.add(text=output)
         keep_unknown_fields(block, item, _OUTPUT, path, _OF_ANSWERS)
-        self._of_user(block, index)
+        self._add_alone(conversation.ROLE_USER, block, index)
 
-    def _of_user(self, block: Block, index: int) -> None:
+    def _add_alone(self, role: Role.ValueType, block: Block, index: int) -> None:
+        """Add a block as a message of its own."""
         self._assistant = None
-        message = Message(role=conversation.ROLE_USER)
+        message = Message(role=role)
         self._messages.append(message)
         self._add_whole(message, block, index)
 
@@ -233,7 +235,9 @@ class _Conversation:
             return
         block = Block(opaque=to_opaque(conversation.DIALECT_RESPONSES, item, path))
         if kind.endswith(_OF_USERS) or kind == _APPROVAL:
-            self._of_user(block, index)
+            self._add_alone(conversation.ROLE_USER, block, index)
+        elif kind == _ADDITIONAL_TOOLS:
+            self._add_alone(conversation.ROLE_DEVELOPER, block, index)
         else:
             self._of_assistant(block, index)
 

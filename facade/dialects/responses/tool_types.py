@@ -40,6 +40,44 @@ class CustomTool(TypedDict):
 
 
 @with_config(OPEN)
+class NamespaceTool(TypedDict):
+    """Tools with a name in common, which calls of them repeat; an MCP server's, for example."""
+
+    type: Literal["namespace"]
+    name: Annotated[Text, Field(description="Name of the namespace.")]
+    description: NotRequired[
+        Annotated[str | None, Field(description="Description of the tools, for the model.")]
+    ]
+    tools: Annotated[
+        list[Object],
+        Field(
+            fail_fast=True,
+            max_length=MAX_TOOLS,
+            description="The tools: functions and custom tools.",
+        ),
+    ]
+
+
+@with_config(OPEN)
+class ToolSearch(TypedDict):
+    """A search for tools that are offered once they are found."""
+
+    type: Literal["tool_search"]
+    execution: NotRequired[
+        Annotated[
+            str | None,
+            Field(description="`client`: the caller runs the search. `server`: OpenAI does."),
+        ]
+    ]
+    description: NotRequired[
+        Annotated[str | None, Field(description="With `client`: description, for the model.")]
+    ]
+    parameters: NotRequired[
+        Annotated[Object | None, Field(description="With `client`: JSON Schema of the arguments.")]
+    ]
+
+
+@with_config(OPEN)
 class WebSearch(TypedDict):
     """A web search; the gateway searches for models that cannot do it themselves."""
 
@@ -63,6 +101,8 @@ class WebSearch(TypedDict):
 _TOOLS = {
     "function": "#function",
     "custom": "#custom",
+    "namespace": "#namespace",
+    "tool_search": "#tool_search",
     **dict.fromkeys(
         (
             *("web_search", "web_search_2025_08_26"),
@@ -83,6 +123,8 @@ def _tool_tag(value: Any) -> str | None:
 Tool = Annotated[
     Annotated[Function, Tag("#function")]
     | Annotated[CustomTool, Tag("#custom")]
+    | Annotated[NamespaceTool, Tag("#namespace")]
+    | Annotated[ToolSearch, Tag("#tool_search")]
     | Annotated[WebSearch, Tag("#web_search")]
     | Annotated[Other, Tag("#other")],
     Discriminator(_tool_tag),

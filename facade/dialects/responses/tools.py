@@ -16,6 +16,8 @@ from services.common.text.texts import quoted
 
 _SEARCH = "web_search"
 _NAMED = frozenset({"function", "custom"})
+_NAMESPACE = "namespace"
+_FUNCTIONS = frozenset({"function", _NAMESPACE})
 _FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
 
 
@@ -50,7 +52,7 @@ def add_tools(
                 f"{quoted(added.name)}",
             )
         request.tools.append(added)
-    if not all(tool.opaque for tool in request.tools):
+    if any(tool["type"] in _FUNCTIONS for tool in tools):
         # Coding agents send OpenAI's own tools beside their functions, whatever the model.
         for added, tool in zip(request.tools, tools, strict=True):
             added.optional = tool["type"] not in _NAMED
@@ -88,11 +90,14 @@ def read_choice(
         GatewayError: invalid.
     """
     kind = choice["type"]
-    names = {tool["name"] for tool in tools if tool["type"] in _NAMED}
+    names = {*_names_of(tools)}
     for name, place in _names(choice, path):
         if not isinstance(name, str) or name not in names:
             given = f", not {quoted(name)}" if isinstance(name, str) else ""
             raise invalid(place, f"{place}: must be the name of one of the tools{given}")
+    if kind == "function" and not _is_own_name(choice["name"], tools):
+        # A function in a namespace, which only this dialect has.
+        return ToolChoice(extra=to_opaque(DIALECT_RESPONSES, choice, path))
     if kind == "function":
         named = ToolChoice(mode=ToolChoice.MODE_TOOL, name=choice["name"])
         if len(choice) > 2:
@@ -104,6 +109,19 @@ def read_choice(
         return ToolChoice(mode=ToolChoice.MODE_TOOL, name=_SEARCH, extra=opaque)
     # The others exist only in this dialect.
     return ToolChoice(extra=to_opaque(DIALECT_RESPONSES, choice, path))
+
+
+def _is_own_name(name: str, tools: Collection[Mapping[str, Any]]) -> bool:
+    return any(tool["type"] in _NAMED and tool["name"] == name for tool in tools)
+
+
+def _names_of(tools: Collection[Mapping[str, Any]]) -> Iterator[object]:
+    """Yield the names of functions and custom tools, also of those in namespaces."""
+    for tool in tools:
+        if tool["type"] in _NAMED:
+            yield tool["name"]
+        elif tool["type"] == _NAMESPACE:
+            yield from (name for one in tool["tools"] if isinstance(name := one.get("name"), str))
 
 
 def _has_search(tools: Collection[Mapping[str, Any]]) -> bool:

@@ -12,7 +12,8 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice
-from services.inference.custom_tools import with_functions
+from services.inference.client_tools.client_tool import ClientTool
+from services.inference.client_tools.rewriting import with_functions
 
 GRAMMAR = {"syntax": "lark", "definition": "start: A"}
 OF_RESPONSES = {
@@ -68,9 +69,9 @@ def opaque(dialect: int, fields: object) -> Opaque:
 def test_a_custom_tool_becomes_a_function(dialect, tool, target, choice, dropped) -> None:
     request = request_of(dialect, tool, choice)
     before = request.SerializeToString(deterministic=True)
-    changed, names, left_out = with_functions(request, target)
+    changed, tools, left_out, _ = with_functions(request, target)
     assert request.SerializeToString(deterministic=True) == before
-    assert (names, list(left_out)) == ({"edit"}, [dropped])
+    assert (tools, list(left_out)) == ({"edit": ClientTool("edit", is_freeform=True)}, [dropped])
     function, other = changed.tools
     assert other == request.tools[1]
     assert (function.name, function.description, function.opaque) == ("edit", "Edits.", False)
@@ -90,6 +91,7 @@ def test_other_requests_stay_as_they_are() -> None:
     own = request_of(DIALECT_RESPONSES, OF_RESPONSES)
     assert with_functions(own, DIALECT_RESPONSES).request is own
     searching = GenerateRequest(dialect=DIALECT_RESPONSES)
-    extra = opaque(DIALECT_RESPONSES, {"type": "file_search", "custom": "custom"})
-    searching.tools.append(Tool(opaque=True, extra=extra))
-    assert with_functions(searching, DIALECT_OPENAI).request is searching
+    for fields in ({"type": "file_search"}, {"type": "mcp", "server_label": "custom"}):
+        extra = opaque(DIALECT_RESPONSES, fields)
+        searching.tools.append(Tool(opaque=True, extra=extra))
+    assert with_functions(searching, DIALECT_OPENAI).request == searching

@@ -1,14 +1,10 @@
-"""Conversion of function calls that emulate custom tools into calls of the custom tools."""
+"""Decoding of the free text in the arguments of functions in place of custom tools."""
 
 import re
-from collections.abc import Collection
 
 import orjson
 
-from gateway.conversation.v1.conversation_pb2 import Block
-from gateway.inference.v1.inference_pb2 import Event
-from services.inference.custom_tools import INPUT
-from services.inference.stream.filters import Batch
+from services.inference.client_tools.custom import INPUT
 
 # The arguments up to the text, and the positions in them at which white space is allowed.
 _HEAD = '{"input":"'
@@ -18,51 +14,6 @@ _SPECIAL = re.compile(r'["\\]')
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
 _UNKNOWN = "\ufffd"
-
-
-class CustomCallFilter:
-    """Turns function calls of an answer into calls of custom tools; see `custom_tools`.
-
-    Args:
-        names: the names of the custom tools.
-    """
-
-    is_done = False
-
-    def __init__(self, names: Collection[str]) -> None:
-        self._names = names
-        self._open: dict[tuple[int, int], InputDecoder] = {}
-
-    def feed(self, batch: Batch) -> Batch:
-        """Return the resulting events, possibly none; see `StreamFilter.feed`."""
-        passed: list[Event] = []
-        for event in batch:
-            kind = event.WhichOneof("kind")
-            if kind == "block_start" and event.block_start.tool_use.name in self._names:
-                self._begin(event, passed)
-            elif kind == "input" and (decoder := self._open.get((event.choice, event.block))):
-                _add(event, decoder.feed(event.input), passed)
-            elif kind == "block_stop" and (
-                decoder := self._open.pop((event.choice, event.block), None)
-            ):
-                _add(event, decoder.end(), passed)
-                passed.append(event)
-            else:
-                passed.append(event)
-        return passed
-
-    def _begin(self, event: Event, passed: list[Event]) -> None:
-        block = Block()
-        block.CopyFrom(event.block_start)
-        block.tool_use.input, block.tool_use.freeform = "", True
-        passed.append(Event(choice=event.choice, block=event.block, block_start=block))
-        decoder = self._open[event.choice, event.block] = InputDecoder()
-        _add(event, decoder.feed(event.block_start.tool_use.input), passed)
-
-
-def _add(event: Event, text: str, passed: list[Event]) -> None:
-    if text:
-        passed.append(Event(choice=event.choice, block=event.block, input=text))
 
 
 class InputDecoder:

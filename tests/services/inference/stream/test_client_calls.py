@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from gateway.conversation.v1.conversation_pb2 import Block, ToolUse
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
-from services.inference.stream.custom_calls import CustomCallFilter, InputDecoder
+from services.inference.client_tools.client_tool import ClientTool
+from services.inference.stream.client_calls import ClientCallFilter
+from services.inference.stream.custom_input import InputDecoder
 from tests.grid import each_row
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -66,7 +68,8 @@ def test_calls_of_custom_tools_alone_are_changed() -> None:
         Event(block=1, input='"'),
         Event(block=1, block_stop=BlockStop()),
     ]
-    passed = list(CustomCallFilter({"apply_patch"}).feed(batch))
+    tools = {"apply_patch": ClientTool("apply_patch", is_freeform=True)}
+    passed = list(ClientCallFilter(tools).feed(batch))
     begun = Event(block_start=Block(tool_use=ToolUse(id="c", name="apply_patch", freeform=True)))
     assert passed == [begun, batch[1], Event(block=0, input="one\n"), *batch[4:]]
 
