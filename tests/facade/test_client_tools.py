@@ -262,3 +262,25 @@ async def test_flags_of_tools_of_anthropic_are_named(gateway):
     async with gateway.http.post(url, json=body, headers=headers) as answer:
         dropped = answer.headers["x-gateway-dropped"].split(", ")
     assert dropped == ["tools[].cache_control", "tools[].max_characters"]
+
+
+@STREAMED
+@pytest.mark.parametrize("model", ["sandbox/echo", "openai/echo", "gemini/echo"])
+async def test_tools_are_added_and_removed_by_messages(gateway, model, stream):
+    url = f"{gateway.url}/beta"
+    async with anthropic.AsyncAnthropic(
+        auth_token=gateway.key, base_url=url, max_retries=0
+    ) as client:
+        tools = [{"name": name, "input_schema": NAME} for name in ("one", "two")]
+        added = {"type": "tool_definition", "definition": {"name": "three", "input_schema": NAME}}
+        changes = [
+            {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "one"}},
+            {"type": "tool_addition", "tool": added},
+        ]
+        turns: list[Any] = [user("Hi"), {"role": "system", "content": changes}]
+        given = {"model": model, "max_tokens": 500, "tools": tools}
+        for name, is_called in (("one", False), ("two", True), ("three", True)):
+            asked = [*turns, user(f"Call {name}")]
+            message = await messages(client, stream, **given, messages=asked)
+            calls = [block.name for block in message.content if block.type == "tool_use"]
+            assert calls == ([name] if is_called else [])

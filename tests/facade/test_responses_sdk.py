@@ -200,6 +200,17 @@ async def test_a_cut_answer_is_incomplete(client, model, stream):
 
 
 @STREAMED
+async def test_a_search_in_a_namespace_is_the_callers(client, web, model, stream):
+    web.__init__()
+    own = {"type": "function", "name": "web_search", "parameters": WEATHER, "strict": False}
+    tools = [{"type": "web_search"}, {"type": "namespace", "name": "mcp__x", "tools": [own]}]
+    choice = {"type": "function", "name": "web_search"}
+    response = await ask(client, stream, model=model, input="Go", tools=tools, tool_choice=choice)
+    (call,) = (item for item in response.output if item.type == "function_call")
+    assert (call.namespace, call.name, web.queries) == ("mcp__x", "web_search", [])
+
+
+@STREAMED
 async def test_a_search_is_an_item_and_its_pages_are_cited(client, web, model, stream):
     web.__init__()
     response = await ask(

@@ -1,9 +1,13 @@
-"""Anthropic's tools that the caller runs, as functions. Pure.
+"""Anthropic's tools that the caller runs, as functions, and changes of tools. Pure.
 
 Anthropic trains its models on these tools, so that a request names only their type. Models of other
 providers are told what they take. Calls have the same name and arguments in both forms.
 
-Sources: Anthropic's "Bash tool", "Text editor tool" and "Memory tool".
+A conversation may add and remove tools from a message on. Other providers offer the tools that are
+left at its end.
+
+Sources: Anthropic's "Bash tool", "Text editor tool" and "Memory tool", and its reference of the
+blocks `tool_addition` and `tool_removal`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +17,10 @@ import orjson
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
 from gateway.inference.v1.inference_pb2 import Tool
+from services.inference.client_tools.definitions import function_of as usual_function_of
+from services.inference.client_tools.definitions import name_in
 
+CHANGES = ("tool_addition", "tool_removal")
 _READ = frozenset({"type", "name", "cache_control"})
 _TEXT = {"type": "string"}
 _LINE = {"type": "integer"}
@@ -112,3 +119,40 @@ def function_of(fields: Mapping[str, Any]) -> Tool | None:
     if flags:
         function.extra.dialect, function.extra.json = DIALECT_ANTHROPIC, orjson.dumps(flags)
     return function
+
+
+class ToolChange(NamedTuple):
+    """A change of the tools that are offered.
+
+    Attributes:
+        name: the name of the tool.
+        is_removal: whether it is offered no longer.
+        definition: the tool, if it is new.
+    """
+
+    name: str
+    is_removal: bool
+    definition: Tool | None = None
+
+
+def change_of(block: Mapping[str, Any], path: str) -> ToolChange | None:
+    """Return the change of a block `tool_addition` or `tool_removal`; None for tools of a server.
+
+    Raises:
+        GatewayError: invalid, for a tool without a name or with a malformed schema.
+    """
+    is_removal = block.get("type") == CHANGES[1]
+    given: Any = block.get("tool")
+    kind = given.get("type") if isinstance(given, dict) else None
+    if kind == "tool_reference":
+        return ToolChange(name_in(given, f"{path}.tool"), is_removal)
+    fields = given.get("definition") if kind == "tool_definition" else None
+    if not isinstance(fields, dict):
+        return None
+    where = f"{path}.tool.definition"
+    name = name_in(fields, where)
+    if fields.get("type") in (None, "custom"):
+        tool = usual_function_of(fields, name, where, DIALECT_ANTHROPIC, "input_schema")
+        return ToolChange(name, is_removal, tool)
+    own = function_of(fields)
+    return None if own is None else ToolChange(name, is_removal, own)

@@ -11,6 +11,11 @@ import hashlib
 import re
 from collections.abc import Container
 
+from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Block
+from services.inference.client_tools.definitions import Fields, object_in
+
+NAMESPACE = "namespace"
+_MARK = b'"namespace"'
 # Names that OpenAI, Anthropic and Gemini all accept.
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", re.ASCII)
 _INVALID = re.compile(r"[^a-zA-Z0-9_-]", re.ASCII)
@@ -39,3 +44,13 @@ def function_name(namespace: str, name: str, taken: Container[str]) -> str:
     if not _NAME.match(readable):
         readable = f"_{readable}"
     return f"{readable[: _MAX_NAME - _DIGEST_LENGTH - 1]}_{digest}"
+
+
+def fields_in_namespace(block: Block) -> Fields:
+    """Return the unknown fields of a call in a namespace; empty for other calls."""
+    extra = block.extra
+    if extra.dialect != DIALECT_RESPONSES or _MARK not in extra.json:
+        return {}
+    fields = object_in(extra)
+    namespace = fields.get(NAMESPACE)
+    return fields if isinstance(namespace, str) and namespace else {}

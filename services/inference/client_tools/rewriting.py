@@ -1,7 +1,7 @@
 """Replacement of the caller's own kinds of tools by functions, for other providers. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -14,27 +14,35 @@ from gateway.conversation.v1.conversation_pb2 import (
     Opaque,
 )
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice
-from services.common.errors import invalid
 from services.inference.client_tools import anthropic, custom, tool_search
 from services.inference.client_tools.client_tool import ClientTool
-from services.inference.client_tools.namespaces import function_name
+from services.inference.client_tools.definitions import (
+    Fields,
+    function_of,
+    name_in,
+    object_in,
+    tools_in,
+)
+from services.inference.client_tools.namespaces import (
+    NAMESPACE,
+    fields_in_namespace,
+    function_name,
+)
 from services.inference.paths import block_path
 from services.inference.request_changes import copied
 
-Fields = Mapping[str, Any]
-
 _OPENAI = (DIALECT_OPENAI, DIALECT_RESPONSES)
 _FUNCTION = "function"
-_NAMESPACE = "namespace"
 _ADDITIONAL = "additional_tools"
-_READ = frozenset({"type", "name", "description", "parameters", "strict"})
 # Words in the JSON of tools, items and calls that are rewritten.
 _TOOL_MARKS = (
     *(b'"custom"', b'"namespace"', b'"tool_search"'),
     *(b'"bash_', b'"text_editor_', b'"memory_'),
 )
-_ITEM_MARKS = (b'"tool_search_', b'"additional_tools"')
-_NAMESPACE_MARK = b'"namespace"'
+_ITEM_MARKS = {
+    DIALECT_RESPONSES: (b'"tool_search_', b'"additional_tools"'),
+    DIALECT_ANTHROPIC: (b'"tool_addition"', b'"tool_removal"'),
+}
 
 
 class WithFunctions(NamedTuple):
@@ -89,7 +97,7 @@ def _is_replaced(tool: Tool) -> bool:
 def _is_rewritten(block: Block) -> bool:
     """Return whether a block is a call or an item that other providers get in another form."""
     if block.HasField("tool_use"):
-        return block.tool_use.freeform or bool(_namespace_in(block))
+        return block.tool_use.freeform or bool(fields_in_namespace(block))
     return _is_tool_item(block)
 
 
@@ -97,26 +105,7 @@ def _is_tool_item(block: Block) -> bool:
     if not block.HasField("opaque"):
         return False
     json = block.opaque.json
-    return block.opaque.dialect == DIALECT_RESPONSES and any(mark in json for mark in _ITEM_MARKS)
-
-
-def _namespace_in(block: Block) -> Fields:
-    """Return the unknown fields of a call in a namespace; empty for other calls."""
-    extra = block.extra
-    if extra.dialect != DIALECT_RESPONSES or _NAMESPACE_MARK not in extra.json:
-        return {}
-    fields = _object_in(extra)
-    namespace = fields.get(_NAMESPACE)
-    return fields if isinstance(namespace, str) and namespace else {}
-
-
-def _object_in(opaque: Opaque) -> Fields:
-    """Return an opaque object; empty for other JSON, which the provider's adapter refuses."""
-    try:
-        fields = orjson.loads(opaque.json)
-    except orjson.JSONDecodeError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
+    return any(mark in json for mark in _ITEM_MARKS.get(block.opaque.dialect, ()))
 
 
 class _Rewriting:
@@ -134,6 +123,7 @@ class _Rewriting:
         # request, and those that follow.
         self._placed: dict[str, Tool] = {}
         self._added: dict[str, Tool] = {}
+        self._removed: set[str] = set()
         # The first function of each namespace that has a description.
         self._described: dict[str, tuple[str, str]] = {}
         self._search = tool_search.NAME
@@ -149,7 +139,7 @@ class _Rewriting:
         for index, tool in enumerate(self.request.tools):
             if not tool.opaque or tool.extra.dialect == self._dialect:
                 continue
-            fields = _object_in(tool.extra)
+            fields = object_in(tool.extra)
             self._report_grammar(fields, tool.extra.dialect, index)
             functions = self._functions(fields, tool.extra, f"tools[{index}].extra")
             for number, function in enumerate(functions):
@@ -178,7 +168,7 @@ class _Rewriting:
         choice = self.request.tool_choice
         if choice.mode != ToolChoice.MODE_UNSPECIFIED or choice.extra.dialect not in _OPENAI:
             return
-        fields = _object_in(choice.extra)
+        fields = object_in(choice.extra)
         chosen = custom.definition_of(fields) or fields
         if fields.get("type") not in (_FUNCTION, custom.CUSTOM):
             return
@@ -194,7 +184,7 @@ class _Rewriting:
             return () if function is None else (function,)
         if opaque.dialect not in _OPENAI:
             return ()
-        if fields.get("type") == _NAMESPACE:
+        if fields.get("type") == NAMESPACE:
             return [*self._functions_of_namespace(fields, opaque, path)]
         if tool_search.is_run_by_caller(fields):
             self.tools[self._search] = ClientTool(tool_search.NAME, is_search=True)
@@ -203,8 +193,8 @@ class _Rewriting:
         return () if function is None else (function,)
 
     def _functions_of_namespace(self, fields: Fields, opaque: Opaque, path: str) -> Iterator[Tool]:
-        namespace, description = _name_in(fields, path), fields.get("description")
-        for where, member in _tools_in(fields, path):
+        namespace, description = name_in(fields, path), fields.get("description")
+        for where, member in tools_in(fields, path):
             function = self._function(member, namespace, opaque, where)
             if function is None:
                 self.dropped.append(where)
@@ -218,33 +208,49 @@ class _Rewriting:
         definition = custom.definition_of(fields)
         if not definition and fields.get("type") != _FUNCTION:
             return None
-        name = _name_in(definition or fields, path)
+        name = name_in(definition or fields, path)
         called = self._name_of(namespace, name)
         if namespace or definition:
             self.tools[called] = ClientTool(name, namespace, is_freeform=bool(definition))
         if definition:
             return custom.function_of(fields, called, opaque)
-        return _function_of(fields, called, path)
+        return function_of(fields, called, path, opaque.dialect)
 
     def _name_of(self, namespace: str, name: str) -> str:
         """Return the name of the function in place of a tool."""
         return function_name(namespace, name, self._own_names) if namespace else name
 
     def replace_items(self) -> None:
-        """Replace calls and results of tool searches, and offer the tools that were found."""
+        """Replace calls and results of tool searches, and offer the tools that are added."""
         for index, message in enumerate(self.request.messages):
             without_content = []
             for place, block in enumerate(message.blocks):
                 if not _is_tool_item(block):
                     continue
-                item, path = _object_in(block.opaque), block_path(index, place)
+                item, path = object_in(block.opaque), block_path(index, place)
                 if item.get("type") == _ADDITIONAL:
                     self._offer(item, block.opaque, path)
                     without_content.append(place)
+                elif item.get("type") in anthropic.CHANGES:
+                    if self._change_tool(item, path):
+                        without_content.append(place)
                 else:
                     self._replace_item(block, item, path)
             for place in reversed(without_content):
                 del message.blocks[place]
+
+    def _change_tool(self, item: Fields, path: str) -> bool:
+        """Offer a tool from now on, or no longer; return False for tools of MCP servers."""
+        change = anthropic.change_of(item, path)
+        if change is None:
+            return False
+        if change.definition is not None:
+            self._define(change.definition)
+        if change.is_removal:
+            self._removed.add(change.name)
+        else:
+            self._removed.discard(change.name)
+        return True
 
     def _replace_item(self, block: Block, item: Fields, path: str) -> None:
         kind, call_id = item.get("type"), item.get("call_id")
@@ -261,7 +267,7 @@ class _Rewriting:
     def _offer(self, item: Fields, opaque: Opaque, path: str) -> Sequence[str]:
         """Offer the tools of an item, and return the names of their functions."""
         names = []
-        for where, fields in _tools_in(item, path):
+        for where, fields in tools_in(item, path):
             functions = self._functions(fields, opaque, where)
             if not functions:
                 self.dropped.append(where)
@@ -271,7 +277,10 @@ class _Rewriting:
         return names
 
     def add_functions(self) -> None:
-        """Add the functions without a place, and the descriptions of namespaces."""
+        """Add the functions without a place, and the descriptions of namespaces.
+
+        Tools that were removed later are left out.
+        """
         # Once for each namespace, as they may be long.
         for namespace, (called, description) in self._described.items():
             function = self._placed.get(called) or self._added.get(called)
@@ -279,52 +288,19 @@ class _Rewriting:
                 about = f"[About all tools of {namespace}] {description}"
                 function.description = f"{function.description}\n\n{about}".lstrip()
         self.request.tools.extend(self._added.values())
+        if self._removed:
+            offered = [tool for tool in self.request.tools if tool.name not in self._removed]
+            del self.request.tools[:]
+            self.request.tools.extend(offered)
 
     def replace_calls(self) -> None:
         """Replace the names and the arguments of earlier calls."""
         for block in _blocks(self.request):
             if not block.HasField("tool_use"):
                 continue
-            if fields := _namespace_in(block):
-                block.tool_use.name = self._name_of(fields[_NAMESPACE], block.tool_use.name)
-                left = {name: value for name, value in fields.items() if name != _NAMESPACE}
+            if fields := fields_in_namespace(block):
+                block.tool_use.name = self._name_of(fields[NAMESPACE], block.tool_use.name)
+                left = {name: value for name, value in fields.items() if name != NAMESPACE}
                 block.extra.json = orjson.dumps(left)
             if block.tool_use.freeform:
                 custom.wrap_call(block)
-
-
-def _tools_in(holder: Fields, path: str) -> Iterator[tuple[str, Fields]]:
-    """Yield the tools in a namespace or an item, each with its path."""
-    tools = holder.get("tools")
-    if not isinstance(tools, list):
-        raise invalid(f"{path}.tools", f"{path}.tools: must be a list of tools")
-    for index, fields in enumerate(tools):
-        where = f"{path}.tools[{index}]"
-        if not isinstance(fields, dict):
-            raise invalid(where, f"{where}: must be an object")
-        yield where, fields
-
-
-def _name_in(fields: Fields, path: str) -> str:
-    name = fields.get("name")
-    if not (isinstance(name, str) and name):
-        raise invalid(f"{path}.name", f"{path}.name: must be the name of the tool")
-    return name
-
-
-def _function_of(fields: Fields, name: str, path: str) -> Tool:
-    """Return a function; its flags are kept, to be reported as dropped."""
-    description, parameters = fields.get("description"), fields.get("parameters")
-    function = Tool(name=name, description=description if isinstance(description, str) else "")
-    if parameters is not None:
-        if not isinstance(parameters, dict):
-            raise invalid(f"{path}.parameters", f"{path}.parameters: must be a JSON Schema")
-        function.input_schema = orjson.dumps(parameters)
-    if isinstance(strict := fields.get("strict"), bool):
-        function.strict = strict
-    flags = {
-        name: value for name, value in fields.items() if name not in _READ and value is not None
-    }
-    if flags:
-        function.extra.dialect, function.extra.json = DIALECT_RESPONSES, orjson.dumps(flags)
-    return function

@@ -45,6 +45,12 @@ def function_of(fields: Mapping[str, Any], name: str) -> Tool:
     return function
 
 
+def is_call(block: Block) -> bool:
+    """Return whether a block of an answer is a call of a tool search that the caller runs."""
+    opaque = block.opaque
+    return opaque.dialect == DIALECT_RESPONSES and b'"tool_search_call"' in opaque.json
+
+
 def call_block(item: Mapping[str, Any], call_id: str, name: str) -> Block:
     """Return the call of the function `name` in place of an earlier call of the tool search."""
     block, arguments = Block(), item.get("arguments")

@@ -12,6 +12,8 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, ToolUse, Usage
 from gateway.inference.v1.inference_pb2 import Choice, Event
 from services.common.errors import internal
+from services.inference.client_tools import tool_search
+from services.inference.client_tools.namespaces import fields_in_namespace
 from services.inference.stream.accumulator import Accumulator
 from services.inference.tools.usage import add_usage
 
@@ -87,7 +89,9 @@ class Round:
 
     def calls_others(self) -> bool:
         """Return whether the caller's tools are called too."""
-        return any(block.HasField("tool_use") for block in self.choice.blocks)
+        return any(
+            block.HasField("tool_use") or tool_search.is_call(block) for block in self.choice.blocks
+        )
 
     def _renamed(self, event: Event) -> Event:
         """Turn the start of a gateway tool's call into `server_tool_use`; return other events
@@ -98,7 +102,7 @@ class Round:
         if not event.HasField("block_start") or not event.block_start.HasField("tool_use"):
             return event
         call = event.block_start.tool_use
-        if not self._is_own(call.name):
+        if not self._is_own(call.name) or fields_in_namespace(event.block_start):
             return event
         renamed = ToolUse(id=self._new_id(), name=call.name, input=call.input)
         block = Block(server_tool_use=renamed)

@@ -30,6 +30,7 @@ Words in the user's text that change the behaviour of echo:
 * the name of a web search tool of the provider: it reports a search, and then answers.
 * `sandbox: call 3 times` (or any number), with a tool's name: it makes that many calls one after
   the other, each after the previous result, like models that search repeatedly.
+* `sandbox: arguments {…}`, with a tool's name: it calls the tool with this JSON, on one line.
 * `sandbox: refuse`: it refuses.
 * `sandbox: cached`: half of the prompt counts as read from the provider's cache.
   (If the request has cache marks, half of the prompt counts as written to the cache.)
@@ -98,6 +99,7 @@ _MAX_CALLS = 100
 # Name of the schema of a text, unlike any tool's.
 _ANSWER = "answer"
 _TIMES = re.compile(r"sandbox: call (\d{1,3}) times")
+_ARGUMENTS = re.compile(r"sandbox: arguments (\{[^\n]*\})")
 _TOOL_WORD = re.compile(r"\btools?\b", re.IGNORECASE)
 
 
@@ -353,6 +355,8 @@ def _announce(calls: list[ToolUse], model: Model) -> Block:
 def _input(question: _Question, tool: Tool) -> str:
     if tool.opaque:
         return question.prompt[:_FILLED_CHARACTERS]
+    if given := _ARGUMENTS.search(question.prompt[:_READ_CHARACTERS]):
+        return given[1]
     return question.examples.match(tool.input_schema, f"tool {tool.name}")
 
 
