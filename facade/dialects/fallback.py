@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation, TypeAdapter
 from facade.dialects.field_types import Count, Extension, Name, Positive, given_values
 from facade.dialects.paths import SourceMap
 from facade.dialects.validation import check_json, write_json
+from gateway.conversation.v1.conversation_pb2 import FINISH_REASON_REFUSAL
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
 
@@ -56,6 +57,11 @@ class FailOn(Extension):
         fail_fast=True,
         max_length=1_000,
         description="Substrings of the provider's answer, case-insensitive.",
+    )
+    finish: list[Literal["refusal"]] = Field(
+        [],
+        max_length=1,
+        description="`refusal`: an answer that is a refusal leads to the next step too.",
     )
 
 
@@ -219,4 +225,7 @@ def _set_step(target: pb.FallbackStep, given: FallbackStep) -> None:
     if given.retry_policy is not None:
         target.retry_policy.CopyFrom(pb.RetryPolicy(**given_values(given.retry_policy)))
     if given.fail_on is not None:
-        target.fail_on.CopyFrom(pb.FailOn(**given_values(given.fail_on)))
+        values = given_values(given.fail_on)
+        if "finish" in values:
+            values["finish"] = [FINISH_REASON_REFUSAL] * len(given.fail_on.finish)
+        target.fail_on.CopyFrom(pb.FailOn(**values))

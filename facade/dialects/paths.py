@@ -16,6 +16,7 @@ from typing import Any
 from services.common.errors import GatewayError
 
 _STEP = re.compile(r"(fallback_config\.steps\[(\d+)\]\.parameters)\.(.+)", re.DOTALL)
+_CHAIN_STEP = re.compile(r"fallback_config\.steps\[(\d+)\](?:\.parameters)?")
 _BLOCK = re.compile(
     r"messages\[(\d*)\](?:\.blocks\[(\d*)\](?:\.tool_result\.blocks\[(\d*)\])?)?(?:\.(.+))?",
     re.DOTALL,
@@ -47,10 +48,13 @@ class SourceMap:
     Attributes:
         mappings: five numbers per mapping, in order; see `add_mapping`.
         steps: the source maps of fallback steps' conversations, by step index.
+        chain: the caller's paths of the models of the steps, if they are entries of a field of the
+            dialect; see `dialect_chain`.
     """
 
     mappings: "array[int]" = field(default_factory=partial(array, "i"))
     steps: dict[int, "SourceMap"] = field(default_factory=dict)
+    chain: list[str] = field(default_factory=list)
 
     def add_mapping(self, message: int, block: int, index: int, place: int, name: int = 0) -> None:
         """Store the position of a canonical block and those after it.
@@ -87,15 +91,24 @@ class SourceMap:
         """Return the source map of a fallback step's conversation, empty at first."""
         return self.steps.setdefault(index, SourceMap())
 
+    def path_of_step(self, path: str) -> str:
+        """Return the caller's path for a path of a step that is an entry of the dialect's field."""
+        step = _CHAIN_STEP.match(path) if self.chain else None
+        if step is None:
+            return path
+        model = self.chain[int(step[1])]
+        rest = path[step.end() :]
+        return model if rest == ".model" else model.removesuffix(".model") + rest
+
     def dump(self) -> dict[str, Any]:
         """Serialize the source map as JSON."""
         steps = {str(index): step.dump() for index, step in self.steps.items()}
-        return {"mappings": self.mappings.tolist(), "steps": steps}
+        return {"mappings": self.mappings.tolist(), "steps": steps, "chain": self.chain}
 
     @classmethod
     def load(cls, dumped: Mapping[str, Any]) -> "SourceMap":
         """Load the source map from JSON."""
-        source_map = cls(array("i", dumped["mappings"]))
+        source_map = cls(array("i", dumped["mappings"]), chain=dumped["chain"])
         source_map.steps = {int(index): cls.load(step) for index, step in dumped["steps"].items()}
         return source_map
 
@@ -124,7 +137,9 @@ class FieldNames:
         """Return the caller's path of a canonical field."""
         if step := _STEP.fullmatch(path):
             below = source_map.steps.get(int(step[2]), SourceMap())
-            return f"{step[1]}.{self.translate(step[3], below)}"
+            return source_map.path_of_step(f"{step[1]}.{self.translate(step[3], below)}")
+        if source_map.chain and _CHAIN_STEP.match(path):
+            return source_map.path_of_step(path)
         if path in self.names:
             return self.names[path]
         if place := _BLOCK.fullmatch(path):

@@ -214,6 +214,11 @@ _PAGE = (
         STRING,
         "For clients that send `anthropic-version`: the `next_page` of the previous page.",
     ),
+    query_parameter(
+        "ids[]",
+        {"type": "array", "items": STRING, "maxItems": 100},
+        "Anthropic format only; only these files, without paging.",
+    ),
 )
 _FILE = Answer("The file", (file_schemas.OPENAI_FILE, file_schemas.ANTHROPIC_FILE))
 

@@ -46,6 +46,7 @@ from services.files.blob_errors import storage_unavailable
 
 PREFIX = "file-"
 MAX_PAGE = 10_000
+MAX_IDS = 100
 
 _ID = re.compile(r"file-[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
 _PURPOSES: dict[int, str] = {
@@ -173,6 +174,8 @@ class FileRepository:
         query = self._theirs(owner_id)
         if request.purpose:
             query = query.where(files.c.purpose == _PURPOSES[request.purpose])
+        if request.ids:
+            query = query.where(files.c.id.in_([*filter(_ID.fullmatch, request.ids)]))
         async with self._reading() as connection:
             if cursor_id:
                 at = await self._position(connection, owner_id, cursor_id, cursor_field)

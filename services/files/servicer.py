@@ -26,7 +26,7 @@ from services.common.errors import invalid
 from services.common.grpc.authentication import caller
 from services.common.settings import StorageLimits
 from services.files.metrics import FileMetrics
-from services.files.repository import MAX_PAGE, FileRepository
+from services.files.repository import MAX_IDS, MAX_PAGE, FileRepository
 from services.files.store import FileStore, owner_of, quota_of
 from services.files.uploads import Uploads
 
@@ -110,5 +110,7 @@ def _check_page(request: ListFilesRequest) -> None:
         raise invalid("limit", f"limit: must be 1 to {MAX_PAGE}")
     if request.after_id and request.before_id:
         raise invalid("before_id", "before_id: cannot be combined with after_id")
+    if len(request.ids) > MAX_IDS:
+        raise invalid("ids", f"ids: must be at most {MAX_IDS} ids of files")
     if request.purpose not in Purpose.values():
         raise invalid("purpose", "purpose: must be a value of gateway.files.v1.Purpose")

@@ -6,6 +6,7 @@ from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStrategy
+from services.common.errors import unsupported
 from services.common.messages.lazy_request import LazyRequest
 from services.inference import estimate, thinking, validation
 from services.inference.adaptation.rules import MediaCapabilities, adapts, conversion_for
@@ -22,7 +23,12 @@ from services.inference.offload import mark, mark_large, offload
 from services.inference.plans.plan import Plan, Step
 from services.inference.providers.base import AnswerForm, Call, Provider, Target
 from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
-from services.inference.request_changes import can_prefill, continued, copied
+from services.inference.request_changes import (
+    can_prefill,
+    continued,
+    copied,
+    generates_nothing,
+)
 from services.inference.step_request import (
     StepRequest,
     prepare_for,
@@ -35,6 +41,7 @@ from services.inference.stream.continuation import Continuation
 from services.inference.stream.filters import StreamFilter
 from services.inference.stream.helper_usage import HelperUsageFilter
 from services.inference.stream.prefill import EchoFilter, prefill_of
+from services.inference.stream.refusals import RefusalFilter
 from services.inference.stream.replay import ReplayAligner
 from services.inference.stream.stop_sequences import StopSequenceFilter
 from services.inference.tools.rounds import Rounds
@@ -79,6 +86,7 @@ class RequestAttempts:
         self._stored = stored
         self._media = media
         self._alone = len(plan.steps) == 1
+        self._last_step = plan.steps[-1]
         self._providers = providers
         self._signer = signer
         self._refusals = refusals
@@ -222,6 +230,8 @@ class RequestAttempts:
         if target is not step.target:
             prepared = with_output_bound(prepared, target.max_output_tokens)
         request = prepared.request
+        if generates_nothing(request) and provider.dialect != request.dialect:
+            raise unsupported("max_tokens", "max_tokens: must be at least 1 for this model")
         filters: list[StreamFilter] = []
         continues = False
         if (delivered := options.delivered) is not None:
@@ -250,6 +260,8 @@ class RequestAttempts:
         if tools:
             # Before the filters that compare or count the caller's events.
             filters.insert(0, ClientCallFilter(tools))
+        if self._leaves_refusals(step):
+            filters.append(RefusalFilter(provider.name))
         helpers = () if self._session is None else self._session.used
         if helpers:
             filters.append(HelperUsageFilter(helpers))
@@ -314,10 +326,18 @@ class RequestAttempts:
         plain = None if is_own else lazy.plain
         if (
             step.parameters is not None
-            or (not is_own and (plain is None or limits_tools(request, provider.dialect)))
+            or (
+                not is_own
+                and (
+                    plain is None
+                    or limits_tools(request, provider.dialect)
+                    or generates_nothing(request)
+                )
+            )
             or (target.max_output_tokens and request.max_tokens > target.max_output_tokens)
             or (request.stop_sequences and _needs_stop_filter(request, provider))
             or not provider.takes_lazy(lazy, refused_fields)
+            or self._leaves_refusals(step)
             or (
                 refused_fields
                 and is_own
@@ -349,6 +369,10 @@ class RequestAttempts:
         """
         is_signed = provider.checks_signatures or self._request.requires_single_text
         return None if is_signed else self._signer
+
+    def _leaves_refusals(self, step: Step) -> bool:
+        """Return whether a refusal leads to the next step; that of the last step is the answer."""
+        return step.leaves_refusals and step is not self._last_step and self._request.n <= 1
 
     def _accepted_form(
         self, request: GenerateRequest, provider: Provider, *, stream: bool

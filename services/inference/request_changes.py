@@ -59,6 +59,11 @@ def lower_max_tokens(request: GenerateRequest, limit: int) -> bool:
     return False
 
 
+def generates_nothing(request: GenerateRequest) -> bool:
+    """Return whether a request is only to fill the provider's prompt cache (Anthropic's)."""
+    return request.max_tokens == 0 and request.HasField("max_tokens")
+
+
 def can_prefill(request: GenerateRequest) -> bool:
     """Return whether an answer to a request can be continued by a prefill.
 

@@ -25,7 +25,7 @@ MIN_THINKING_BUDGET = 1024
 
 # Minimum and maximum of numeric fields, if any.
 _RANGES: dict[str, tuple[float, float | None]] = {
-    "max_tokens": (1, None),
+    "max_tokens": (0, None),
     "temperature": (0, 2),
     "top_p": (0, 1),
     "top_k": (1, None),

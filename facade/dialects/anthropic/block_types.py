@@ -220,10 +220,15 @@ class Message(TypedDict):
     """One message; consecutive messages of one role are merged."""
 
     role: Literal["user", "assistant", "system"]
-    content: Annotated[
-        Annotated[str, Tag("#string")]
-        | Annotated[
-            list[ContentBlock], Field(fail_fast=True, max_length=MAX_BLOCKS), Tag("#blocks")
-        ],
-        Field(union_mode="left_to_right"),
+    content: NotRequired[
+        Annotated[
+            Annotated[str, Tag("#string")]
+            | Annotated[
+                list[ContentBlock], Field(fail_fast=True, max_length=MAX_BLOCKS), Tag("#blocks")
+            ],
+            Field(
+                union_mode="left_to_right",
+                description="Optional in a system message with settings, otherwise required.",
+            ),
+        ]
     ]

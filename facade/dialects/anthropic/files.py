@@ -4,10 +4,10 @@ Callers page with `after_id` and `before_id`. Anthropic's own clients, since the
 left beta, follow `next_page`, a token equivalent to `after_id`.
 """
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import orjson
+from multidict import MultiMapping
 
 from facade.dialects.queries import parse_cursor, parse_limit
 from gateway.files.v1.files_pb2 import File, ListFilesRequest, ListFilesResponse
@@ -15,17 +15,29 @@ from services.common.errors import invalid
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 1000
+MAX_IDS = 100
 _PAGE = "page_"
+# How Anthropic's clients write lists.
+_IDS = "ids[]"
+_PAGING = ("limit", "page", "after_id", "before_id")
 
 
-def parse_file_list(query: Mapping[str, str], *, pages: bool) -> ListFilesRequest:
+def parse_file_list(query: MultiMapping[str], *, pages: bool) -> ListFilesRequest:
     """Parse the query of a list: `limit` (1 to 1000; 20 when absent), `after_id` or `before_id`.
 
-    With `pages` it may have `page`, a token from an earlier list, in place of either.
+    With `pages` it may have `page`, a token from an earlier list, in place of either. It may have
+    `ids[]` in place of all of them.
 
     Raises:
         GatewayError: invalid, naming the parameter.
     """
+    if ids := dict.fromkeys(query.getall(_IDS, ())):
+        for name in _PAGING:
+            if name in query:
+                raise invalid(name, f"{name}: must not be given together with ids")
+        if len(ids) > MAX_IDS:
+            raise invalid("ids", f"ids: must be at most {MAX_IDS} ids of files")
+        return ListFilesRequest(limit=MAX_IDS, ids=ids)
     after = parse_cursor(query, "after_id")
     before = parse_cursor(query, "before_id")
     page = query.get("page") if pages else None

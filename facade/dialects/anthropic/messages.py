@@ -30,6 +30,9 @@ _ROLES = {
     "assistant": pb.ROLE_ASSISTANT,
     "system": pb.ROLE_SYSTEM,
 }
+_MESSAGE = frozenset({"role", "content"})
+# Types of the blocks of system messages: texts, and changes of the tools.
+_IN_SYSTEM = ("text", "tool_addition", "tool_removal")
 # The only role that may contain each type of block.
 _BELONGS_TO = {
     "thinking": "assistant",
@@ -99,8 +102,10 @@ def add_messages(
     current: pb.Message | None = None
     for index, message in enumerate(messages):
         role = _ROLES[message["role"]]
-        content = message["content"]
-        own_fields = len(message) > 2
+        if "content" not in message and role != pb.ROLE_SYSTEM:
+            raise invalid(f"{path}[{index}].content", f"{path}[{index}].content: is required")
+        content = message.get("content", "")
+        own_fields = message.keys() - _MESSAGE
         if current is None or current.role != role or own_fields or current.HasField("extra"):
             current = target.add(role=role)
             number += 1
@@ -113,7 +118,8 @@ def add_messages(
         _add_content(current.blocks, content, place)
         if role == pb.ROLE_SYSTEM:
             _mark_billing(current)
-        if not current.blocks:
+        keeps_settings = role == pb.ROLE_SYSTEM and any(map(message.get, own_fields))
+        if not (current.blocks or keeps_settings):
             del target[-1]
             number -= 1
             current = target[-1] if len(target) > before else None
@@ -164,8 +170,10 @@ def _add_content(target: BlockList, content: str | list[Any], place: _Place) -> 
 
 
 def _check_role(kind: str, role: str, path: str) -> None:
-    if role == "system" and kind != "text":
-        raise invalid(f"{path}.type", f"{path}.type: must be 'text' in a system message")
+    if role == "system" and kind not in _IN_SYSTEM:
+        raise invalid(
+            f"{path}.type", f"{path}.type: must be one of {_IN_SYSTEM} in a system message"
+        )
     owner = _BELONGS_TO.get(kind, role)
     if owner != role:
         raise invalid(

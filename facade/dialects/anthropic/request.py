@@ -15,6 +15,7 @@ from facade.dialects.anthropic.plain import beginning, plain_request
 from facade.dialects.anthropic.settings import add_tools, set_settings
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
 from facade.dialects.anthropic.verbatim import PartialMessagesBody, verbatim_of
+from facade.dialects.dialect_chain import has_chain, of_caller, take_chain
 from facade.dialects.extensions import EXTENSION_FIELDS, is_plain, set_extensions
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
@@ -22,7 +23,7 @@ from facade.dialects.validation import check, exact_json, read_quickly, validate
 from facade.dialects.verbatim import VerbatimBody, VerbatimReader, plain_settings
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
-from services.common.errors import invalid
+from services.common.errors import GatewayError, invalid
 from services.common.messages.lazy_request import LazyRequest
 
 _MESSAGES: TypeAdapter[MessagesBody] = TypeAdapter(MessagesBody)
@@ -33,6 +34,9 @@ _PARAMETERS: TypeAdapter[Parameters] = TypeAdapter(Parameters)
 _SHARED = frozenset(MessagesBody.model_fields) - frozenset(Parameters.model_fields)
 # Requests with more are not read lazily, so that the service checks the number.
 _FEW_BETAS = 100
+_FALLBACKS = "fallbacks"
+# Fields that an entry of it may override.
+_OF_FALLBACKS = ("max_tokens", "thinking", "output_config", "speed")
 _STRATEGIES = {
     "preserve": pb.THINKING_BLOCK_STRATEGY_PRESERVE,
     "discard": pb.THINKING_BLOCK_STRATEGY_DISCARD,
@@ -65,7 +69,7 @@ def parse_messages(
         checked, lazy = found.wire, _lazy(found, betas, coding, source_map, len(body))
         request = lazy.request
     if not EXTENSION_FIELDS.isdisjoint(checked.model_fields_set):
-        set_extensions(request, checked, partial(_step_parameters, checked, betas), source_map)
+        _set_extensions(request, checked, betas, source_map)
     return ParsedRequest(request, checked.model, checked.stream or False, source_map, lazy)
 
 
@@ -79,8 +83,23 @@ def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> Pa
     source_map = SourceMap()
     request = _translated(checked, betas, coding, source_map)
     if not EXTENSION_FIELDS.isdisjoint(checked.model_fields_set):
-        set_extensions(request, checked, partial(_step_parameters, checked, betas), source_map)
+        _set_extensions(request, checked, betas, source_map)
     return ParsedRequest(request, checked.model, False, source_map)
+
+
+def _set_extensions(
+    request: pb.GenerateRequest,
+    body: CountTokensBody,
+    betas: Sequence[str],
+    source_map: SourceMap,
+) -> None:
+    read_parameters = partial(_step_parameters, body, betas)
+    try:
+        set_extensions(request, body, read_parameters, source_map)
+    except GatewayError as error:
+        raise of_caller(error, source_map) from None
+    if source_map.chain:
+        request.fallback_config.is_of_dialect = True
 
 
 def _translated(
@@ -88,6 +107,9 @@ def _translated(
 ) -> pb.GenerateRequest:
     """Return the canonical request, without extensions."""
     request = _begin(body, betas, coding)
+    if has_chain(body, _FALLBACKS):
+        overridden = dict.fromkeys(_OF_FALLBACKS) | {"output_config": body.output_config}
+        take_chain(body, _FALLBACKS, body.model, overridden, source_map)
     _add_conversation(request, body, "", source_map)
     set_settings(request, body, _names_of(body), "", betas)
     return request
@@ -172,6 +194,7 @@ def _is_plain(body: MessagesBody) -> bool:
     return (
         body.thinking_block_strategy in (None, "preserve")
         and not body.use_built_in_tools
+        and not has_chain(body, _FALLBACKS)
         and is_plain(body)
     )
 

@@ -4,7 +4,7 @@ Used for whole requests and for parameters of fallback steps: `names` selects th
 while rules across fields consider all of them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, cast
 
 from facade.dialects.anthropic import types
@@ -29,8 +29,14 @@ _THINKING_MODES = {
 _TOOL_FIELDS = frozenset(types.CustomTool.__annotations__)
 _CHOICE_FIELDS = frozenset(types.ToolChoice.__annotations__)
 _FORMAT_FIELDS = frozenset(types.JsonFormat.__annotations__)
-# Unknown fields that a provider must support, as they change the answer.
-REQUIRED = ("container", "mcp_servers")
+# Unknown fields on which the answer depends, with their conditions.
+REQUIRED: Mapping[str, Callable[[Any], bool]] = {
+    "container": bool,
+    "mcp_servers": bool,
+    "compaction": bool,
+    # A thread that begins can be left out: the conversation is complete.
+    "thread": lambda thread: isinstance(thread, dict) and thread.get("type") == "continue",
+}
 _OUTPUT_FIELDS = frozenset(types.OutputConfig.__annotations__)
 _METADATA_FIELDS = frozenset(types.Metadata.__annotations__)
 
@@ -238,4 +244,6 @@ def _set_extra(
     # In a fallback step, even an empty object replaces the request's.
     if extra or path:
         target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, extra, path))
-        target.extra.required.extend(name for name in REQUIRED if extra.get(name))
+        target.extra.required.extend(
+            name for name, is_needed in REQUIRED.items() if is_needed(extra.get(name))
+        )

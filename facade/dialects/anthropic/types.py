@@ -167,7 +167,8 @@ System = Annotated[
 Messages = Annotated[
     list[Message], Field(fail_fast=True), Field(min_length=1, max_length=MAX_MESSAGES)
 ]
-MaxTokens = Annotated[int, Field(ge=1, le=UINT32_MAX)]
+# 0 fills the cache, and generates nothing.
+MaxTokens = Annotated[int, Field(ge=0, le=UINT32_MAX)]
 
 
 class Parameters(BaseModel):

@@ -26,7 +26,7 @@ from facade.dialects.anthropic.types import (
 from facade.dialects.extensions import EXTENSION_FIELDS
 from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
 from facade.dialects.verbatim import Filled, Verbatim, rewritten, tools_reader
-from services.common.text.raw_json import NULL, is_filled, is_text, text_of
+from services.common.text.raw_json import NULL, has_words, is_text, text_of
 
 # Field that marks the end of a cached prompt, and its members.
 _MARK = "cache_control"
@@ -167,6 +167,8 @@ def _normalize(messages: Sequence[_Message]) -> bool | None:
     """
     thinks = False
     for index, message in enumerate(messages):
+        if isinstance(message.content, str) and message.content.isspace():
+            return None
         if isinstance(message, _Assistant):
             if index % 2 == 0:
                 return None
@@ -235,7 +237,7 @@ def _plain_system(given: Raw) -> tuple[bytes, bool] | None:
         return b"", False
     if is_text(given):
         text = text_of(given)
-        return bytes(given) if text else b"", starts_with_billing(text)
+        return bytes(given) if text.strip() else b"", starts_with_billing(text)
     parts = _parts(given)
     if not parts:
         return None if parts is None else (b"", False)
@@ -249,7 +251,7 @@ def _parts(content: Raw) -> list[_Part] | None:
 
 
 def _is_plain_text(text: _Text) -> bool:
-    return is_filled(text.text)
+    return has_words(text.text)
 
 
 def _is_signature(signature: str) -> bool:

@@ -7,8 +7,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from facade.dialects.cache_marks import OPTIONS, set_lifetimes
+from facade.dialects.dialect_chain import has_chain, of_caller, take_chain
 from facade.dialects.extensions import EXTENSION_FIELDS, is_plain, set_extensions
-from facade.dialects.openai.formats import FORMATS, set_format
+from facade.dialects.openai.formats import FORMATS, has_schema, set_format
 from facade.dialects.openai.functions import calls_functions, set_functions
 from facade.dialects.openai.messages import add_messages
 from facade.dialects.openai.plain import beginning, plain_request
@@ -30,7 +31,7 @@ from facade.dialects.validation import check, exact_json, validate
 from facade.dialects.verbatim import VerbatimBody, VerbatimReader, plain_settings
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.errors import invalid
+from services.common.errors import GatewayError, invalid
 from services.common.messages.lazy_request import LazyRequest
 
 _REQUEST: TypeAdapter[ChatRequest] = TypeAdapter(ChatRequest)
@@ -58,6 +59,7 @@ _SAME = frozenset(
         "top_logprobs",
     )
 )
+_MODELS = "models"  # OpenRouter's further models
 _FORMAT_FIELDS = frozenset(ResponseFormat.__annotations__)
 _SCHEMA_FIELDS = frozenset(JsonSchema.__annotations__)
 
@@ -82,6 +84,8 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     source_map = SourceMap()
     if found is None:
         lazy = None
+        if has_chain(wire, _MODELS):
+            take_chain(wire, _MODELS, wire.model, None, source_map)
         request = _parameters(wire, "")
         request.model = wire.model
         set_functions(request, wire)
@@ -91,7 +95,12 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         lazy = _lazy(found, source_map, size)
         request = lazy.request
     if not EXTENSION_FIELDS.isdisjoint(wire.model_fields_set):
-        set_extensions(request, wire, partial(_step_parameters, wire), source_map)
+        try:
+            set_extensions(request, wire, partial(_step_parameters, wire), source_map)
+        except GatewayError as error:
+            raise of_caller(error, source_map) from None
+    if source_map.chain:
+        request.fallback_config.is_of_dialect = True
     include_usage = False
     if wire.stream_options is not None:
         options = {name: value for name, value in wire.stream_options.items() if value is not None}
@@ -106,7 +115,12 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
 
 def _is_plain(wire: ChatRequest) -> bool:
     """Return whether no other field of a body needs its conversation."""
-    return is_plain(wire) and wire.web_search_options is None and not calls_functions(wire)
+    return (
+        is_plain(wire)
+        and wire.web_search_options is None
+        and not calls_functions(wire)
+        and not has_chain(wire, _MODELS)
+    )
 
 
 _READER = VerbatimReader[PartialChatRequest](
@@ -285,7 +299,9 @@ def _has_more(form: ResponseFormat) -> bool:
     """Return whether a format has unknown fields."""
     described = form.get("json_schema")
     inner = described.keys() if described is not None else frozenset()
-    return bool(form.keys() - _FORMAT_FIELDS or inner - _SCHEMA_FIELDS)
+    return bool(
+        form.keys() - _FORMAT_FIELDS or inner - _SCHEMA_FIELDS or not has_schema(form, described)
+    )
 
 
 def _keep_unnamed(

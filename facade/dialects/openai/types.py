@@ -273,7 +273,9 @@ class JsonSchema(TypedDict):
     name: Annotated[
         str, Field(min_length=1, max_length=64, description="Name of the schema, for the model.")
     ]
-    schema: Annotated[Object, Field(description="JSON Schema of the answer.")]
+    schema: NotRequired[
+        Annotated[Object, Field(description="JSON Schema of the answer; any object if omitted.")]
+    ]
     description: NotRequired[
         Annotated[str | None, Field(description="Description of the answer, for the model.")]
     ]

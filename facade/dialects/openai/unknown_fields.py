@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from facade.dialects import cache_marks
+from facade.dialects.openai.moderation import blocks_by_moderation
 from facade.dialects.openai.types import JsonSchema, ResponseFormat
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Block, Message, Opaque
@@ -20,9 +21,9 @@ _FORM = "response_format"
 # Required request fields, which change the answer, with their conditions.
 _REQUIRED: Mapping[str, Callable[[Any], bool]] = {
     "audio": bool,
-    "store": lambda value: value is True,
     "previous_response_id": bool,
     "conversation": bool,
+    "moderation": blocks_by_moderation,
 }
 # Fields of a message that have content.
 _CONTENT = ("audio",)

@@ -134,7 +134,15 @@ class ToolOutput(TypedDict):
     """The output of a tool that the caller ran."""
 
     type: Literal["function_call_output", "custom_tool_call_output"]
-    call_id: Annotated[Text, Field(description="Id of the call that produced this output.")]
+    call_id: NotRequired[
+        Annotated[
+            Text,
+            Field(
+                description="Id of the call that produced this output. An output without one is a "
+                "text to providers of other dialects."
+            ),
+        ]
+    ]
     output: Annotated[Content, Field(description="A string, or an array of parts.")]
 
 

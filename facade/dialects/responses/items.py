@@ -113,7 +113,7 @@ class _Conversation:
                 self._add_message(item, index, path)
             case "function_call" | "custom_tool_call":
                 self._add_call(item, index, path)
-            case "function_call_output" | "custom_tool_call_output":
+            case "function_call_output" | "custom_tool_call_output" if "call_id" in item:
                 self._add_output(item, index, path)
             case "reasoning":
                 self._add_reasoning(item, index, path)

@@ -364,8 +364,7 @@ def _parameters(
 
 def _set_format(request: GenerateRequest, form: Format, path: str) -> None:
     if form["type"] == "json_schema":
-        for field in ("name", "schema"):
-            if field not in form:
-                where = f"{path}.{field}"
-                raise invalid(where, f"{where}: is required if type is json_schema")
+        if "name" not in form:
+            where = f"{path}.name"
+            raise invalid(where, f"{where}: is required if type is json_schema")
     set_format(request.output_format, form["type"], form, path)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from facade.dialects.cache_marks import OPTIONS, set_options
-from facade.dialects.openai.formats import FORMATS
+from facade.dialects.openai.formats import FORMATS, has_schema
+from facade.dialects.openai.moderation import blocks_by_moderation
 from facade.dialects.responses.state import ENCRYPTED, LOGPROBS, SOURCES
 from facade.dialects.responses.types import Format, ResponseParameters, TextConfig
 from facade.dialects.validation import to_opaque
@@ -70,6 +71,8 @@ def keep_request_fields(request: GenerateRequest, wire: ResponseParameters, pref
         notes.covered_paths.append(OPTIONS)
     if wire.prompt is not None:
         notes.required.append("prompt")
+    if blocks_by_moderation(extra.get("moderation")):
+        notes.required.append("moderation")
     if wire.top_logprobs is not None and LOGPROBS not in (wire.include or ()):
         extra["top_logprobs"] = wire.top_logprobs
     if wire.reasoning is not None and not wire.reasoning.keys() <= _EFFORT:
@@ -87,7 +90,9 @@ def _keep_text(text: TextConfig, extra: dict[str, Any], notes: Opaque) -> None:
     is_known = form is None or form["type"] in FORMATS
     if not is_known:
         notes.required.append("text")
-    elif not (text.keys() - {"format"} or (form and form.keys() - _FORMAT)):
+    elif not (
+        text.keys() - {"format"} or (form and (form.keys() - _FORMAT or not has_schema(form, form)))
+    ):
         return
     extra["text"] = text
     notes.covered_paths.extend(f"text.format.{name}" for name in sorted(_FORMAT))

@@ -11,6 +11,7 @@ from msgspec.json import Decoder
 NULL: Final = Raw(b"null")
 _QUOTE: Final = ord('"')
 _EMPTY_SIZE: Final = len(b'""')
+_SPACES: Final = b" \\"  # white space, or an escape
 _FIELDS = Decoder(dict[str, Raw])
 _TEXT = Decoder(str)
 
@@ -38,6 +39,14 @@ def is_text(value: Raw) -> bool:
 def is_filled(value: Raw) -> bool:
     """Return whether a value is a non-empty string."""
     return len(value) > _EMPTY_SIZE and memoryview(value)[0] == _QUOTE
+
+
+def has_words(value: Raw) -> bool:
+    """Return whether a value is a string of more than white space."""
+    if not is_filled(value):
+        return False
+    # Nearly all texts begin with neither.
+    return memoryview(value)[1] not in _SPACES or not text_of(value).isspace()
 
 
 def text_of(value: Raw) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from gateway.conversation.v1 import conversation_pb2
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import (
@@ -61,6 +62,7 @@ class Step:
             content of a stream or the end of a whole answer.
         retries: the retries of the step.
         fail_on: the caller's rule for failures that lead to the next step; None for the default.
+        leaves_refusals: whether an answer that is a refusal is given up for the next step.
         parameters: fields that override those of the request, or None.
         path: the step's path in the caller's JSON; "" for a model that is not named by a step.
         deployments: the step at each deployment of its model, before the balancer has ordered
@@ -74,6 +76,7 @@ class Step:
     timeout_s: float
     retries: Retries
     fail_on: FallbackRule | None = None
+    leaves_refusals: bool = False
     parameters: GenerateRequest | None = None
     path: str = ""
     deployments: "tuple[Step, ...]" = ()
@@ -236,12 +239,23 @@ class Plans:
         """Return the plan of a request's chain, without checking `max_tokens`."""
         _check_config(request)
         config = request.fallback_config
-        steps = tuple(
-            _step(request, step, f"fallback_config.steps[{index}]", self._models, self._limits)
+        primary: tuple[Step, ...] = ()
+        provider = ""
+        if request.fallback == inference_pb2.FALLBACK_MODE_ENABLED:
+            first = self._primary(request.model, _NO_RETRIES)
+            primary = (replace(first, leaves_refusals=config.is_of_dialect),)
+            provider = first.target.provider if config.is_of_dialect else ""
+        steps = primary + tuple(
+            _step(
+                request,
+                step,
+                f"fallback_config.steps[{index}]",
+                self._models,
+                self._limits,
+                provider=provider,
+            )
             for index, step in enumerate(config.steps)
         )
-        if request.fallback == inference_pb2.FALLBACK_MODE_ENABLED:
-            steps = (self._primary(request.model, _NO_RETRIES), *steps)
         timeout_s = config.global_timeout_ms / 1000
         return _plan(
             steps,
@@ -315,8 +329,15 @@ def _check_config(request: GenerateRequest) -> None:
 
 
 def _step(
-    request: GenerateRequest, step: FallbackStep, path: str, models: Models, limits: Limits
+    request: GenerateRequest,
+    step: FallbackStep,
+    path: str,
+    models: Models,
+    limits: Limits,
+    *,
+    provider: str,
 ) -> Step:
+    """Return a step; a name of no model is one of `provider`, unless that is ""."""
     # One `ListFields` is cheaper than testing each field.
     given: dict[str, Any] = {field.name: value for field, value in step.ListFields()}
     timeout_s = limits.step_timeout_s
@@ -329,23 +350,26 @@ def _step(
     return at_deployments(
         Step(
             given.get("step_id", ""),
-            _step_target(given.get("model", ""), path, models),
+            _step_target(given.get("model", ""), path, models, provider),
             timeout_s,
             _retries(given["retry_policy"], path) if "retry_policy" in given else _NO_RETRIES,
             _fail_on(given["fail_on"], f"{path}.fail_on") if "fail_on" in given else None,
+            request.fallback_config.is_of_dialect or bool(step.fail_on.finish),
             given.get("parameters"),
             path,
         )
     )
 
 
-def _step_target(name: str, path: str, models: Models) -> Target:
+def _step_target(name: str, path: str, models: Models, provider: str) -> Target:
     try:
         if name:
             return models.resolve(name)
     except GatewayError as error:
         if error.reason != errors_pb2.REASON_MODEL_NOT_FOUND:
             raise
+        if provider:
+            return models.resolve(f"{provider}/{name}")
         where = f"{path}.model"
         raise invalid(where, f"{where}: {error.message.removeprefix('model: ')}") from error
     raise invalid(f"{path}.model", f"{path}.model: is required")
@@ -366,6 +390,10 @@ def _fail_on(rule: inference_pb2.FailOn, path: str) -> FallbackRule:
         if not word:
             where = f"{path}.error_contains[{index}]"
             raise invalid(where, f"{where}: must not be empty")
+    for index, reason in enumerate(rule.finish):
+        if reason != conversation_pb2.FINISH_REASON_REFUSAL:
+            where = f"{path}.finish[{index}]"
+            raise invalid(where, f"{where}: must be FINISH_REASON_REFUSAL")
     return FallbackRule(
         frozenset(rule.status_code),
         tuple(word.casefold() for word in rule.error_contains),

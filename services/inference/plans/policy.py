@@ -7,6 +7,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.circuit_breaker import Uniform
 from services.inference.providers.failures import StalledError
+from services.inference.stream.refusals import RefusedAnswerError
 from services.inference.stream.replay import DivergedError
 
 FIRST_DELAY_S = 0.5
@@ -101,7 +102,7 @@ def is_silence(error: UpstreamError) -> bool:
 
 def leads_to_next_step(error: UpstreamError, rule: FallbackRule | None) -> bool:
     """Return whether a failure leads to the next step; any other ends the chain."""
-    if isinstance(error, DivergedError):
+    if isinstance(error, DivergedError | RefusedAnswerError):
         return True
     if rule is None:
         return (

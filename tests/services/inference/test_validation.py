@@ -68,7 +68,6 @@ def test_what_keeps_to_the_proto_passes(good):
         (request(temperature=float("nan")), "temperature"),
         (request(top_p=1.1), "top_p"),
         (request(top_k=0), "top_k"),
-        (request(max_tokens=0), "max_tokens"),
         (request(n=0), "n"),
         (request(n=129), "n"),
         (request(logprobs=True, top_logprobs=21), "top_logprobs"),

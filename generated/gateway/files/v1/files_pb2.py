@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cgateway/files/v1/files.proto\x12\x10gateway.files.v1\"\xaf\x01\n\x04\x46ile\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08\x66ilename\x18\x02 \x01(\t\x12*\n\x07purpose\x18\x03 \x01(\x0e\x32\x19.gateway.files.v1.Purpose\x12\x12\n\nsize_bytes\x18\x04 \x01(\x04\x12\x11\n\tmime_type\x18\x05 \x01(\t\x12\x12\n\ncreated_at\x18\x06 \x01(\x03\x12\x12\n\nexpires_at\x18\x07 \x01(\x03\x12\x0e\n\x06sha256\x18\x08 \x01(\t\"\x8e\x01\n\x11\x43reateFileRequest\x12.\n\x06header\x18\x01 \x01(\x0b\x32\x1c.gateway.files.v1.FileHeaderH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x12\x30\n\x07trailer\x18\x03 \x01(\x0b\x32\x1d.gateway.files.v1.FileTrailerH\x00\x42\x06\n\x04part\"1\n\nFileHeader\x12\x10\n\x08\x66ilename\x18\x01 \x01(\t\x12\x11\n\tmime_type\x18\x02 \x01(\t\"k\n\x0b\x46ileTrailer\x12*\n\x07purpose\x18\x01 \x01(\x0e\x32\x19.gateway.files.v1.Purpose\x12\x1c\n\x0f\x65xpires_after_s\x18\x02 \x01(\rH\x00\x88\x01\x01\x42\x12\n\x10_expires_after_s\":\n\x12\x43reateFileResponse\x12$\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x16.gateway.files.v1.File\"\x1c\n\x0eGetFileRequest\x12\n\n\x02id\x18\x01 \x01(\t\"7\n\x0fGetFileResponse\x12$\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x16.gateway.files.v1.File\"\x94\x01\n\x10ListFilesRequest\x12\x12\n\x05limit\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x11\n\tascending\x18\x02 \x01(\x08\x12\x10\n\x08\x61\x66ter_id\x18\x03 \x01(\t\x12\x11\n\tbefore_id\x18\x04 \x01(\t\x12*\n\x07purpose\x18\x05 \x01(\x0e\x32\x19.gateway.files.v1.PurposeB\x08\n\x06_limit\"L\n\x11ListFilesResponse\x12%\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x16.gateway.files.v1.File\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"\x1f\n\x11\x44\x65leteFileRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x14\n\x12\x44\x65leteFileResponse\"w\n\x0fReadFileRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x12\n\x05\x66irst\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12\x11\n\x04last\x18\x03 \x01(\x04H\x01\x88\x01\x01\x12\x13\n\x06suffix\x18\x04 \x01(\x04H\x02\x88\x01\x01\x42\x08\n\x06_firstB\x07\n\x05_lastB\t\n\x07_suffix\"a\n\x10ReadFileResponse\x12\x34\n\x07opening\x18\x01 \x01(\x0b\x32!.gateway.files.v1.ReadFileOpeningH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"V\n\x0fReadFileOpening\x12$\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x16.gateway.files.v1.File\x12\r\n\x05\x66irst\x18\x02 \x01(\x04\x12\x0e\n\x06length\x18\x03 \x01(\x04\"\x13\n\x11GetStorageRequest\"L\n\x12GetStorageResponse\x12\r\n\x05\x66iles\x18\x01 \x01(\x04\x12\x12\n\nused_bytes\x18\x02 \x01(\x04\x12\x13\n\x0bquota_bytes\x18\x03 \x01(\x04*\xa2\x01\n\x07Purpose\x12\x17\n\x13PURPOSE_UNSPECIFIED\x10\x00\x12\x16\n\x12PURPOSE_ASSISTANTS\x10\x01\x12\x11\n\rPURPOSE_BATCH\x10\x02\x12\x15\n\x11PURPOSE_FINE_TUNE\x10\x03\x12\x12\n\x0ePURPOSE_VISION\x10\x04\x12\x15\n\x11PURPOSE_USER_DATA\x10\x05\x12\x11\n\rPURPOSE_EVALS\x10\x06\x32\x9a\x04\n\x10\x46ileStoreService\x12Y\n\nCreateFile\x12#.gateway.files.v1.CreateFileRequest\x1a$.gateway.files.v1.CreateFileResponse(\x01\x12N\n\x07GetFile\x12 .gateway.files.v1.GetFileRequest\x1a!.gateway.files.v1.GetFileResponse\x12T\n\tListFiles\x12\".gateway.files.v1.ListFilesRequest\x1a#.gateway.files.v1.ListFilesResponse\x12W\n\nDeleteFile\x12#.gateway.files.v1.DeleteFileRequest\x1a$.gateway.files.v1.DeleteFileResponse\x12S\n\x08ReadFile\x12!.gateway.files.v1.ReadFileRequest\x1a\".gateway.files.v1.ReadFileResponse0\x01\x12W\n\nGetStorage\x12#.gateway.files.v1.GetStorageRequest\x1a$.gateway.files.v1.GetStorageResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cgateway/files/v1/files.proto\x12\x10gateway.files.v1\"\xaf\x01\n\x04\x46ile\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08\x66ilename\x18\x02 \x01(\t\x12*\n\x07purpose\x18\x03 \x01(\x0e\x32\x19.gateway.files.v1.Purpose\x12\x12\n\nsize_bytes\x18\x04 \x01(\x04\x12\x11\n\tmime_type\x18\x05 \x01(\t\x12\x12\n\ncreated_at\x18\x06 \x01(\x03\x12\x12\n\nexpires_at\x18\x07 \x01(\x03\x12\x0e\n\x06sha256\x18\x08 \x01(\t\"\x8e\x01\n\x11\x43reateFileRequest\x12.\n\x06header\x18\x01 \x01(\x0b\x32\x1c.gateway.files.v1.FileHeaderH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x12\x30\n\x07trailer\x18\x03 \x01(\x0b\x32\x1d.gateway.files.v1.FileTrailerH\x00\x42\x06\n\x04part\"1\n\nFileHeader\x12\x10\n\x08\x66ilename\x18\x01 \x01(\t\x12\x11\n\tmime_type\x18\x02 \x01(\t\"k\n\x0b\x46ileTrailer\x12*\n\x07purpose\x18\x01 \x01(\x0e\x32\x19.gateway.files.v1.Purpose\x12\x1c\n\x0f\x65xpires_after_s\x18\x02 \x01(\rH\x00\x88\x01\x01\x42\x12\n\x10_expires_after_s\":\n\x12\x43reateFileResponse\x12$\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x16.gateway.files.v1.File\"\x1c\n\x0eGetFileRequest\x12\n\n\x02id\x18\x01 \x01(\t\"7\n\x0fGetFileResponse\x12$\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x16.gateway.files.v1.File\"\xa1\x01\n\x10ListFilesRequest\x12\x12\n\x05limit\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x11\n\tascending\x18\x02 \x01(\x08\x12\x10\n\x08\x61\x66ter_id\x18\x03 \x01(\t\x12\x11\n\tbefore_id\x18\x04 \x01(\t\x12*\n\x07purpose\x18\x05 \x01(\x0e\x32\x19.gateway.files.v1.Purpose\x12\x0b\n\x03ids\x18\x06 \x03(\tB\x08\n\x06_limit\"L\n\x11ListFilesResponse\x12%\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x16.gateway.files.v1.File\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"\x1f\n\x11\x44\x65leteFileRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x14\n\x12\x44\x65leteFileResponse\"w\n\x0fReadFileRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x12\n\x05\x66irst\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12\x11\n\x04last\x18\x03 \x01(\x04H\x01\x88\x01\x01\x12\x13\n\x06suffix\x18\x04 \x01(\x04H\x02\x88\x01\x01\x42\x08\n\x06_firstB\x07\n\x05_lastB\t\n\x07_suffix\"a\n\x10ReadFileResponse\x12\x34\n\x07opening\x18\x01 \x01(\x0b\x32!.gateway.files.v1.ReadFileOpeningH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"V\n\x0fReadFileOpening\x12$\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x16.gateway.files.v1.File\x12\r\n\x05\x66irst\x18\x02 \x01(\x04\x12\x0e\n\x06length\x18\x03 \x01(\x04\"\x13\n\x11GetStorageRequest\"L\n\x12GetStorageResponse\x12\r\n\x05\x66iles\x18\x01 \x01(\x04\x12\x12\n\nused_bytes\x18\x02 \x01(\x04\x12\x13\n\x0bquota_bytes\x18\x03 \x01(\x04*\xa2\x01\n\x07Purpose\x12\x17\n\x13PURPOSE_UNSPECIFIED\x10\x00\x12\x16\n\x12PURPOSE_ASSISTANTS\x10\x01\x12\x11\n\rPURPOSE_BATCH\x10\x02\x12\x15\n\x11PURPOSE_FINE_TUNE\x10\x03\x12\x12\n\x0ePURPOSE_VISION\x10\x04\x12\x15\n\x11PURPOSE_USER_DATA\x10\x05\x12\x11\n\rPURPOSE_EVALS\x10\x06\x32\x9a\x04\n\x10\x46ileStoreService\x12Y\n\nCreateFile\x12#.gateway.files.v1.CreateFileRequest\x1a$.gateway.files.v1.CreateFileResponse(\x01\x12N\n\x07GetFile\x12 .gateway.files.v1.GetFileRequest\x1a!.gateway.files.v1.GetFileResponse\x12T\n\tListFiles\x12\".gateway.files.v1.ListFilesRequest\x1a#.gateway.files.v1.ListFilesResponse\x12W\n\nDeleteFile\x12#.gateway.files.v1.DeleteFileRequest\x1a$.gateway.files.v1.DeleteFileResponse\x12S\n\x08ReadFile\x12!.gateway.files.v1.ReadFileRequest\x1a\".gateway.files.v1.ReadFileResponse0\x01\x12W\n\nGetStorage\x12#.gateway.files.v1.GetStorageRequest\x1a$.gateway.files.v1.GetStorageResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gateway.files.v1.files_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PURPOSE']._serialized_start=1372
-  _globals['_PURPOSE']._serialized_end=1534
+  _globals['_PURPOSE']._serialized_start=1385
+  _globals['_PURPOSE']._serialized_end=1547
   _globals['_FILE']._serialized_start=51
   _globals['_FILE']._serialized_end=226
   _globals['_CREATEFILEREQUEST']._serialized_start=229
@@ -48,23 +48,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETFILERESPONSE']._serialized_start=623
   _globals['_GETFILERESPONSE']._serialized_end=678
   _globals['_LISTFILESREQUEST']._serialized_start=681
-  _globals['_LISTFILESREQUEST']._serialized_end=829
-  _globals['_LISTFILESRESPONSE']._serialized_start=831
-  _globals['_LISTFILESRESPONSE']._serialized_end=907
-  _globals['_DELETEFILEREQUEST']._serialized_start=909
-  _globals['_DELETEFILEREQUEST']._serialized_end=940
-  _globals['_DELETEFILERESPONSE']._serialized_start=942
-  _globals['_DELETEFILERESPONSE']._serialized_end=962
-  _globals['_READFILEREQUEST']._serialized_start=964
-  _globals['_READFILEREQUEST']._serialized_end=1083
-  _globals['_READFILERESPONSE']._serialized_start=1085
-  _globals['_READFILERESPONSE']._serialized_end=1182
-  _globals['_READFILEOPENING']._serialized_start=1184
-  _globals['_READFILEOPENING']._serialized_end=1270
-  _globals['_GETSTORAGEREQUEST']._serialized_start=1272
-  _globals['_GETSTORAGEREQUEST']._serialized_end=1291
-  _globals['_GETSTORAGERESPONSE']._serialized_start=1293
-  _globals['_GETSTORAGERESPONSE']._serialized_end=1369
-  _globals['_FILESTORESERVICE']._serialized_start=1537
-  _globals['_FILESTORESERVICE']._serialized_end=2075
+  _globals['_LISTFILESREQUEST']._serialized_end=842
+  _globals['_LISTFILESRESPONSE']._serialized_start=844
+  _globals['_LISTFILESRESPONSE']._serialized_end=920
+  _globals['_DELETEFILEREQUEST']._serialized_start=922
+  _globals['_DELETEFILEREQUEST']._serialized_end=953
+  _globals['_DELETEFILERESPONSE']._serialized_start=955
+  _globals['_DELETEFILERESPONSE']._serialized_end=975
+  _globals['_READFILEREQUEST']._serialized_start=977
+  _globals['_READFILEREQUEST']._serialized_end=1096
+  _globals['_READFILERESPONSE']._serialized_start=1098
+  _globals['_READFILERESPONSE']._serialized_end=1195
+  _globals['_READFILEOPENING']._serialized_start=1197
+  _globals['_READFILEOPENING']._serialized_end=1283
+  _globals['_GETSTORAGEREQUEST']._serialized_start=1285
+  _globals['_GETSTORAGEREQUEST']._serialized_end=1304
+  _globals['_GETSTORAGERESPONSE']._serialized_start=1306
+  _globals['_GETSTORAGERESPONSE']._serialized_end=1382
+  _globals['_FILESTORESERVICE']._serialized_start=1550
+  _globals['_FILESTORESERVICE']._serialized_end=2088
 # @@protoc_insertion_point(module_scope)

@@ -280,6 +280,7 @@ class ListFilesRequest(_message.Message):
     AFTER_ID_FIELD_NUMBER: _builtins.int
     BEFORE_ID_FIELD_NUMBER: _builtins.int
     PURPOSE_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
     limit: _builtins.int
     """Optional, 1 to 10,000; 10,000 when absent. Maximum number of files in the page."""
     ascending: _builtins.bool
@@ -290,6 +291,10 @@ class ListFilesRequest(_message.Message):
     """Optional, not with `after_id`. Id of a file: the page ends directly before it, in that order."""
     purpose: Global___Purpose.ValueType
     """Optional. Only files with this purpose."""
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional, at most 100. Only files with these ids; others of them are omitted."""
+
     def __init__(
         self,
         *,
@@ -298,10 +303,11 @@ class ListFilesRequest(_message.Message):
         after_id: _builtins.str = ...,
         before_id: _builtins.str = ...,
         purpose: Global___Purpose.ValueType = ...,
+        ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "after_id", b"after_id", "ascending", b"ascending", "before_id", b"before_id", "limit", b"limit", "purpose", b"purpose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "after_id", b"after_id", "ascending", b"ascending", "before_id", b"before_id", "ids", b"ids", "limit", b"limit", "purpose", b"purpose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015

@@ -109,7 +109,7 @@ class FileStoreServiceServicer:
         """Lists the caller's files in pages, by (created_at, id).
 
         Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a limit out of range, a
-        cursor that is not the id of a file of the caller, or both cursors.
+        cursor that is not the id of a file of the caller, both cursors, or too many ids.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

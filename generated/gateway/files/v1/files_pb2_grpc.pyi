@@ -60,7 +60,7 @@ class FileStoreServiceStub:
     """Lists the caller's files in pages, by (created_at, id).
 
     Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a limit out of range, a
-    cursor that is not the id of a file of the caller, or both cursors.
+    cursor that is not the id of a file of the caller, both cursors, or too many ids.
     """
     DeleteFile: _grpc.UnaryUnaryMultiCallable[_files_pb2.DeleteFileRequest, _files_pb2.DeleteFileResponse]
     """Deletes a file; reads that begin afterwards do not find it.
@@ -111,7 +111,7 @@ class FileStoreServiceAsyncStub(FileStoreServiceStub):
     """Lists the caller's files in pages, by (created_at, id).
 
     Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a limit out of range, a
-    cursor that is not the id of a file of the caller, or both cursors.
+    cursor that is not the id of a file of the caller, both cursors, or too many ids.
     """
     DeleteFile: _aio.UnaryUnaryMultiCallable[_files_pb2.DeleteFileRequest, _files_pb2.DeleteFileResponse]  # type: ignore[assignment]
     """Deletes a file; reads that begin afterwards do not find it.
@@ -177,7 +177,7 @@ class FileStoreServiceServicer(metaclass=_abc_1.ABCMeta):
         """Lists the caller's files in pages, by (created_at, id).
 
         Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a limit out of range, a
-        cursor that is not the id of a file of the caller, or both cursors.
+        cursor that is not the id of a file of the caller, both cursors, or too many ids.
         """
 
     @_abc_1.abstractmethod

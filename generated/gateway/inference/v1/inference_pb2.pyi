@@ -343,7 +343,9 @@ class GenerateRequest(_message.Message):
     dialect: _conversation_pb2.Dialect.ValueType
     """Optional. The dialect of the request and of its `extra` and opaque parts."""
     max_tokens: _builtins.int
-    """Optional, at least 1. Maximum number of output tokens, including thinking."""
+    """Optional. Maximum number of output tokens, including thinking. 0 only fills the prompt cache of a
+    provider of the request's dialect.
+    """
     names_max_completion_tokens: _builtins.bool
     """Optional. Whether the caller sent `max_tokens` as `max_completion_tokens`, OpenAI's newer
     name for it.
@@ -1206,12 +1208,18 @@ class FallbackConfig(_message.Message):
     GLOBAL_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     MAX_TOTAL_RETRIES_FIELD_NUMBER: _builtins.int
     STEPS_FIELD_NUMBER: _builtins.int
+    IS_OF_DIALECT_FIELD_NUMBER: _builtins.int
     strategy_mode: _builtins.str
     """Required. `sequential`, the only mode."""
     global_timeout_ms: _builtins.int
     """Optional, at least 1. Timeout of all steps and retries together, in milliseconds."""
     max_total_retries: _builtins.int
     """Optional. Maximum number of retries over all steps."""
+    is_of_dialect: _builtins.bool
+    """Optional. Whether the steps are those of a field of the dialect itself (Anthropic's `fallbacks`,
+    OpenRouter's `models`): a refusal leads to the next step too, and a name of no model is tried
+    as one of the requested model's provider.
+    """
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___FallbackStep]:
         """Required, 1 to 16 steps, tried in order."""
@@ -1223,10 +1231,11 @@ class FallbackConfig(_message.Message):
         global_timeout_ms: _builtins.int | None = ...,
         max_total_retries: _builtins.int | None = ...,
         steps: _abc.Iterable[Global___FallbackStep] | None = ...,
+        is_of_dialect: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_global_timeout_ms", b"_global_timeout_ms", "_max_total_retries", b"_max_total_retries", "global_timeout_ms", b"global_timeout_ms", "max_total_retries", b"max_total_retries"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_global_timeout_ms", b"_global_timeout_ms", "_max_total_retries", b"_max_total_retries", "global_timeout_ms", b"global_timeout_ms", "max_total_retries", b"max_total_retries", "steps", b"steps", "strategy_mode", b"strategy_mode"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_global_timeout_ms", b"_global_timeout_ms", "_max_total_retries", b"_max_total_retries", "global_timeout_ms", b"global_timeout_ms", "is_of_dialect", b"is_of_dialect", "max_total_retries", b"max_total_retries", "steps", b"steps", "strategy_mode", b"strategy_mode"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__global_timeout_ms: _TypeAlias = _typing.Literal["global_timeout_ms"]  # noqa: Y015
     _WhichOneofArgType__global_timeout_ms: _TypeAlias = _typing.Literal["_global_timeout_ms", b"_global_timeout_ms"]  # noqa: Y015
@@ -1338,6 +1347,7 @@ class FailOn(_message.Message):
 
     STATUS_CODE_FIELD_NUMBER: _builtins.int
     ERROR_CONTAINS_FIELD_NUMBER: _builtins.int
+    FINISH_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def status_code(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Optional. HTTP statuses of the provider, 100 to 599."""
@@ -1346,15 +1356,22 @@ class FailOn(_message.Message):
     def error_contains(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Texts, none empty, searched case-insensitively in the provider's response."""
 
+    @_builtins.property
+    def finish(self) -> _containers.RepeatedScalarFieldContainer[_conversation_pb2.FinishReason.ValueType]:
+        """Optional. Finish reasons of an answer that is given up for the next step, if there is one:
+        REFUSAL alone.
+        """
+
     def __init__(
         self,
         *,
         status_code: _abc.Iterable[_builtins.int] | None = ...,
         error_contains: _abc.Iterable[_builtins.str] | None = ...,
+        finish: _abc.Iterable[_conversation_pb2.FinishReason.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_contains", b"error_contains", "status_code", b"status_code"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_contains", b"error_contains", "finish", b"finish", "status_code", b"status_code"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

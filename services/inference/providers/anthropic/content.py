@@ -83,7 +83,11 @@ class Conversation(ConversationWriter):
         if CALLS_WITHOUT_THOUGHTS in fields.refused_fields:
             self._add_missing_thoughts()
         for written in self.messages:
-            written["content"] = shortest(written["content"])
+            if content := written["content"]:
+                written["content"] = shortest(content)
+            else:
+                del written["content"]  # of a system message with settings alone
+        self._check_last(messages)
         if not fields.is_native:
             self._shape_ends()
 
@@ -119,6 +123,18 @@ class Conversation(ConversationWriter):
             if message["role"] == "assistant" and all(one["type"] not in KINDS for one in blocks):
                 message["content"] = [_NO_THOUGHTS, *blocks]
 
+    def _check_last(self, messages: Sequence[Message | PlainMessage]) -> None:
+        """Check that the model is not to continue its last message where the user said nothing.
+
+        Raises:
+            GatewayError: invalid.
+        """
+        role = messages[-1].role if messages else ""
+        is_user = role in (conversation_pb2.ROLE_USER, "user")
+        if is_user and self.messages and self.messages[-1]["role"] == "assistant":
+            path = f"messages[{len(messages) - 1}]"
+            raise invalid(path, f"{path}: must contain more than white space")
+
     def _shape_ends(self) -> None:
         """Adapt the beginning and the end of the conversation to Anthropic's rules."""
         if not self.messages:
@@ -141,7 +157,9 @@ class Conversation(ConversationWriter):
             raise invalid(path, f"{path}: must be user, assistant, system or developer")
         self._is_assistant = role == "assistant"
         begins = not self._blocks and len(self.messages) == bool(self._role)
-        top = role == "system" and (begins or not self._fields.is_native)
+        top = role == "system" and (
+            not self._fields.is_native or (begins and not _belongs_in_place(message))
+        )
         if not top and role != self._role:
             self._begin(role)
         into = self.system if top else self._blocks
@@ -155,6 +173,9 @@ class Conversation(ConversationWriter):
             translated = self._translate(block, in_system=role == "system")
             if translated is not None:
                 into.append(translated)
+            elif block.cache_control and into:
+                # Of a text that is left out.
+                self._decorate(into[-1], Block(cache_control=block.cache_control))
         if message.name:
             self._fields.drop("messages[].name")
         if message.HasField("extra"):
@@ -172,7 +193,7 @@ class Conversation(ConversationWriter):
 
     def _finish(self) -> None:
         """Finish the message under construction; remove it if it is empty."""
-        if not self._blocks:
+        if not self._blocks and not (self._extra and self._role == "system"):
             if self._role:
                 self.messages.pop()
             self._extra = {}
@@ -225,9 +246,8 @@ class Conversation(ConversationWriter):
         return {"type": "thinking", "thinking": thinking.text, "signature": signature}
 
     def _text_block(self, text: str) -> Json | None:
-        # Anthropic rejects blocks of white space, which clients of other dialects send.
-        says = text if self._fields.is_native else text.strip()
-        return _text(text) if says else None
+        # Anthropic rejects blocks of white space.
+        return _text(text) if text.strip() else None
 
     def _decorate(self, translated: Json, block: Block) -> None:
         if block.cache_control:
@@ -342,6 +362,11 @@ class Conversation(ConversationWriter):
             self._fields.check_stored(path)
             return {"type": "file", "file_id": media.file_id}
         raise invalid(path, f"{path}: the content of the {what} is empty")
+
+
+def _belongs_in_place(message: Message) -> bool:
+    """Return whether a system message has more than texts: settings, or changes of the tools."""
+    return message.HasField("extra") or any(block.HasField("opaque") for block in message.blocks)
 
 
 def _text(text: str) -> Json:

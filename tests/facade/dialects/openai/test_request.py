@@ -118,10 +118,6 @@ def test_a_parameter_keeps_its_name_and_value(field: str, value: object) -> None
         ({"response_format": {"type": ""}}, "response_format.type"),
         ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
         (
-            {"response_format": {"type": "json_schema", "json_schema": {"name": "a"}}},
-            "response_format.json_schema.schema",
-        ),
-        (
             {"response_format": {"type": "json_schema", "json_schema": {"schema": {}}}},
             "response_format.json_schema.name",
         ),

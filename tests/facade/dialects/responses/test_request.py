@@ -51,9 +51,15 @@ def test_a_format_is_canonical() -> None:
     assert (form.kind, form.name, form.strict) == (OutputFormat.KIND_JSON_SCHEMA, "n", True)
     assert json.loads(form.schema) == {"type": "object"}
     assert not request(text={"format": SCHEMA}).HasField("extra")
-    assert refused(text={"format": {"type": "json_schema", "name": "n"}}).param == (
-        "text.format.schema"
-    )
+    without_name = {"type": "json_schema", "schema": {}}
+    assert refused(text={"format": without_name}).param == "text.format.name"
+
+
+def test_a_format_without_a_schema_is_any_object() -> None:
+    form = {"type": "json_schema", "name": "n"}
+    given = request(text={"format": form})
+    assert given.output_format.kind == OutputFormat.KIND_JSON_OBJECT
+    assert json_of(given.extra) == {"text": {"format": form}}
 
 
 def test_an_unknown_format_is_for_this_dialect_alone() -> None:

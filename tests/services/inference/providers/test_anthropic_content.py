@@ -321,10 +321,13 @@ def test_unknown_fields_of_a_message_go_on_in_the_same_dialect() -> None:
 
 
 def test_fields_of_a_message_that_is_not_sent_go_with_it() -> None:
-    prompt = says(SYSTEM, "s", extra=opaque({"x": 1}))
+    prompt = says(SYSTEM, "s", extra=opaque({"clear_at": "never"}))
     empty = says(USER, "", extra=opaque({"y": 1}))
     call = call_of(prompt, empty, says(ASSISTANT, "a"), dialect=ANTHROPIC)
-    assert body_of(call)["messages"] == [{"role": "assistant", "content": "a"}]
+    assert body_of(call, official=False)["messages"] == [
+        {"role": "system", "content": "s", "clear_at": "never"},
+        {"role": "assistant", "content": "a"},
+    ]
     between = [says(USER, "a"), says(SYSTEM, "s", extra=opaque({"x": 1})), says(USER, "b")]
     (message,) = messages_of(*between, dialect=NONE)
     assert message.keys() == {"role", "content"}

@@ -85,7 +85,6 @@ def test_sampling_is_passed_on() -> None:
         ({"extra": opaque({"audio": {"voice": "x"}}, OPENAI)}, "audio"),
         ({"extra": opaque({"modalities": ["text", "audio"]}, OPENAI)}, "modalities"),
         ({"web_search": WebTool(kind=WebTool.KIND_SEARCH)}, "web_search_options"),
-        ({"extra": opaque({"store": True}, OPENAI)}, "store"),
         ({"extra": opaque({"previous_response_id": "r"}, OPENAI)}, "previous_response_id"),
     ],
 )

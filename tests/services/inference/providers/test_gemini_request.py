@@ -97,7 +97,6 @@ def test_what_the_model_has_refused_is_left_out() -> None:
     ("fields", "path"),
     [
         ({"web_search": WebTool(kind=WebTool.KIND_SEARCH)}, "web_search_options"),
-        ({"extra": opaque({"store": True})}, "store"),
         ({"extra": opaque({"audio": {"voice": "x"}})}, "audio"),
         ({"extra": opaque({"container": "c"}, ANTHROPIC), "dialect": ANTHROPIC}, "container"),
         ({"extra": opaque({"modalities": ["text", "audio"]})}, "modalities"),
