@@ -14,7 +14,7 @@ from services.inference.adaptation.session import Session
 from services.inference.allowed_tools import limits_tools, with_allowed_tools
 from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
-from services.inference.client_tools.rewriting import with_functions
+from services.inference.client_tools.rewriting import WithFunctions, with_functions
 from services.inference.fallback.attempts import AttemptOptions
 from services.inference.limits.input_tokens import most_input_tokens
 from services.inference.media import MediaRef
@@ -251,8 +251,7 @@ class RequestAttempts:
         if options.discards_thinking:
             request = copied(request)
             request.thinking_block_strategy = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD
-        request = with_allowed_tools(self.seen_by(provider, request), provider.dialect)
-        request, tools, dropped, adapted = with_functions(request, provider.dialect)
+        request, tools, dropped, adapted = self.translated(provider, request)
         if dropped or adapted:
             prepared = prepared._replace(
                 dropped=[*prepared.dropped, *dropped], adapted=[*prepared.adapted, *adapted]
@@ -451,7 +450,16 @@ class RequestAttempts:
         """Record that a model rejects a field, or PREFILL."""
         self._refusals.add(key, name)
 
-    def seen_by(self, provider: Provider, request: GenerateRequest) -> GenerateRequest:
+    def translated(self, provider: Provider, request: GenerateRequest) -> WithFunctions:
+        """Return a request with thinking and tools as a provider of its dialect takes them.
+
+        Raises:
+            GatewayError: invalid, for a malformed tool.
+        """
+        seen = self._with_thinking(provider, request)
+        return with_functions(with_allowed_tools(seen, provider.dialect), provider.dialect)
+
+    def _with_thinking(self, provider: Provider, request: GenerateRequest) -> GenerateRequest:
         """Apply the request's thinking strategy for a provider; see `thinking.apply_strategy`."""
         if request is self._request and not self._has_thinking:
             return request

@@ -21,7 +21,7 @@ async def count_tokens(prepared: PreparedRequest, failure_log: FailureLog) -> Co
     if prepared.attempts.may_convert(step):
         await prepared.attempts.adapt(step)
     seen = await offload(prepared.attempts.complete, step)
-    request = await offload(prepared.attempts.seen_by, provider, seen.request)
+    request = (await offload(prepared.attempts.translated, provider, seen.request)).request
     call = Call(request, step.target, stream=False, refused_fields=prepared.attempts.refused(step))
     try:
         counted = await provider.count_tokens(call)

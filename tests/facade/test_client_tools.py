@@ -95,9 +95,9 @@ async def test_a_tool_in_a_namespace_is_called(client, gateway, model, stream):
 async def test_names_of_any_kind_come_back(client, model, stream):
     names = [("a", "b__c"), ("a__b", "c"), ("x" * 60, "long"), ("1.st", "größe"), ("get", "time")]
     tools = [function("get__time"), *(namespace(one, function(name)) for one, name in names)]
-    for index, (one, name) in enumerate(names):
+    for one, name in names:
         choice = {"type": "function", "name": name}
-        given = {"model": model, "tools": [tools[0], tools[index + 1]], "tool_choice": choice}
+        given = {"model": model, "tools": tools, "tool_choice": choice}
         response = await ask(client, stream, **given, input="go")
         (call,) = (item for item in response.output if item.type == "function_call")
         assert (call.namespace, call.name) == (one, name)
@@ -221,6 +221,8 @@ async def test_tools_of_anthropic_are_called(gateway, model, tool, stream):
         turns += [{"role": "assistant", "content": said}, {"role": "user", "content": [done]}]
         message = await messages(client, stream, **given, messages=turns)
         assert "<done>" in message.content[-1].text
+        counted = await client.messages.count_tokens(model=model, messages=turns, tools=[tool])
+        assert counted.input_tokens > 50
 
 
 async def messages(client: anthropic.AsyncAnthropic, stream: bool, **given: Any) -> Any:
@@ -241,6 +243,7 @@ async def messages(client: anthropic.AsyncAnthropic, stream: bool, **given: Any)
             [*COMMANDS, "undo_edit"],
         ),
         (MEMORY, {"old_path", "insert_text"}, [*COMMANDS, "delete", "rename"]),
+        ({"type": "bash_20301231", "name": "bash"}, {"command", "restart"}, None),
     ],
 )
 async def test_tools_of_anthropic_say_what_they_take(gateway, tool, members, commands):

@@ -10,6 +10,7 @@ Sources: Anthropic's "Bash tool", "Text editor tool" and "Memory tool", and its 
 blocks `tool_addition` and `tool_removal`.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -83,15 +84,9 @@ _MEMORY = _editor(
     old_path=_described("With `rename`: the present path."),
     new_path=_described("With `rename`: the new path."),
 )
-_TOOLS = {
-    "bash_20241022": _BASH,
-    "bash_20250124": _BASH,
-    "text_editor_20241022": _WITH_UNDO,
-    "text_editor_20250124": _WITH_UNDO,
-    "text_editor_20250429": _EDITOR,
-    "text_editor_20250728": _EDITOR,
-    "memory_20250818": _MEMORY,
-}
+_NEWEST = {"bash": _BASH, "text_editor": _EDITOR, "memory": _MEMORY}
+_OLD = {"text_editor_20241022": _WITH_UNDO, "text_editor_20250124": _WITH_UNDO}
+_TYPE = re.compile(r"(bash|text_editor|memory)_[0-9]{8}")
 
 
 def function_of(fields: Mapping[str, Any]) -> Tool | None:
@@ -100,9 +95,10 @@ def function_of(fields: Mapping[str, Any]) -> Tool | None:
     Flags of the tool are kept, to be reported as dropped.
     """
     kind, name = fields.get("type"), fields.get("name")
-    definition = _TOOLS.get(kind) if isinstance(kind, str) else None
-    if definition is None or not isinstance(name, str):
+    match = _TYPE.fullmatch(kind) if isinstance(kind, str) else None
+    if match is None or not isinstance(name, str):
         return None
+    definition = _OLD.get(match[0], _NEWEST[match[1]])
     schema = {
         "type": "object",
         "properties": definition.properties,

@@ -1,14 +1,15 @@
-// Codex without a terminal: an answer, a command, an edit of a file, a session that goes on, a
-// wrong key.
+// Codex without a terminal: an answer, a command, an edit of a file, a session that goes on and one
+// that outgrows its model, a tool of an MCP server, a sub-agent, a wrong key.
 
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { address, check, key, kinds, ofResponses, run } from "../steps.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "codex-"));
 const program = join(import.meta.dirname, "node_modules", ".bin", "codex");
+const server = `{command="${process.execPath}", args=["${join(import.meta.dirname, "notes.mjs")}"]}`;
 const provider = `{name="gateway", base_url="${address}/beta/v1", env_key="GATEWAY_KEY"}`;
 
 function start(model, prompt, options = [], apiKey = key) {
@@ -74,6 +75,61 @@ const steps = {
   },
 };
 
+// With what Codex says itself, more than the limit; a part of it is kept.
+const longText = "some words of a long text. ".repeat(4_400);
+
+// Tools of an MCP server and of sub-agents, which are in namespaces.
+const withNotes = ["-c", `mcp_servers.notes=${server}`];
+const called = (done, type) => done.events.filter((event) => event.item?.type === type);
+
+const namespaces = {
+  mcp: (model) => {
+    const done = start(model, "mcp__notes__read", withNotes);
+    const [call] = called(done, "mcp_tool_call").filter((event) => event.type === "item.completed");
+    check(call?.item.server === "notes" && call.item.tool === "read", done);
+    check(said(done).includes("The note says 16 characters"), done);
+    // The earlier call is part of the conversation.
+    const more = start(model, "thank you", ["resume", "--last", ...withNotes]);
+    check(said(more).includes("thank you"), more);
+  },
+  subAgent: (model) => {
+    // Of the arguments none is required.
+    const prompt = 'multi_agent_v1__spawn_agent sandbox: arguments {"message": "hello there"}';
+    const done = start(model, prompt);
+    const spawned = called(done, "collab_tool_call").map((event) => event.item);
+    check(spawned.some((item) => item.tool === "spawn_agent" && item.status === "completed"), done);
+    said(done);
+  },
+  compaction: (model) => {
+    start(model, `hello there: ${longText}`, withNotes);
+    const before = compactions();
+    const small = ["-c", "model_auto_compact_token_limit=36000"];
+    const done = start(model, "thank you", ["resume", "--last", ...small, ...withNotes]);
+    said(done);
+    check(compactions() === before + 1, done);
+  },
+};
+
+// The number of compactions in all sessions.
+function compactions() {
+  const sessions = join(folder, ".codex", "sessions");
+  const files = readdirSync(sessions, { recursive: true }).filter((one) => one.endsWith(".jsonl"));
+  const texts = files.map((file) => readFileSync(join(sessions, file), "utf8"));
+  return texts.join("").split('"type":"compacted"').length - 1;
+}
+
+// Models that it knows by name find such tools by a search that it runs.
+const search = {
+  toolSearch: (model) => {
+    const known = model.replace(/[^/]+$/, "gpt-5.5");
+    const found = start(known, "tool_search for notes", withNotes);
+    check(said(found).includes("mcp__notes"), found);
+    const done = start(known, "mcp__notes__read", ["resume", "--last", ...withNotes]);
+    check(called(done, "mcp_tool_call").length > 0, done);
+    check(said(done).includes("The note says"), done);
+  },
+};
+
 // It offers the tool `apply_patch`, whose input is no JSON, to models that it knows by name.
 const freeform = {
   edit: (model) => {
@@ -94,6 +150,8 @@ const keys = {
 
 try {
   await run(steps, ofResponses);
+  await run(namespaces, kinds);
+  await run(search, kinds);
   // Of the others, OpenAI's own responses alone have such tools.
   await run(freeform, ofResponses.slice(kinds.length));
   await run(keys, kinds.slice(0, 1));
