@@ -110,6 +110,38 @@ async def test_white_space_is_no_text_to_anthropic(gateway, recorder, extra):
     ]
 
 
+CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
+RESULT = {"type": "tool_result", "tool_use_id": "t"}
+
+
+@pytest.mark.parametrize(
+    ("turns", "fields", "left"),
+    [
+        ([{"role": "user", "content": [said(" "), said("Hi")]}], {}, [user("Hi")]),
+        ([{"role": "user", "content": [said("\u00a0\n"), said("Hi")]}], {}, [user("Hi")]),
+        (
+            [user("Hi"), {"role": "assistant", "content": "\n"}, user("Go on")],
+            {},
+            [user("Hi"), user("Go on")],
+        ),
+        (
+            [
+                user("Hi"),
+                CALL,
+                {"role": "user", "content": [{**RESULT, "content": [said("\t"), said("r")]}]},
+            ],
+            {},
+            [user("Hi"), CALL, {"role": "user", "content": [{**RESULT, "content": "r"}]}],
+        ),
+        ([user("Hi")], {"system": " \n"}, [user("Hi")]),
+    ],
+    ids=["block", "no-break", "message", "result", "system"],
+)
+async def test_white_space_alone_is_left_out(gateway, recorder, turns, fields, left):
+    got = await sent_by(gateway, recorder, "messages", messages("anthropic/x", *turns, **fields))
+    assert (got["messages"], "system" in got) == (left, False)
+
+
 @pytest.mark.parametrize("path", ["messages", "chat/completions"])
 async def test_a_model_does_not_continue_its_own_words(gateway, recorder, path):
     turns = [user("Hi"), {"role": "assistant", "content": "Hello"}, user(" \n")]

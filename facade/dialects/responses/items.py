@@ -102,6 +102,7 @@ class _Conversation:
         self._messages = messages
         self._source_map = source_map
         self._assistant: Message | None = None  # the last message, if it is the assistant's
+        self._kinds: set[str | None] = set()  # of its blocks
         self._skipped = -len(messages)  # items without a message of their own so far
 
     def add(self, item: dict[str, Any], index: int, path: str) -> None:
@@ -136,9 +137,11 @@ class _Conversation:
         else:
             self._assistant = message = Message(role=role)
             self._messages.append(message)
+            self._kinds = set()
             if not is_assistant:
                 self._assistant = None
         self._place(message, blocks, index)
+        self._kinds.update(block.WhichOneof("kind") for _, block in blocks)
         message.blocks.extend(block for _, block in blocks)
         if not message.HasField("extra"):
             keep_unknown_fields(message, item, _MESSAGE, path, _OF_ANSWERS)
@@ -151,8 +154,7 @@ class _Conversation:
         last = self._assistant
         if last is None or block.WhichOneof("kind") in ("thinking", "redacted_thinking"):
             return last
-        kinds = {one.WhichOneof("kind") for one in last.blocks}
-        is_call = block.HasField("tool_use")
+        kinds, is_call = self._kinds, block.HasField("tool_use")
         return last if is_call or "tool_use" in kinds or not kinds & {"text", "refusal"} else None
 
     def _place(self, message: Message, blocks: Sequence[tuple[int, Block]], index: int) -> None:
@@ -182,6 +184,8 @@ class _Conversation:
         if message is None:
             message = self._assistant = Message(role=conversation.ROLE_ASSISTANT)
             self._messages.append(message)
+            self._kinds = set()
+        self._kinds.add(block.WhichOneof("kind"))
         self._add_whole(message, block, index)
 
     def _add_call(self, item: dict[str, Any], index: int, path: str) -> None:
@@ -252,7 +256,7 @@ class _Conversation:
         message = Message(role=conversation.ROLE_ASSISTANT)
         keep_unknown_fields(message, item, _NOTHING, path, _OF_SEARCHES)
         last = self._assistant
-        if last is not None and any(block.HasField("tool_use") for block in last.blocks):
+        if last is not None and "tool_use" in self._kinds:
             # The results of calls have to come directly after them.
             self._source_map.move(len(self._messages) - 1)
             self._messages[-1:] = [message, last]

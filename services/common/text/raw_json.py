@@ -11,7 +11,8 @@ from msgspec.json import Decoder
 NULL: Final = Raw(b"null")
 _QUOTE: Final = ord('"')
 _EMPTY_SIZE: Final = len(b'""')
-_SPACES: Final = b" \\"  # white space, or an escape
+# First bytes of white space and of escapes: ASCII's, and those of U+00A0, U+2000 and U+3000 on.
+_SPACES: Final = b" \\\xc2\xe1\xe2\xe3"
 _FIELDS = Decoder(dict[str, Raw])
 _TEXT = Decoder(str)
 
@@ -45,7 +46,7 @@ def has_words(value: Raw) -> bool:
     """Return whether a value is a string of more than white space."""
     if not is_filled(value):
         return False
-    # Nearly all texts begin with neither.
+    # Nearly all texts begin with none of these.
     return memoryview(value)[1] not in _SPACES or not text_of(value).isspace()
 
 

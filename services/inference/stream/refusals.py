@@ -36,13 +36,8 @@ class RefusalFilter:
         """Return the batch unchanged."""
         for event in batch:
             kind = event.WhichOneof("kind")
-            if (
-                (kind == "block_start" and event.block_start.HasField("refusal"))
-                or kind == "refusal"
-                or (
-                    kind == "finish"
-                    and event.finish.reason == conversation_pb2.FINISH_REASON_REFUSAL
-                )
+            if (kind == "block_start" and event.block_start.HasField("refusal")) or (
+                kind == "finish" and event.finish.reason == conversation_pb2.FINISH_REASON_REFUSAL
             ):
                 raise RefusedAnswerError(self._provider)
         return batch

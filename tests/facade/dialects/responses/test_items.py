@@ -158,3 +158,21 @@ def test_records_of_searches_need_no_provider() -> None:
 def test_stored_items_become_the_same_messages() -> None:
     items = [THOUGHT, CALL, OUTPUT, {"role": "user", "content": "x"}]
     assert messages_of_items([json.dumps(item).encode() for item in items]) == messages(*items)
+
+
+def test_thirty_thousand_calls_are_one_message() -> None:
+    # Comparing each with those before it would take minutes.
+    calls = [{**CALL, "call_id": f"c{number}"} for number in range(30_000)]
+    (message,) = messages(*calls)
+    assert len(message.blocks) == len(calls)
+
+
+def test_additional_tools_are_instructions_of_their_own() -> None:
+    tools = {"type": "additional_tools", "role": "developer", "tools": []}
+    called, added, result = messages(CALL, tools, OUTPUT)
+    assert [called.role, added.role, result.role] == [
+        conversation.ROLE_ASSISTANT,
+        conversation.ROLE_DEVELOPER,
+        conversation.ROLE_USER,
+    ]
+    assert json_of(added.blocks[0].opaque) == tools
