@@ -4,7 +4,7 @@ A partly known object is kept as a whole: a provider's adapter of this dialect p
 known fields.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from facade.dialects.cache_marks import OPTIONS, set_options
@@ -69,10 +69,7 @@ def keep_request_fields(request: GenerateRequest, wire: ResponseParameters, pref
     if OPTIONS in extra:
         set_options(request, extra[OPTIONS])
         notes.covered_paths.append(OPTIONS)
-    if wire.prompt is not None:
-        notes.required.append("prompt")
-    if blocks_by_moderation(extra.get("moderation")):
-        notes.required.append("moderation")
+    notes.required.extend(_required(wire, extra))
     if wire.top_logprobs is not None and LOGPROBS not in (wire.include or ()):
         extra["top_logprobs"] = wire.top_logprobs
     if wire.reasoning is not None and not wire.reasoning.keys() <= _EFFORT:
@@ -83,6 +80,14 @@ def keep_request_fields(request: GenerateRequest, wire: ResponseParameters, pref
     if extra:
         request.extra.CopyFrom(to_opaque(DIALECT_RESPONSES, extra, prefix.removesuffix(".")))
         request.extra.MergeFrom(notes)
+
+
+def _required(wire: ResponseParameters, extra: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the fields without which an answer would have another meaning."""
+    if wire.prompt is not None:
+        yield "prompt"
+    if blocks_by_moderation(extra.get("moderation")):
+        yield "moderation"
 
 
 def _keep_text(text: TextConfig, extra: dict[str, Any], notes: Opaque) -> None:
