@@ -29,7 +29,7 @@ from services.articles.usage import DOCUMENT_BYTES, OwnerUsage, lock
 from services.common.clock import Clock
 from services.common.errors import invalid
 from services.common.settings import Articles
-from services.common.storage.database import reading, writing
+from services.common.storage.database import reading, write, writing
 
 PRIVATE_GROUP = 0
 PRIVATE_GROUP_NAME = "Private"
@@ -146,12 +146,15 @@ class ArticleRepository:
             "size_bytes": DOCUMENT_BYTES,
             "charged_bytes": 0,
         }
-        async with writing(self._engine) as connection:
+
+        async def insert_document(connection: AsyncConnection) -> articles_pb2.Article:
             if group_id != PRIVATE_GROUP:
                 await _must_be_member(connection, group_id, user_id)
             await self._usage.add_document(connection, user_id, plan)
             made = await connection.execute(insert(articles).values(row).returning(articles))
             return _to_article(made.one())
+
+        return await write(self._engine, insert_document)
 
     async def delete(self, user_id: str, article_id: str) -> None:
         """Mark a document as deleted.

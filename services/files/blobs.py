@@ -297,8 +297,7 @@ class FolderBlobs(Blobs):
     async def sync(self, key: str) -> None:
         """Sync the file to disk, and then its folder."""
         with translate_errors():
-            for path in (self._folder / key, self._folder):
-                await asyncio.to_thread(_sync, path)
+            await asyncio.to_thread(_sync, self._folder / key, self._folder)
 
     @asynccontextmanager
     async def reading(
@@ -402,12 +401,13 @@ async def _nothing() -> AsyncIterator[bytes]:
     yield b""
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _sync(*paths: Path) -> None:
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _scan(folder: Path) -> list[Entry]:

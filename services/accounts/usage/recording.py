@@ -6,12 +6,11 @@ driver binds the values in its own thread, several rows per statement, so that v
 rows are bound once, and the GIL is acquired once for all of them.
 """
 
-import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
-import aiosqlite
 import orjson
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -20,8 +19,7 @@ from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_FAILED
 from services.accounts.usage.sums import GROUP, SUMS, sums_of
 from services.accounts.usage.tables import DAY_MS, TOKENS, days, records
 from services.common.messages.usage_batch import OWN, SHARED, UsageBatch
-from services.common.storage.database import writing
-from services.common.storage.database_errors import translate_errors
+from services.common.storage.database import write, writing
 
 # Rows of one statement; binding their values holds the GIL for 50 microseconds.
 _ROWS = 25
@@ -40,14 +38,17 @@ async def add_records(engine: AsyncEngine, batch: UsageBatch) -> int:
     if engine.dialect.name == "postgresql":
         async with writing(engine) as connection:
             return await _add_to_postgresql(connection, batch)
+
+    async def add_new(connection: AsyncConnection) -> int:
+        new = batch.without(await _known_to_sqlite(connection, batch))
+        await _add_to_sqlite(connection, new)
+        return new.size
+
     try:
-        async with writing(engine) as connection:
-            await _add_to_sqlite(connection, batch)
+        await write(engine, partial(_add_to_sqlite, batch=batch))
     except _KnownError:
         # The batch was sent before, and its response was lost. This transaction was rolled back.
-        async with writing(engine) as connection:
-            batch = batch.without(await _known_to_sqlite(connection, batch))
-            await _add_to_sqlite(connection, batch)
+        return await write(engine, add_new)
     return batch.size
 
 
@@ -86,17 +87,14 @@ async def _add_to_sqlite(connection: AsyncConnection, batch: UsageBatch) -> None
     Raises:
         _KnownError: some rows are already in the database.
     """
-    driver = (await connection.get_raw_connection()).driver_connection
-    assert isinstance(driver, aiosqlite.Connection)
     added = 0
-    with translate_errors(connection.engine, (sqlite3.DatabaseError,)):
-        for statement, rows in ((_ADD_MANY_TO_SQLITE, _ROWS), (_ADD_TO_SQLITE, 1)):
-            async with driver.executemany(statement, _parameters(batch, rows)) as cursor:
-                added += max(0, cursor.rowcount)
-        if added != batch.size:
-            raise _KnownError
-        if added:
-            await (await driver.executemany(_COUNT_IN_SQLITE, sums_of(batch))).close()
+    for statement, rows in ((_ADD_MANY_TO_SQLITE, _ROWS), (_ADD_TO_SQLITE, 1)):
+        if parameters := list(_parameters(batch, rows)):
+            added += (await connection.exec_driver_sql(statement, parameters)).rowcount
+    if added != batch.size:
+        raise _KnownError
+    if added:
+        await connection.exec_driver_sql(_COUNT_IN_SQLITE, list(sums_of(batch)))
 
 
 def _parameters(batch: UsageBatch, rows: int) -> Iterator[Sequence[Any]]:

@@ -27,7 +27,7 @@ from services.common.storage.private import make_files_private
 _GC_THRESHOLDS = (15_000, 150, 100)
 # Time after which a computing thread releases the GIL to a waiting thread. The event loop waits
 # for the GIL before each of its steps.
-_SWITCH_S = 0.001
+_SWITCH_S = 0.0001
 _WITHOUT_EVENT_ENGINE = "-event_engine_client,-event_engine_listener"
 # Parameters of glibc's malloc: the maximum number of arenas; the size from which memory is mapped
 # and returned to the system when freed; the free memory that is kept at the top of the heap.

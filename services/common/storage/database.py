@@ -12,12 +12,11 @@ Unix milliseconds (UTC), ids come from `services.common.ids`.
 `services.common.storage.database_errors` converts errors of the database.
 """
 
-import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from functools import cache
+from contextlib import asynccontextmanager, nullcontext
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,8 +36,13 @@ from services.common.errors import unavailable
 from services.common.grpc.authentication import caller_id
 from services.common.settings import SettingsError, Storage
 from services.common.storage import migrations
+from services.common.storage.connection_turns import ConnectionTurns
 from services.common.storage.database_errors import OPERATIONAL_ERRORS, translate_errors
-from services.common.storage.database_threads import transact_in_thread
+from services.common.storage.database_threads import (
+    ConnectionOfReads,
+    run_all_in_thread,
+    transact,
+)
 from services.common.storage.migrations import HEAD
 from services.common.storage.migrations.record import (
     Record,
@@ -48,14 +52,13 @@ from services.common.storage.migrations.record import (
 )
 from services.common.storage.private import make_private
 from services.common.storage.sqlite_file import SqliteFile, set_up
-from services.common.storage.write_turns import WriteTurns
 
 SQLITE_FILE = "gateway.db"
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 
 # Each connection has a thread of its own. More connections than the pool keeps open have half the
 # throughput, since the excess ones are opened again each time.
-_READS_AT_ONCE = 4
+_READS_AT_ONCE = 2
 # SQLAlchemy blocks for 3 µs per row before it passes all rows to the driver.
 _ROWS_AT_ONCE = 1_000
 # PostgreSQL connections that a process keeps open; further ones are closed after use.
@@ -69,7 +72,7 @@ _LOCK = int.from_bytes(b"gateway", "big")
 _WRITES = "gateway_writes"
 _LASTING = "gateway_lasting"
 _WRITERS = "gateway_writers"
-_READS = "gateway_reads"
+_READERS = "gateway_readers"
 _ALONE = "gateway_alone"
 _SYNCHRONOUS = "gateway_synchronous"
 
@@ -138,12 +141,49 @@ async def reading_once(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     Raises:
         GatewayError: unavailable, when the database does not answer.
     """
-    async with _read_turn(engine), reading(engine) as connection:
-        if engine.dialect.name == "postgresql":
+    turns = _turns(engine, _READERS)
+    if turns is None:
+        async with reading(engine) as connection:
             await connection.execution_options(isolation_level="AUTOCOMMIT")
-        else:
-            await connection.execution_options(**{_ALONE: True})
-        yield connection
+            yield connection
+        return
+
+    async def read_in_thread(execute: Callable[[Connection], Any]) -> Any:
+        def read_now(connection: Connection) -> Any:
+            with connection.execution_options(**{_ALONE: True}).begin():
+                return execute(connection)
+
+        return await turns.transact(caller_id(), read_now)
+
+    with translate_errors(engine):
+        yield ConnectionOfReads(engine, read_in_thread)
+
+
+async def read(
+    engine: AsyncEngine, work: Callable[[AsyncConnection], Coroutine[Any, Any, _T]]
+) -> _T:
+    """Return the result of `work`, called with a connection as of `reading`.
+
+    On SQLite all of it runs in the thread of the connection, so that no statement waits for the
+    event loop.
+
+    Args:
+        engine: the database.
+        work: executes statements; it awaits nothing else, and computes briefly.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    turns = _turns(engine, _READERS)
+    if turns is None:
+        async with reading(engine) as connection:
+            return await work(connection)
+
+    def read_now(connection: Connection) -> _T:
+        return transact(engine, connection.execution_options(**{_ALONE: False}), work)
+
+    with translate_errors(engine):
+        return await turns.transact(caller_id(), read_now)
 
 
 @asynccontextmanager
@@ -188,11 +228,16 @@ async def write(
     Raises:
         GatewayError: unavailable, when the database does not answer.
     """
-    if engine.dialect.name == "postgresql":
+    turns = _turns(engine, _WRITERS)
+    if turns is None:
         async with writing(engine, is_lasting=is_lasting) as connection:
             return await work(connection)
-    async with _connected_to_write(engine, is_lasting) as connection:
-        return await transact_in_thread(connection, work)
+
+    def transact_now(connection: Connection) -> _T:
+        return transact(engine, connection.execution_options(**_options(is_lasting)), work)
+
+    with translate_errors(engine):
+        return await turns.transact(caller_id(), transact_now)
 
 
 @asynccontextmanager
@@ -266,23 +311,36 @@ async def _connected_to_write(
     engine: AsyncEngine, is_lasting: bool
 ) -> AsyncIterator[AsyncConnection]:
     """Yield a connection whose transactions write."""
-    turns: WriteTurns | None = engine.get_execution_options().get(_WRITERS)
+    turns = _turns(engine, _WRITERS)
     # When the file is locked, SQLite sleeps and retries. Writers of this process therefore queue
     # here: their users are served in turn, and in half the time.
     async with turns.turn(caller_id()) if turns else nullcontext():
         connection = await _connect(engine)
         with translate_errors(engine):
             try:
-                await connection.execution_options(**{_WRITES: True, _LASTING: is_lasting})
+                await connection.execution_options(**_options(is_lasting))
                 yield connection
             finally:
                 await connection.close()
 
 
-def _read_turn(engine: AsyncEngine) -> AbstractAsyncContextManager[object]:
-    """Return the semaphore of this process for reads, or a null context if there is none."""
-    turns: asyncio.Semaphore | None = engine.get_execution_options().get(_READS)
-    return turns or nullcontext()
+def _turns(engine: AsyncEngine, which: str) -> ConnectionTurns | None:
+    """Return the order of the readers or writers of this process, or None if they need none."""
+    turns: ConnectionTurns | None = engine.get_execution_options().get(which)
+    return turns
+
+
+async def _run_in_thread(engine: AsyncEngine, run: Callable[[Connection], _T]) -> _T:
+    """Call a function with a connection, in the connection's thread."""
+    connection = await _connect(engine)
+    try:
+        return await run_all_in_thread(connection, run)
+    finally:
+        await connection.close()
+
+
+def _options(is_lasting: bool) -> dict[str, bool]:
+    return {_WRITES: True, _LASTING: is_lasting}
 
 
 async def _connect(engine: AsyncEngine) -> AsyncConnection:
@@ -373,10 +431,13 @@ def _open_sqlite(folder: Path) -> AsyncEngine:
         module=SqliteDriver(),
         connect_args={"factory": SqliteFile},
         hide_parameters=True,
-        execution_options={
-            _WRITERS: WriteTurns(),
-            _READS: asyncio.Semaphore(_READS_AT_ONCE),
-        },
+    )
+    run_in_thread = partial(_run_in_thread, engine)
+    engine.update_execution_options(
+        **{
+            _WRITERS: ConnectionTurns(1, run_in_thread),
+            _READERS: ConnectionTurns(_READS_AT_ONCE, run_in_thread),
+        }
     )
     event.listen(engine.sync_engine, "connect", set_up)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)

@@ -13,11 +13,10 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from contextvars import copy_context
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.util import await_only
 
 # Calls a function with arguments, and returns its result.
@@ -46,30 +45,59 @@ async def run_in_thread(
     return result
 
 
-async def transact_in_thread(
-    connection: AsyncConnection, work: Callable[[AsyncConnection], Coroutine[Any, Any, _T]]
-) -> _T:
-    """Run a coroutine in a transaction, in the thread of a SQLite connection; return its result.
+async def run_all_in_thread(connection: AsyncConnection, run: Callable[[Connection], _T]) -> _T:
+    """Call a function that executes statements in the thread of a SQLite connection.
 
-    The coroutine executes statements by the connection that it gets, and awaits nothing else. It is
-    not cancelled: whoever is cancelled here waits for its end, since it uses the connection.
+    It is not cancelled: whoever is cancelled here waits for its end, since it uses the connection.
     """
-    sync = connection.sync_connection
-    assert sync is not None
-    in_thread = _ConnectionInThread(connection.engine, sync)
-
-    def transact() -> _T:
-        with sync.begin():
-            return _complete(work(in_thread))
-
     adapted: Any = (await connection.get_raw_connection()).dbapi_connection
-    running = asyncio.ensure_future(adapted.visit(copy_context().run, transact))
+    running = asyncio.ensure_future(adapted.visit(run, connection.sync_connection))
     try:
         return await asyncio.shield(running)
     finally:
         while not running.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([running])
+
+
+def transact(
+    engine: AsyncEngine,
+    connection: Connection,
+    work: Callable[[AsyncConnection], Coroutine[Any, Any, _T]],
+) -> _T:
+    """Run a coroutine in a transaction, in the thread of a SQLite connection; return its result.
+
+    The coroutine executes statements by the connection that it gets, and awaits nothing else.
+    """
+    with connection.begin():
+        return _complete(work(_ConnectionInThread(engine, connection)))
+
+
+class ConnectionOfReads(AsyncConnection):
+    """A connection that is opened for each statement."""
+
+    __slots__ = ("_read",)
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        read: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
+    ) -> None:
+        """Create a connection whose statements are executed by `read`."""
+        super().__init__(engine)
+        self._read = read
+
+    async def execute(self, *args: Any, **options: Any) -> Any:
+        """Execute a statement, as of `AsyncConnection`."""
+        return await self._read(lambda connection: connection.execute(*args, **options))
+
+    async def scalar(self, *args: Any, **options: Any) -> Any:
+        """Execute a statement, as of `AsyncConnection`."""
+        return await self._read(lambda connection: connection.scalar(*args, **options))
+
+    async def scalars(self, *args: Any, **options: Any) -> Any:
+        """Execute a statement, as of `AsyncConnection`."""
+        return await self._read(lambda connection: connection.scalars(*args, **options))
 
 
 class _ConnectionInThread(AsyncConnection):

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
-from services.common.storage.database import reading
+from services.common.storage.database import reading, reading_once
 from services.common.storage.database_threads import Compute, run_in_thread
 from services.common.text.texts import elide_middle
 from services.memory.archive import dates, index, words
@@ -88,7 +88,7 @@ class Archive:
         """Return the first archived turns after `after_turn` without a vector of a model."""
         ids = {"owner_id": owner_id, "entity_id": entity_id}
         chosen = {"model": model, "after_turn": after_turn, "limit": limit}
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             rows = await connection.execute(WITHOUT_VECTORS, ids | chosen)
             return [ArchivedTurn(*row) for row in rows]
 

@@ -13,6 +13,7 @@ If a transaction also changes a memory, it locks the memory's row before its job
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, func, or_, select, tuple_, update
@@ -21,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.common import ids
 from services.common.clock import Clock
 from services.common.process.registry import ProcessRegistry
-from services.common.storage.database import insert_if_absent, reading, writing
+from services.common.storage.database import insert_if_absent, reading_once, write, writing
 from services.common.storage.leased_rows import (
     LeasedRows,
     delete_in_order,
@@ -197,7 +198,7 @@ class JobQueue:
         )
         if entity_id is not None:
             query = query.where(_is_summary(entity_id))
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             due = list(await connection.scalars(query))
         if not due:
             return []
@@ -216,7 +217,7 @@ class JobQueue:
     async def has_summaries(self, entity_id: str) -> bool:
         """Return whether a summary of a memory is still to be made."""
         query = select(jobs.c.id).where(_is_summary(entity_id)).limit(1)
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             return await connection.scalar(query) is not None
 
     async def renew(self, claimed: Collection[Job]) -> set[Job]:
@@ -273,19 +274,22 @@ class JobQueue:
         query = select(func.count(), func.min(jobs.c.created_at_ms)).where(
             jobs.c.due_at_ms <= now_ms
         )
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             count, oldest_ms = (await connection.execute(query)).one()
         return Backlog(count, max(now_ms - oldest_ms, 0) / 1000 if count else 0.0)
 
     async def _update(self, which: ColumnElement[bool], **values: Any) -> int:
         """Update jobs in a transaction of its own; return the number of rows."""
-        async with writing(self._engine) as connection:
-            return (await connection.execute(update(jobs).where(which).values(values))).rowcount
+        statement = update(jobs).where(which).values(values)
+        changed = await write(self._engine, lambda connection: connection.execute(statement))
+        return changed.rowcount
 
     async def _take(self, which: ColumnElement[bool], *, skip_locked: bool) -> list[Job]:
         holder = self._new_id(self._holder_prefix)
-        async with writing(self._engine) as connection:
-            rows = await self._rows.hold(connection, which, skip_locked=skip_locked, holder=holder)
+        rows = await write(
+            self._engine,
+            partial(self._rows.hold, which=which, skip_locked=skip_locked, holder=holder),
+        )
         return [_to_job(row) for row in rows]
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
 from services.common.clock import Clock
-from services.common.storage.database import reading
+from services.common.storage.database import reading, reading_once
 from services.memory.storage.tables import summaries
 
 PREFIX = "summary_"
@@ -58,7 +58,7 @@ class SummaryStore:
 
     async def current(self, entity_id: str) -> Summary:
         """Return the current summary of a memory."""
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             return await self.current_in(connection, entity_id)
 
     async def current_in(self, connection: AsyncConnection, entity_id: str) -> Summary:
@@ -68,7 +68,7 @@ class SummaryStore:
 
     async def before(self, entity_id: str, turn: int) -> Summary:
         """Return the last summary that covers neither a turn nor later ones."""
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             earlier = _live(entity_id).where(summaries.c.last_turn < turn)
             return _to_summary((await connection.execute(earlier)).one_or_none())
 

@@ -24,9 +24,14 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.clock import Clock
-from services.common.storage.database import insert_into, reading, write
+from services.common.storage.database import insert_into, reading_once, write
 from services.common.storage.leased_rows import LeasedRows, delete_in_order, is_held_by_process
-from services.memory.storage.memory_records import lock_lost_error
+from services.memory.storage.memory_records import (
+    MemoryRecord,
+    lock_lost_error,
+    select_owned,
+    to_record,
+)
 from services.memory.storage.tables import claims, memories, queues
 
 WRITE = "write"
@@ -43,6 +48,14 @@ class QueueKey:
     entity_id: str
     mode: str
     holders: int
+
+
+class Entry(NamedTuple):
+    """A claim that was added to a queue: its ticket, the claims ahead, and the memory's record."""
+
+    ticket: int
+    ahead: int
+    record: MemoryRecord
 
 
 class _QueuePosition(NamedTuple):
@@ -62,14 +75,14 @@ class LockQueue:
         self._engine = engine
         self._rows = LeasedRows(claims, clock, length_s)
 
-    async def enter(self, queue: QueueKey, owner_id: str, claim_id: str) -> tuple[int, int]:
-        """Add a claim at the end of a queue; return its ticket and the number of claims ahead.
+    async def enter(self, queue: QueueKey, owner_id: str, claim_id: str) -> Entry:
+        """Add a claim at the end of a queue.
 
         Raises:
             GatewayError: conflict, when the owner has no such memory.
         """
 
-        async def enter(connection: AsyncConnection) -> tuple[int, int]:
+        async def enter(connection: AsyncConnection) -> Entry:
             ticket = await connection.scalar(_next_ticket(connection, queue, owner_id))
             if ticket is None:
                 raise lock_lost_error()
@@ -78,7 +91,10 @@ class LockQueue:
             await connection.execute(
                 insert(claims).values(**claim, ticket=ticket, ends_at_ms=ends_at_ms)
             )
-            return ticket, (await _position(connection, queue, ticket)).ahead
+            ahead = (await _position(connection, queue, ticket)).ahead
+            # Read last: whoever held the lock before has committed.
+            memory = await connection.execute(select_owned(queue.entity_id, owner_id))
+            return Entry(ticket, ahead, to_record(memory.one()))
 
         try:
             return await write(self._engine, enter, is_lasting=False)
@@ -91,7 +107,7 @@ class LockQueue:
 
         Expired claims ahead of it are removed.
         """
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             position = await _position(connection, queue, ticket)
         if not position.is_queued:
             return None
@@ -104,9 +120,7 @@ class LockQueue:
     async def leave(self, claim_id: str) -> None:
         """Remove a claim, if it exists."""
         await write(
-            self._engine,
-            lambda connection: connection.execute(delete(claims).where(claims.c.id == claim_id)),
-            is_lasting=False,
+            self._engine, lambda connection: remove_claim(connection, claim_id), is_lasting=False
         )
 
     async def renew(self, claim_ids: Collection[str]) -> set[str]:
@@ -125,7 +139,7 @@ class LockQueue:
             claims.c.mode == WRITE,
             ~self._rows.has_expired(),
         )
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             return set(await connection.scalars(query))
 
     async def remove_expired(self) -> int:
@@ -179,6 +193,11 @@ async def assert_claimed(
     )
     if await connection.scalar(claim) is None:
         raise lock_lost_error()
+
+
+async def remove_claim(connection: AsyncConnection, claim_id: str) -> None:
+    """Remove a claim, if it exists."""
+    await connection.execute(delete(claims).where(claims.c.id == claim_id))
 
 
 def _next_ticket(connection: AsyncConnection, queue: QueueKey, owner_id: str) -> Any:

@@ -17,10 +17,10 @@ of this process wakes it.
 import asyncio
 import logging
 from bisect import insort
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -28,7 +28,7 @@ from services.common import ids
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.process.registry import ProcessRegistry
-from services.common.storage.database import writing
+from services.common.storage.database import write, writing
 from services.common.storage.leased_rows import LeaseRenewer, holder_prefix, wait_briefly
 from services.memory.locks.lock_queue import (
     CLAIM,
@@ -37,6 +37,7 @@ from services.memory.locks.lock_queue import (
     LockQueue,
     QueueKey,
     assert_claimed,
+    remove_claim,
 )
 from services.memory.storage.memory_records import (
     MemoryRecord,
@@ -50,6 +51,8 @@ from services.memory.storage.memory_records import (
 _FIRST_POLL_S = 0.02
 _LONGEST_POLL_S = 0.1
 _POLL_GROWTH = 1.5
+
+_T = TypeVar("_T")
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +81,7 @@ class WriteLock:
         owner_id: its owner.
         claim_id: id of the claim behind the lock.
         fence: fencing token, higher than that of any earlier write lock on the memory.
+        record: the memory's record, unless the lock was waited for.
         lost: set when the claim has been removed, so that a commit would be refused.
     """
 
@@ -85,6 +89,7 @@ class WriteLock:
     owner_id: str
     claim_id: str
     fence: int
+    record: MemoryRecord | None
     lost: asyncio.Event
 
 
@@ -96,6 +101,8 @@ class _LocalClaim:
     queue: QueueKey
     ticket: int = 0
     claims_ahead: int = 0
+    record: MemoryRecord | None = None
+    is_removed: bool = False
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -141,8 +148,8 @@ class MemoryLocks:
             processes.on_death.append(self.queue.remove_of_process)
         # The claims of this process that are in the database, by queue, in the order of tickets.
         self._local_queues: dict[QueueKey, list[_LocalClaim]] = {}
-        # Ids of all claims that are in use, including those that are still being inserted.
-        self._open: set[str] = set()
+        # All claims that are in use by id, including those that are still being inserted.
+        self._open: dict[str, _LocalClaim] = {}
         self._work: set[asyncio.Task[Any]] = set()
 
     @asynccontextmanager
@@ -157,7 +164,9 @@ class MemoryLocks:
         """
         queue = QueueKey(record.id, WRITE, 1)
         async with self._holding(queue, record.owner_id) as claim:
-            yield WriteLock(record.id, record.owner_id, claim.id, claim.ticket, claim.lost)
+            yield WriteLock(
+                record.id, record.owner_id, claim.id, claim.ticket, claim.record, claim.lost
+            )
 
     @asynccontextmanager
     async def read_lock(self, record: MemoryRecord) -> AsyncIterator[None]:
@@ -181,12 +190,32 @@ class MemoryLocks:
             GatewayError: conflict, when the lock was lost or the memory deleted.
         """
         async with writing(self._engine) as connection:
-            query = select_owned(lock.entity_id, lock.owner_id).with_for_update(key_share=True)
-            row = (await connection.execute(query)).one_or_none()
-            if row is None:
-                raise lock_lost_error()
-            await assert_claimed(connection, lock.entity_id, lock.claim_id, lock.fence)
-            yield connection, to_record(row)
+            yield connection, await _lock_record(connection, lock)
+
+    async def commit(
+        self,
+        lock: WriteLock,
+        work: Callable[[AsyncConnection, MemoryRecord], Coroutine[Any, Any, _T]],
+    ) -> _T:
+        """Return the result of `work`, called in a transaction that also releases the lock.
+
+        Args:
+            lock: the lock, which is not held any more after the commit.
+            work: called with a connection and the memory's record; it executes statements, and
+                awaits nothing else.
+
+        Raises:
+            GatewayError: conflict, when the lock was lost or the memory deleted.
+        """
+
+        async def work_and_release(connection: AsyncConnection) -> _T:
+            result = await work(connection, await _lock_record(connection, lock))
+            await remove_claim(connection, lock.claim_id)
+            return result
+
+        result = await write(self._engine, work_and_release)
+        self._open[lock.claim_id].is_removed = True
+        return result
 
     async def close(self) -> None:
         """Wait for the work in progress; no lock may be requested any more."""
@@ -197,7 +226,7 @@ class MemoryLocks:
     @asynccontextmanager
     async def _holding(self, queue: QueueKey, owner_id: str) -> AsyncIterator[_LocalClaim]:
         claim = _LocalClaim(self._new_id(holder_prefix(CLAIM, self._process_name)), queue)
-        self._open.add(claim.id)
+        self._open[claim.id] = claim
         entering = self._start(self._enter(claim, owner_id))
         try:
             await asyncio.shield(entering)
@@ -215,7 +244,9 @@ class MemoryLocks:
         return task
 
     async def _enter(self, claim: _LocalClaim, owner_id: str) -> None:
-        claim.ticket, claim.claims_ahead = await self.queue.enter(claim.queue, owner_id, claim.id)
+        entry = await self.queue.enter(claim.queue, owner_id, claim.id)
+        claim.ticket, claim.claims_ahead = entry.ticket, entry.ahead
+        claim.record = None if claim.is_waiting else entry.record
         insort(
             self._local_queues.setdefault(claim.queue, []), claim, key=lambda other: other.ticket
         )
@@ -265,7 +296,8 @@ class MemoryLocks:
     async def _leave(self, claim: _LocalClaim, entering: asyncio.Task[None]) -> None:
         await asyncio.wait([entering])
         try:
-            await self.queue.leave(claim.id)
+            if not claim.is_removed:
+                await self.queue.leave(claim.id)
         except GatewayError as error:
             # It is not renewed, so it expires, if it is not removed before.
             log.warning(
@@ -273,7 +305,7 @@ class MemoryLocks:
                 extra={"error": error.message},
             )
         finally:
-            self._open.discard(claim.id)
+            del self._open[claim.id]
             self._renewer.discard(claim.id)
             self._remove(claim)
 
@@ -292,3 +324,17 @@ class MemoryLocks:
             following.woken.set()
         if not local_queue:
             del self._local_queues[claim.queue]
+
+
+async def _lock_record(connection: AsyncConnection, lock: WriteLock) -> MemoryRecord:
+    """Return the record of a memory whose write lock is held until the transaction ends.
+
+    Raises:
+        GatewayError: conflict, when the lock was lost or the memory deleted.
+    """
+    query = select_owned(lock.entity_id, lock.owner_id).with_for_update(key_share=True)
+    row = (await connection.execute(query)).one_or_none()
+    if row is None:
+        raise lock_lost_error()
+    await assert_claimed(connection, lock.entity_id, lock.claim_id, lock.fence)
+    return to_record(row)

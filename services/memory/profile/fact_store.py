@@ -8,14 +8,25 @@ A transaction locks an owner's facts after memories and jobs.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, func, insert, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
-from services.common.storage.database import insert_into, reading
+from services.common.storage.database import insert_into, read
 from services.memory.profile.fact_versions import (
     FactVersion,
     find_restated,
@@ -63,9 +74,14 @@ class FactStore:
             .order_by(facts.c.updated_at_ms.desc(), facts.c.id.desc())
             .limit(MAX_FACTS)
         )
-        async with reading(self._engine) as connection:
+
+        async def rows_and_sources(
+            connection: AsyncConnection,
+        ) -> tuple[Sequence[Row[Any]], Mapping[str, Sequence[FactSource]]]:
             rows = (await connection.execute(query)).all()
-            cited = await _sources_of(connection, [row.id for row in rows])
+            return rows, await _sources_of(connection, [row.id for row in rows])
+
+        rows, cited = await read(self._engine, rows_and_sources)
         known = [
             Fact(row.topic, row.sub_topic, row.value, tuple(cited[row.id]), row.updated_at_ms)
             for row in rows

@@ -18,6 +18,7 @@ is locked before its other rows, and its owner's row after it.
 """
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from sqlalchemy import select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -25,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.common import ids
 from services.common.clock import Clock, ExpiryClock
 from services.common.process.byte_budget import Admit
-from services.common.storage.database import reading, reading_once, writing
+from services.common.storage.database import read, reading_once, write, writing
 from services.common.storage.owners import charge, stored_bytes
 from services.common.storage.page_tokens import read_number, read_time_and_id, write_token
 from services.memory.storage import quota, transcript_rows
@@ -116,17 +117,20 @@ class MemoryRepository:
         Raises:
             GatewayError: memory_quota_exceeded, when the user would have more than `max_memories`.
         """
+
+        async def reserve_or_create(connection: AsyncConnection) -> MemoryRecord | None:
+            now_ms = self._clock.now_ms()
+            record = await quota.reserve_existing(connection, owner_id, memory_id, now_ms)
+            if record is None:
+                new_id = self._new_id(PREFIX)
+                new = MemoryRecord(new_id, owner_id, memory_id, now_ms, now_ms)
+                record = await quota.create(connection, new, max_memories)
+            return record
+
         for _ in range(_ATTEMPTS):
             if record := await self.find(owner_id, memory_id):
                 return record
-            async with writing(self._engine) as connection:
-                now_ms = self._clock.now_ms()
-                record = await quota.reserve_existing(connection, owner_id, memory_id, now_ms)
-                if record is None:
-                    new_id = self._new_id(PREFIX)
-                    new = MemoryRecord(new_id, owner_id, memory_id, now_ms, now_ms)
-                    record = await quota.create(connection, new, max_memories)
-            if record:
+            if record := await write(self._engine, reserve_or_create):
                 return record
         raise lock_lost_error()
 
@@ -134,9 +138,12 @@ class MemoryRepository:
         """Release a reservation; the release of the last one deletes a memory without a turn."""
         if record.turns or record.epoch:
             return
-        async with writing(self._engine) as connection:
+
+        async def release(connection: AsyncConnection) -> None:
             if await quota.release_reservation(connection, record):
                 await quota.delete_memory(connection, record)
+
+        await write(self._engine, release)
 
     async def delete_unused(self, older_than_s: float, limit: int) -> int:
         """Delete memories without a turn whose calls have died; return their number.
@@ -258,8 +265,9 @@ class MemoryRepository:
 
     async def keys(self, entity_id: str) -> bytes:
         """Return the keys of all messages of the transcript, `KEY_SIZE` bytes each."""
-        async with reading(self._engine) as connection:
-            return await transcript_rows.read_keys(connection, entity_id)
+        return await read(
+            self._engine, lambda connection: transcript_rows.read_keys(connection, entity_id)
+        )
 
     async def turns(
         self, entity_id: str, first: int, last: int, admit: Admit | None = None
@@ -269,11 +277,18 @@ class MemoryRepository:
         `admit` is called with their bytes before they are read.
         """
         if admit is not None:
-            async with reading(self._engine) as connection:
-                size = await transcript_rows.measure_turns(connection, entity_id, first, last)
-            await admit(size)
-        async with reading(self._engine) as connection:
-            return await transcript_rows.read_turns(connection, entity_id, first, last)
+            await admit(
+                await read(
+                    self._engine,
+                    partial(
+                        transcript_rows.measure_turns, entity_id=entity_id, first=first, last=last
+                    ),
+                )
+            )
+        return await read(
+            self._engine,
+            partial(transcript_rows.read_turns, entity_id=entity_id, first=first, last=last),
+        )
 
     async def turn_of_message(
         self, entity_id: str, index: int, admit: Admit | None = None
@@ -283,11 +298,16 @@ class MemoryRepository:
         `admit` is called with its bytes before they are read.
         """
         if admit is not None:
-            async with reading(self._engine) as connection:
-                size = await transcript_rows.measure_turn_of(connection, entity_id, index)
-            await admit(size)
-        async with reading(self._engine) as connection:
-            return await transcript_rows.read_turn_of(connection, entity_id, index)
+            await admit(
+                await read(
+                    self._engine,
+                    partial(transcript_rows.measure_turn_of, entity_id=entity_id, message=index),
+                )
+            )
+        return await read(
+            self._engine,
+            partial(transcript_rows.read_turn_of, entity_id=entity_id, message=index),
+        )
 
     async def turn_page(
         self,

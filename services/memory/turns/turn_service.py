@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.memory_pb2 import BeginTurn, TurnContext
@@ -158,16 +160,18 @@ class TurnService:
             began = self._clock.monotonic()
             async with self._locks.write_lock(reserved) as lock:
                 self._metrics.lock_wait_s.observe(self._clock.monotonic() - began)
-                record = await self._synchronised(reserved, _windows(begin))
+                record = lock.record or await self._current(reserved)
+                record = await self._synchronised(record, _windows(begin))
                 admit = _admit(record, charge)
-                reconciliation = await reconcile(
-                    repository, record, sent, self._clock.now_ms(), admit
+                reconciliation, stored_bytes = await asyncio.gather(
+                    reconcile(repository, record, sent, self._clock.now_ms(), admit),
+                    repository.stored_bytes(owner_id),
                 )
                 # An early check, before a model is called; the binding one is at the commit.
                 size = await offload_if(
                     have_many_messages(reconciliation.turns), reconciliation.stored_size
                 )
-                check_storage(await repository.stored_bytes(owner_id) + size, max_bytes)
+                check_storage(stored_bytes + size, max_bytes)
                 context = await self._context(owner_id, record, begin, reconciliation, admit)
                 yield TurnInProgress(
                     context, partial(self._append, lock, begin, reconciliation, max_bytes)
@@ -182,7 +186,6 @@ class TurnService:
         Raises:
             GatewayError: memory_not_synchronized, when a due batch cannot be summarised now.
         """
-        record = await self._current(record)
         if windows.view(record.turns, record.summarised).due is None:
             return record
         try:
@@ -237,12 +240,16 @@ class TurnService:
         max_bytes: int,
         answer: Message,
     ) -> int:
-        """Append the turns of a request and the answer; return the number of the last turn."""
+        """Append the turns of a request and the answer, and release the memory's lock.
+
+        Return the number of the last turn.
+        """
         self._reserve.check()
         stores = self._stores
         turns = reconciliation.turns
         turns = await offload_if(have_many_messages(turns), complete_turns, turns, answer)
-        async with self._locks.committing(lock) as (connection, record):
+
+        async def append(connection: AsyncConnection, record: MemoryRecord) -> None:
             if reconciliation.rewinds:
                 await stores.rewind(connection, record, reconciliation.keep)
             check_storage(await stores.repository.append(connection, record, turns), max_bytes)
@@ -253,6 +260,8 @@ class TurnService:
                     await self._jobs.put_facts(
                         connection, record.owner_id, text, record.id, turn.number
                     )
+
+        await self._locks.commit(lock, append)
         self._jobs.wake()
         return turns[-1].number
 

@@ -89,5 +89,6 @@ async def test_a_read_without_statements_changes_no_later_one(engine: AsyncEngin
         await connection.begin()
     async with reading_once(engine) as connection:
         assert (await connection.execute(select(pets))).all() == []
+    async with reading(engine) as connection:
         raw: Any = await connection.get_raw_connection()
         assert not raw.driver_connection.in_transaction
