@@ -41,7 +41,8 @@ class _AnthropicMessage(msgspec.Struct):
 
 
 class _AnthropicTool(msgspec.Struct):
-    name: str
+    # Toolsets have none.
+    name: str = ""
     type: str | None = None
     description: str | None = None
     input_schema: Object | msgspec.UnsetType = msgspec.UNSET

@@ -134,7 +134,8 @@ class _ResponseItem(msgspec.Struct):
     content: str | list[_ResponsePart] | None = None
     call_id: str | None = None
     name: str | None = None
-    arguments: str = ""
+    # Of a search for tools they may be an object.
+    arguments: str | Object = ""
     input: str = ""
     # Of results of tools; other items may have an object.
     output: str | list[_ResponsePart] | Object | None = None

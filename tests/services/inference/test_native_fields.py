@@ -6,9 +6,7 @@ classified is added to `OBJECTS`. A field that names a model that is called is a
 in `services.inference.further_models`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
+from typing import Any
 
 from anthropic.types.beta.message_count_tokens_params import (
     MessageCountTokensParams as BetaCountTokens,
@@ -27,7 +25,6 @@ from openai.types.responses.response_create_params import (
     ResponseCreateParamsNonStreaming,
     ResponseCreateParamsStreaming,
 )
-from typing_extensions import get_type_hints, is_typeddict
 
 from services.inference.further_models import HISTORY, FurtherModel, is_model_field
 from services.inference.native_fields import (
@@ -41,6 +38,7 @@ from services.inference.native_fields import (
     classify,
 )
 from tests.grid import each_row
+from tests.surface.sdk_types import fields_of, is_scalar
 
 # Parameters of the endpoints that the gateway serves.
 ENDPOINTS = (
@@ -74,67 +72,20 @@ OBJECTS = frozenset(
 TOOLSET_CONFIGS = "ToolsetConfigsParam"
 
 
-def leaves(hint: Any) -> Iterator[Any]:
-    """Yield the types of the values that a type hint allows, without unions and lists."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Literal or origin is None:
-        yield hint
-    elif origin in (Required, NotRequired, Annotated):
-        yield from leaves(arguments[0])
-    elif origin in (Union, UnionType):
-        for one in arguments:
-            yield from leaves(one)
-    elif isinstance(origin, type) and issubclass(origin, Mapping):
-        yield dict
-        yield from leaves(arguments[1])
-    else:
-        for one in arguments:
-            if one is not Ellipsis:
-                yield from leaves(one)
-
-
-def fields_of(
-    kind: Any, *, enters: Callable[[str], bool], path: str = ""
-) -> Iterator[tuple[str, str, Any, list[Any]]]:
-    """Yield path, name, type and possible values of all fields of a TypedDict, at any depth.
-
-    Args:
-        kind: the type.
-        enters: whether the members of a field of this name are visited too.
-        path: the path of the type.
-    """
-    waiting, seen = [(kind, path)], {kind}
-    while waiting:
-        holder, place = waiting.pop()
-        for name, hint in get_type_hints(holder, include_extras=True).items():
-            values = list(leaves(hint))
-            inner = f"{place}.{name}".removeprefix(".")
-            yield inner, name, holder, values
-            for value in values if enters(name) else ():
-                if is_typeddict(value) and value not in seen:
-                    seen.add(value)
-                    waiting.append((value, inner))
-
-
 def is_searched(name: str) -> bool:
     return classify(name) not in (FieldClass.CONTENT, FieldClass.STORED)
-
-
-def is_scalar(value: Any) -> bool:
-    """Return whether a value is a switch, a number or one of some names."""
-    return value in (bool, int, float, NoneType) or get_origin(value) is Literal
 
 
 @each_row("endpoint", ENDPOINTS)
 def test_every_field_of_the_sdks_is_classified(endpoint: Any) -> None:
     unknown = {
-        f"{path} ({holder.__name__})"
-        for path, name, holder, values in fields_of(endpoint, enters=is_searched)
-        if not any(name in table for table in TABLES)
-        and name != "metadata"
-        and not all(map(is_scalar, values))
-        and name not in OBJECTS
-        and not holder.__name__.endswith(TOOLSET_CONFIGS)
+        f"{field.names} ({field.holder.__name__})"
+        for field in fields_of(endpoint, enters=is_searched)
+        if not any(field.name in table for table in TABLES)
+        and field.name != "metadata"
+        and not all(map(is_scalar, field.values))
+        and field.name not in OBJECTS
+        and not field.holder.__name__.endswith(TOOLSET_CONFIGS)
     }
     assert unknown == set()
 
@@ -145,14 +96,14 @@ def test_every_place_of_a_model_in_the_sdks_is_known(endpoint: Any) -> None:
         return name not in HISTORY and classify(name) is not FieldClass.CONTENT
 
     unknown = {
-        path
-        for path, name, holder, values in fields_of(endpoint, enters=enters)
-        if is_model_field(name) and not all(map(is_scalar, values))
+        field.names
+        for field in fields_of(endpoint, enters=enters)
+        if is_model_field(field.name) and not all(map(is_scalar, field.values))
         # The request's own model, and the record of a fallback.
-        if path != "model" and holder.__name__ != "BetaFallbackInfoParam"
+        if field.names != "model" and field.holder.__name__ != "BetaFallbackInfoParam"
         # A list of objects that name models, by the rule for these.
-        if not any(map(is_typeddict, values))
-        if not FurtherModel(path_in_request(path), "m").is_known
+        if not field.members
+        if not FurtherModel(path_in_request(field.names), "m").is_known
     }
     assert unknown == set()
 

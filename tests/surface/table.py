@@ -1,0 +1,72 @@
+"""The table of verdicts: what becomes of each part of a request at each kind of provider.
+
+It is in `verdicts/*.toml`, one line a path, sorted. A line has a verdict for each kind of provider,
+in the order of `KINDS`, or one for all of them:
+
+=============  ===================================================================================
+`passes`       it arrives as it is, in the same place
+`to PATH`      it is translated: PATH of the provider's body depends on it
+`text`         it becomes text, and is named in `x-gateway-adapted`
+`dropped`      it does not arrive, and is named in `x-gateway-dropped`
+`refused`      400 with its name
+`ours`         the gateway itself does what it says
+`needless`     it does not arrive, and no answer is another without it
+`open`         not settled: it is lost unnamed, or a verdict is about to change; nothing is checked
+=============  ===================================================================================
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+# The kinds of providers that a dialect is sent to; the first one has the dialect itself.
+KINDS: Mapping[str, Sequence[str]] = {
+    "chat": ("openai", "compatible", "anthropic", "gemini"),
+    "messages": ("anthropic", "openai", "compatible", "gemini"),
+    "responses": ("responses", "compatible", "anthropic", "gemini"),
+}
+WORDS = frozenset({"passes", "text", "dropped", "refused", "ours", "needless", "open"})
+TO = "to "
+FOLDER = Path(__file__).parent / "verdicts"
+
+
+@cache
+def verdicts(dialect: str) -> Mapping[str, Sequence[str]]:
+    """Return the verdicts of a dialect, by path, in the order of `KINDS`."""
+    rows: dict[str, Sequence[str]] = {}
+    for path in files(dialect):
+        for name, verdict in tomllib.loads(path.read_text()).items():
+            assert name not in rows, f"{path.name} repeats {name}"
+            rows[name] = [verdict] * len(KINDS[dialect]) if isinstance(verdict, str) else verdict
+    return rows
+
+
+def files(dialect: str) -> Sequence[Path]:
+    """Return the files of a dialect."""
+    return sorted(FOLDER.glob(f"{dialect}*.toml"))
+
+
+def line(path: str, row: Sequence[str]) -> str:
+    """Return the line of a path."""
+    if len(set(row)) == 1:
+        return f'"{path}" = "{row[0]}"'
+    cells = ", ".join(f'"{one}"' for one in row)
+    return f'"{path}" = [{cells}]'
+
+
+def is_verdict(word: str) -> bool:
+    """Return whether a word is a verdict."""
+    return word in WORDS or (word.startswith(TO) and len(word) > len(TO))
+
+
+def agrees(verdict: str, outcome: str) -> bool:
+    """Return whether what became of a part is what its verdict says."""
+    match verdict:
+        case "open":
+            return True
+        case "ours":
+            return outcome == "nothing" or outcome.startswith(TO)
+        case "needless":
+            return outcome == "nothing"
+    return outcome == verdict

@@ -1,0 +1,58 @@
+"""The table of verdicts, held against the parameter types of the installed SDKs.
+
+`python -m tests.surface` prints the missing rows with what becomes of their parts today.
+"""
+
+import pytest
+
+from tests.surface.requests import parts_of
+from tests.surface.table import KINDS, TO, agrees, files, is_verdict, verdicts
+
+
+@pytest.mark.parametrize("dialect", KINDS)
+def test_every_part_of_the_sdks_has_a_verdict(dialect: str) -> None:
+    parts = {part.path for part in parts_of(dialect)}
+    rows = verdicts(dialect).keys()
+    assert {"new in the SDK": sorted(parts - rows), "gone": sorted(rows - parts)} == {
+        "new in the SDK": [],
+        "gone": [],
+    }
+
+
+@pytest.mark.parametrize("dialect", KINDS)
+def test_rows_have_a_verdict_for_each_kind(dialect: str) -> None:
+    for path, row in verdicts(dialect).items():
+        assert len(row) == len(KINDS[dialect]), path
+        assert all(map(is_verdict, row)), f"{path}: {row}"
+
+
+@pytest.mark.parametrize("dialect", KINDS)
+def test_rows_are_sorted(dialect: str) -> None:
+    for file in files(dialect):
+        rows = [line.split('"')[1] for line in file.read_text().splitlines() if line[:1] == '"']
+        assert rows == sorted(rows), file.name
+
+
+def test_paths_of_parts_are_unique() -> None:
+    for dialect in KINDS:
+        paths = [part.path for part in parts_of(dialect)]
+        assert len(paths) == len(set(paths))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outcome", "expected"),
+    [
+        ("passes", "passes", True),
+        ("passes", "nothing", False),
+        ("dropped", "nothing", False),
+        (f"{TO}stop", f"{TO}stop", True),
+        (f"{TO}stop", f"{TO}seed", False),
+        ("ours", "nothing", True),
+        ("ours", "refused", False),
+        ("needless", "nothing", True),
+        ("needless", "dropped", False),
+        ("open", "nothing", True),
+    ],
+)
+def test_a_verdict_is_held_against_what_became(verdict: str, outcome: str, expected: bool) -> None:
+    assert agrees(verdict, outcome) is expected
