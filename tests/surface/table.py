@@ -1,6 +1,7 @@
 """The table of verdicts: what becomes of each part of a request at each kind of provider.
 
-It is in `verdicts/*.toml`, one line a path, sorted. A line has a verdict for each kind of provider,
+It is in `verdicts/*.toml`, one line a path, sorted. An object's line is about the object with the
+fields that it needs alone, or with its last one. A line has a verdict for each kind of provider,
 in the order of `KINDS`, or one for all of them:
 
 =============  ===================================================================================
