@@ -5,10 +5,13 @@ Each has what becomes of its part today, to be reviewed: where nothing was seen,
 
 import asyncio
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from tests.surface.requests import parts_of
-from tests.surface.table import KINDS, is_verdict, line, verdicts
+from tests.surface.answer_target import answering_gateway
+from tests.surface.parts import every_part
+from tests.surface.requests import Part
+from tests.surface.table import CALLERS, KINDS, is_verdict, line, verdicts
 from tests.surface.target import surface_gateway
 from tests.surface.trial import Trial
 
@@ -16,14 +19,27 @@ from tests.surface.trial import Trial
 async def main() -> None:
     """Try the parts without a row, and print a row for each."""
     with tempfile.TemporaryDirectory() as folder:
-        async with surface_gateway(Path(folder)) as target:
+        async with surface_gateway(Path(folder) / "requests") as target:
             for dialect in KINDS:
                 trial = Trial(target, dialect)
-                for part in parts_of(dialect):
-                    if part.path not in verdicts(dialect):
-                        outcomes = await trial.outcomes(part)
-                        row = [one if is_verdict(one) else "open" for one in outcomes]
-                        print(line(part.path, row), flush=True)
+                for part in missing(dialect):
+                    show(part, await trial.outcomes(part))
+        async with answering_gateway(Path(folder) / "answers") as answering:
+            for table, callers in CALLERS.items():
+                for part in missing(table):
+                    outcomes = [await answering.outcome(table, part, one) for one in callers]
+                    show(part, outcomes)
+
+
+def missing(table: str) -> list[Part]:
+    """Return the parts of a table that have no row."""
+    return [part for part in every_part(table) if part.path not in verdicts(table)]
+
+
+def show(part: Part, outcomes: Sequence[str]) -> None:
+    """Print the row of a part."""
+    row = [one if is_verdict(one) else "open" for one in outcomes]
+    print(line(part.path, row), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args, get_origin
 
-from typing_extensions import get_type_hints
-
 from tests.surface.context import completed
 from tests.surface.requests import Part
 from tests.surface.samples import EXCLUSIVE, inside, is_needed, least, sample
-from tests.surface.sdk_types import Field, Step
+from tests.surface.sdk_types import Field, Step, hints_of
 
 Json = dict[str, Any]
 
@@ -26,15 +24,15 @@ def bodies(dialect: str, part: Part, model: str) -> tuple[Json, list[Json]]:
         held = {name: one for name, one in held.items() if not _excludes(field.name, name)}
         if value is not None:
             held[field.name] = value
-        return completed(dialect, field.steps[0].name, _wrapped(way, held), model)
+        return completed(dialect, field.steps[0].name, wrapped(way, held), model)
 
-    first, *others = _values(part)
+    first, *others = values_of(part)
     is_needed_here = is_needed(field.holder, field.name, field.hint) or field.name in EXCLUSIVE
     # A conversation has more messages than the part's.
     return build(first), [build(one) for one in (others if is_needed_here and way else [None])]
 
 
-def _values(part: Part) -> Iterator[Any]:
+def values_of(part: Part) -> Iterator[Any]:
     """Yield the value of a part, then other values of its field."""
     field, holder = part.field, part.field.holder.__name__
     if part.step is not None:
@@ -63,11 +61,11 @@ def _listed(field: Field, value: Any) -> Any:
     )
 
 
-def _wrapped(way: Sequence[Step], held: Json) -> Json:
+def wrapped(way: Sequence[Step], held: Json) -> Json:
     """Return a request with an object at the end of a way."""
     for number in range(len(way) - 1, -1, -1):
         step = way[number]
-        hint = get_type_hints(step.holder, include_extras=True)[step.name]
+        hint = hints_of(step.holder)[step.name]
         outer = least(step.holder) if number else {}
         held = {**outer, step.name: inside(hint, step.member, held)}
     return held

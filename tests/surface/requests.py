@@ -1,6 +1,6 @@
 """Every part of a request by the types of the SDKs: the rows of the table of verdicts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType
@@ -59,6 +59,11 @@ def root_of(dialect: str) -> Any:
 def parts_of(dialect: str) -> tuple[Part, ...]:
     """Return every part of the requests of a dialect."""
     fields = fields_of(root_of(dialect), is_home=is_home)
+    return parts_in(fields)
+
+
+def parts_in(fields: Iterable[Field]) -> tuple[Part, ...]:
+    """Return every part of some fields."""
     return tuple(part for field in fields for part in _parts(field))
 
 

@@ -6,14 +6,13 @@ fields that a server needs although its types let them be left out.
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from types import NoneType, UnionType
 from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
-from typing_extensions import get_type_hints, is_typeddict
-
 from services.sandbox.model.signatures import encrypt, redact, sign
 from tests.facade.conversations import png
-from tests.surface.sdk_types import is_required, leaves
+from tests.surface.sdk_types import hints_of, is_object, is_required, leaves
 
 # In place of the ids of files that the caller has stored.
 PICTURE_FILE, DOCUMENT_FILE = "<picture>", "<document>"
@@ -61,6 +60,9 @@ _VALUES: Mapping[str, tuple[Any, Any]] = {
     **dict.fromkeys(("max_tokens", "max_completion_tokens", "max_output_tokens"), (5_000, 6_000)),
     **dict.fromkeys(("temperature", "top_p", "frequency_penalty", "presence_penalty"), (0.5, 0.6)),
     "n": (2, 3),
+    "Choice.index": (0, 1),
+    "ResponseOutputMessage.status": ("completed", "incomplete"),
+    "ResponseOutputText.annotations": ([], []),
     "BetaBase64ImageSourceParam.media_type": ("image/png", "image/png"),
     "BetaFileImageSourceParam.file_id": (PICTURE_FILE, PICTURE_FILE),
     "BetaFileDocumentSourceParam.file_id": (DOCUMENT_FILE, DOCUMENT_FILE),
@@ -101,6 +103,9 @@ NEEDED: Mapping[str, frozenset[str]] = {
     "ResponseFileSearchToolCallParam": frozenset({"results"}),
     "ResponseComputerToolCallParam": frozenset({"action"}),
     "BetaSystemMessageParam": frozenset({"content"}),
+    "ChatCompletionMessage": frozenset({"content"}),
+    "BetaMessage": frozenset({"stop_reason"}),
+    "Response": frozenset({"status"}),
     "BetaCompactionBlockParam": frozenset({"content"}),
 }
 
@@ -126,13 +131,15 @@ def sample(hint: Any, holder: str = "", name: str = "", variant: int = 0) -> Any
 def _fits(value: Any, hint: Any) -> bool:
     if isinstance(value, list):
         return get_origin(hint) is not None
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
     kinds = set(leaves(hint))
     return type(value) in kinds or object in kinds or (type(value) is int and float in kinds)
 
 
 def _made(hint: Any, holder: str, name: str, variant: int) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
-    if is_typeddict(hint):
+    if is_object(hint):
         return least(hint, variant)
     if origin is Literal:
         return arguments[min(variant, len(arguments) - 1)]
@@ -149,6 +156,8 @@ def _made(hint: Any, holder: str, name: str, variant: int) -> Any:
         return _NUMBERS[hint][variant]
     if hint in (str, object):
         return f"{name.removesuffix('[]') or 'value'}_{'other' if variant else 'sample'}"
+    if hint is datetime:
+        return "2026-01-01T00:00:00Z"
     if hint is dict:
         return {"key": f"value_{variant}"}
     raise TypeError(f"no sample of {hint} for {holder}.{name}")
@@ -156,7 +165,7 @@ def _made(hint: Any, holder: str, name: str, variant: int) -> Any:
 
 def least(kind: Any, variant: int = 0) -> dict[str, Any]:
     """Return an object of a type with the fields that it needs alone, or its last."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = hints_of(kind)
     # Without a field an object says nothing.
     names = [name for name in hints if is_needed(kind, name, hints[name])] or list(hints)[-1:]
     return {name: sample(hints[name], kind.__name__, name, variant) for name in names}

@@ -1,4 +1,4 @@
-"""Walks the parameter types of the SDKs: every field at any depth, union members and values."""
+"""Walks the types of the SDKs: every field at any depth, union members and values."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
+from pydantic import BaseModel
 from typing_extensions import get_type_hints, is_typeddict
 
 _DISCRIMINATORS = ("type", "role")
@@ -34,7 +35,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a request.
+    """A field of a request or an answer.
 
     Attributes:
         steps: the way to it; the last one is the field itself, without a member.
@@ -67,7 +68,9 @@ class Field:
     @property
     def members(self) -> tuple[Any, ...]:
         """The objects that it may hold, or that may be in its list."""
-        return tuple(dict.fromkeys(value for value in self.values if is_typeddict(value)))
+        # Requests may have blocks of answers too, which are written as those of requests.
+        is_one = is_typeddict if is_typeddict(self.holder) else is_object
+        return tuple(dict.fromkeys(value for value in self.values if is_one(value)))
 
     @property
     def literals(self) -> tuple[Any, ...]:
@@ -105,7 +108,7 @@ def fields_of(
     enters: Callable[[str], bool] = lambda name: True,
     is_home: Callable[[Step], bool] = lambda step: True,
 ) -> Iterator[Field]:
-    """Yield all fields of a TypedDict, at any depth; the fields of each type once.
+    """Yield all fields of an object, at any depth; the fields of each type once.
 
     Args:
         kind: the type.
@@ -116,7 +119,7 @@ def fields_of(
     seen = {kind}
     while waiting:
         holder, way = waiting.popleft()
-        for name, hint in get_type_hints(holder, include_extras=True).items():
+        for name, hint in hints_of(holder).items():
             field = Field((*way, Step(holder, name)), hint, tuple(leaves(hint)))
             yield field
             for member in field.members if enters(name) else ():
@@ -134,9 +137,21 @@ def step_into(field: Field, member: Any) -> Step:
     return Step(field.holder, field.name, member, tag)
 
 
+def is_object(value: Any) -> bool:
+    """Return whether a type is that of an object: of a request, or of an answer."""
+    return is_typeddict(value) or (isinstance(value, type) and issubclass(value, BaseModel))
+
+
+def hints_of(kind: Any) -> Mapping[str, Any]:
+    """Return the types of an object's fields."""
+    if is_typeddict(kind):
+        return get_type_hints(kind, include_extras=True)
+    return {name: field.annotation for name, field in kind.model_fields.items()}
+
+
 def tag_of(member: Any) -> str:
     """Return the name of an object in a union: the value of its type or role, or of its class."""
-    hints = get_type_hints(member, include_extras=True)
+    hints = hints_of(member)
     for name in _DISCRIMINATORS:
         values = [value for value in leaves(hints.get(name)) if get_origin(value) is Literal]
         if values:
@@ -156,5 +171,7 @@ def is_scalar(value: Any) -> bool:
 
 def is_required(holder: Any, name: str, hint: Any) -> bool:
     """Return whether an object needs a field of a type."""
+    if issubclass(holder, BaseModel):
+        return bool(holder.model_fields[name].is_required())
     wrapper = get_origin(hint)
     return wrapper is Required or (wrapper is not NotRequired and name in holder.__required_keys__)

@@ -1,15 +1,16 @@
-"""The table of verdicts: what becomes of each part of a request at each kind of provider.
+"""The table of verdicts: what becomes of each part of a request at each kind of provider, and of
+each part of an answer for the caller of each dialect.
 
 It is in `verdicts/*.toml`, one line a path, sorted. An object's line is about the object with the
-fields that it needs alone, or with its last one. A line has a verdict for each kind of provider,
-in the order of `KINDS`, or one for all of them:
+fields that it needs alone, or with its last one. A line has a verdict for each kind of provider or
+caller, in the order of `COLUMNS`, or one for all of them:
 
 =============  ===================================================================================
 `passes`       it arrives as it is, in the same place
 `to PATH`      it is translated: PATH of the provider's body depends on it
 `text`         it becomes text, and is named in `x-gateway-adapted`
 `dropped`      it does not arrive, and is named in `x-gateway-dropped`
-`refused`      400 with its name
+`refused`      400 with its name; of an answer, 502
 `ours`         the gateway itself does what it says
 `needless`     it does not arrive, and no answer is another without it
 `open`         not settled: it is lost unnamed, or a verdict is about to change; nothing is checked
@@ -27,6 +28,13 @@ KINDS: Mapping[str, Sequence[str]] = {
     "messages": ("anthropic", "openai", "compatible", "gemini"),
     "responses": ("responses", "compatible", "anthropic", "gemini"),
 }
+# The callers of a provider's answers, by its dialect; the first one has the same.
+CALLERS: Mapping[str, Sequence[str]] = {
+    "answers_of_chat": ("chat", "messages", "responses"),
+    "answers_of_messages": ("messages", "chat", "responses"),
+    "answers_of_responses": ("responses",),
+}
+COLUMNS = {**KINDS, **CALLERS}
 WORDS = frozenset({"passes", "text", "dropped", "refused", "ours", "needless", "open"})
 TO = "to "
 FOLDER = Path(__file__).parent / "verdicts"
@@ -34,17 +42,17 @@ FOLDER = Path(__file__).parent / "verdicts"
 
 @cache
 def verdicts(dialect: str) -> Mapping[str, Sequence[str]]:
-    """Return the verdicts of a dialect, by path, in the order of `KINDS`."""
+    """Return the verdicts of a dialect's requests or answers by path, in the order of `COLUMNS`."""
     rows: dict[str, Sequence[str]] = {}
     for path in files(dialect):
         for name, verdict in tomllib.loads(path.read_text()).items():
             assert name not in rows, f"{path.name} repeats {name}"
-            rows[name] = [verdict] * len(KINDS[dialect]) if isinstance(verdict, str) else verdict
+            rows[name] = [verdict] * len(COLUMNS[dialect]) if isinstance(verdict, str) else verdict
     return rows
 
 
 def files(dialect: str) -> Sequence[Path]:
-    """Return the files of a dialect."""
+    """Return the files of a dialect's requests or answers."""
     return sorted(FOLDER.glob(f"{dialect}*.toml"))
 
 

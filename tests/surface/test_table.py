@@ -1,41 +1,41 @@
-"""The table of verdicts, held against the parameter types of the installed SDKs.
+"""The table of verdicts, held against the types of the installed SDKs.
 
 `python -m tests.surface` prints the missing rows with what becomes of their parts today.
 """
 
 import pytest
 
-from tests.surface.requests import parts_of
-from tests.surface.table import KINDS, TO, agrees, files, is_verdict, verdicts
+from tests.surface.parts import every_part
+from tests.surface.table import COLUMNS, TO, agrees, files, is_verdict, verdicts
 
 
-@pytest.mark.parametrize("dialect", KINDS)
-def test_every_part_of_the_sdks_has_a_verdict(dialect: str) -> None:
-    parts = {part.path for part in parts_of(dialect)}
-    rows = verdicts(dialect).keys()
+@pytest.mark.parametrize("table", COLUMNS)
+def test_every_part_of_the_sdks_has_a_verdict(table: str) -> None:
+    parts = {part.path for part in every_part(table)}
+    rows = verdicts(table).keys()
     assert {"new in the SDK": sorted(parts - rows), "gone": sorted(rows - parts)} == {
         "new in the SDK": [],
         "gone": [],
     }
 
 
-@pytest.mark.parametrize("dialect", KINDS)
-def test_rows_have_a_verdict_for_each_kind(dialect: str) -> None:
-    for path, row in verdicts(dialect).items():
-        assert len(row) == len(KINDS[dialect]), path
+@pytest.mark.parametrize("table", COLUMNS)
+def test_rows_have_a_verdict_for_each_column(table: str) -> None:
+    for path, row in verdicts(table).items():
+        assert len(row) == len(COLUMNS[table]), path
         assert all(map(is_verdict, row)), f"{path}: {row}"
 
 
-@pytest.mark.parametrize("dialect", KINDS)
-def test_rows_are_sorted(dialect: str) -> None:
-    for file in files(dialect):
+@pytest.mark.parametrize("table", COLUMNS)
+def test_rows_are_sorted(table: str) -> None:
+    for file in files(table):
         rows = [line.split('"')[1] for line in file.read_text().splitlines() if line[:1] == '"']
         assert rows == sorted(rows), file.name
 
 
 def test_paths_of_parts_are_unique() -> None:
-    for dialect in KINDS:
-        paths = [part.path for part in parts_of(dialect)]
+    for table in COLUMNS:
+        paths = [part.path for part in every_part(table)]
         assert len(paths) == len(set(paths))
 
 
