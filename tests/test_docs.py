@@ -98,7 +98,7 @@ def test_tables_of_settings_are_those_of_the_fields():
 def test_tables_of_verdicts_are_those_of_the_table():
     text = read("docs/dialects.md")
     assert text == dialect_tables.with_tables(text), "run make docs"
-    assert [f"<!-- verdicts: {dialect} -->" in text for dialect in KINDS] == [True] * len(KINDS)
+    assert all(f"<!-- verdicts: {dialect} -->" in text for dialect in KINDS)
 
 
 def test_every_limit_has_a_row():

@@ -5,7 +5,7 @@ fields that a server needs although its types let them be left out.
 """
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import NoneType, UnionType
 from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin
@@ -34,28 +34,28 @@ _SOUNDS = tuple(_encoded(b"RIFF\x24\0\0\0WAVEfmt %d" % number) for number in (1,
 _THOUGHTS = ("Thought.", "Another thought.")
 
 # Two values by the type and name of a field, or by its name alone.
-_VALUES: Mapping[str, tuple[Any, Any]] = {
+_VALUES: Mapping[str, Sequence[Any]] = {
     "arguments": ('{"city": "Bern"}', '{"city": "Oslo"}'),
     "model": ("other-model", "another-model"),
     **dict.fromkeys(("parameters", "input_schema", "schema", "output_schema"), SCHEMAS),
     "input_examples": ([{"city": "Bern"}], [{"city": "Oslo"}]),
-    "file_data": tuple(f"data:application/pdf;base64,{one}" for one in _PDFS),  # type: ignore[dict-item]
+    "file_data": tuple(f"data:application/pdf;base64,{one}" for one in _PDFS),
     "filename": ("text.pdf", "other.pdf"),
     **dict.fromkeys(
         ("image_url", "ImageURL.url"), tuple(f"data:image/png;base64,{one}" for one in _PICTURES)
-    ),  # type: ignore[dict-item]
+    ),
     "file_url": ("https://example.com/x.pdf", "https://example.com/y.pdf"),
     "url": ("https://example.com/x", "https://example.com/y"),
-    "data": _PICTURES,  # type: ignore[dict-item]
-    "InputAudio.data": _SOUNDS,  # type: ignore[dict-item]
-    "BetaBase64PDFSourceParam.data": _PDFS,  # type: ignore[dict-item]
+    "data": _PICTURES,
+    "InputAudio.data": _SOUNDS,
+    "BetaBase64PDFSourceParam.data": _PDFS,
     "BetaPlainTextSourceParam.data": ("A document.", "Another document."),
-    "BetaRedactedThinkingBlockParam.data": tuple(redact(one) for one in _THOUGHTS),  # type: ignore[dict-item]
-    "result": _PICTURES,  # type: ignore[dict-item]
+    "BetaRedactedThinkingBlockParam.data": tuple(redact(one) for one in _THOUGHTS),
+    "result": _PICTURES,
     "thinking": _THOUGHTS,
-    "signature": tuple(sign(one) for one in _THOUGHTS),  # type: ignore[dict-item]
+    "signature": tuple(sign(one) for one in _THOUGHTS),
     "encrypted_content": (_encoded(b"hidden 1"), _encoded(b"hidden 2")),
-    "ResponseReasoningItemParam.encrypted_content": tuple(encrypt(one) for one in _THOUGHTS),  # type: ignore[dict-item]
+    "ResponseReasoningItemParam.encrypted_content": tuple(encrypt(one) for one in _THOUGHTS),
     "budget_tokens": (2_000, 3_000),
     **dict.fromkeys(("max_tokens", "max_completion_tokens", "max_output_tokens"), (5_000, 6_000)),
     **dict.fromkeys(("temperature", "top_p", "frequency_penalty", "presence_penalty"), (0.5, 0.6)),
@@ -71,10 +71,10 @@ _VALUES: Mapping[str, tuple[Any, Any]] = {
     "ResponseInputImageContentParam.file_id": (PICTURE_FILE, PICTURE_FILE),
     "ResponseInputFileParam.file_id": (DOCUMENT_FILE, DOCUMENT_FILE),
     "ResponseInputFileContentParam.file_id": (DOCUMENT_FILE, DOCUMENT_FILE),
-    "ChatCompletionAllowedToolsParam.tools": tuple(  # type: ignore[dict-item]
+    "ChatCompletionAllowedToolsParam.tools": tuple(
         [{"type": "function", "function": {"name": name}}] for name in TOOLS
     ),
-    "ToolChoiceAllowedParam.tools": tuple([{"type": "function", "name": name}] for name in TOOLS),  # type: ignore[dict-item]
+    "ToolChoiceAllowedParam.tools": tuple([{"type": "function", "name": name}] for name in TOOLS),
     "top_logprobs": (3, 4),
     "logit_bias": ({"50256": -100}, {"50256": 100}),
     **dict.fromkeys(

@@ -5,6 +5,7 @@
 
 import pytest
 
+from tests.grid import each_row
 from tests.surface.parts import every_part
 from tests.surface.table import COLUMNS, TO, agrees, files, is_verdict, verdicts
 
@@ -39,8 +40,8 @@ def test_paths_of_parts_are_unique() -> None:
         assert len(paths) == len(set(paths))
 
 
-@pytest.mark.parametrize(
-    ("verdict", "outcome", "expected"),
+@each_row(
+    "verdict, outcome, expected",
     [
         ("passes", "passes", True),
         ("passes", "nothing", False),

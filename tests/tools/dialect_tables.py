@@ -1,7 +1,7 @@
 """Write the tables of verdicts in `docs/dialects.md`: `python -m tests.tools.dialect_tables`.
 
-They show the fields of a request, and the members of its messages, items and tools, as far as the
-table of verdicts (`tests/surface/table.py`) has them; all deeper fields are there alone.
+They show the fields of requests and answers, and the members of messages, items and tools. All
+deeper fields are in the table of verdicts alone (`tests/surface/table.py`).
 """
 
 import re
@@ -9,12 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.surface.table import KINDS, TO, verdicts
+from tests.surface.table import COLUMNS, KINDS, TO, verdicts
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "dialects.md"
 _TABLE = re.compile(r"(<!-- verdicts: (\w+) -->\n).*?(<!-- end -->)", re.S)
 # A field, a field of an object, a member of a list or union, or a block of a message.
 _SHOWN = re.compile(r"\w+(\.\w+|\[[\w/]+\])?|messages\[\w+\]\.content\[\w+\]")
+# Objects that are shown without their fields.
+_WHOLE = frozenset({"usage"})
 _TITLES = {
     "openai": "OpenAI",
     "responses": "OpenAI",
@@ -22,6 +24,7 @@ _TITLES = {
     "anthropic": "Anthropic",
     "gemini": "Gemini",
 }
+_CALLERS = {"chat": "a chat", "messages": "messages", "responses": "responses"}
 
 
 def main() -> None:
@@ -36,8 +39,9 @@ def with_tables(text: str) -> str:
 
 def table(dialect: str) -> str:
     """Return the table of a dialect; fields with the same verdicts share a row."""
-    kinds = KINDS[dialect]
-    lines = [["field", *(_TITLES[kind] for kind in kinds)], ["---"] * (len(kinds) + 1)]
+    titles = _TITLES if dialect in KINDS else _CALLERS
+    head = ["field", *(titles[column] for column in COLUMNS[dialect])]
+    lines = [head, ["---"] * len(head)]
     for row, paths in _rows(verdicts(dialect)):
         lines.append([", ".join(f"`{path}`" for path in paths), *map(_cell, row)])
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
@@ -57,11 +61,12 @@ def _shown(rows: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Sequence[st
     verdicts the values.
     """
     values: defaultdict[str, dict[str, Sequence[str]]] = defaultdict(dict)
-    objects = {path.partition(".")[0] for path in rows if "." in path}
+    objects = {path.partition(".")[0] for path in rows if "." in path} - _WHOLE
     for path, row in sorted(rows.items()):
         field, is_value, value = path.partition("=")
         is_object = field in objects and "[" not in field
-        if _SHOWN.fullmatch(field) and not is_object:
+        is_of_whole = field.partition(".")[0] in _WHOLE and "." in field
+        if _SHOWN.fullmatch(field) and not is_object and not is_of_whole:
             if is_value:
                 values[field][value] = row
             else:
