@@ -10,6 +10,7 @@ from typing import Any
 
 from services.common.grpc.dialect_headers import interleaves_thinking
 from services.sandbox.model.signatures import is_redacted, sign
+from tests.upstream.anthropic_media import image_problems
 from tests.upstream.checks import Problem, out_of_range
 
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -72,6 +73,7 @@ def _blocks(body: Body) -> Iterator[Problem]:
         if block["type"] == "text" and not block["text"].strip():
             empty = "empty" if not block["text"] else "whitespace alone"
             yield Problem((*where, "text"), f"text content blocks must not be {empty}")
+        yield from image_problems(where, block)
         if block["type"] in ("thinking", "redacted_thinking") and not _is_signed(block):
             key = "signature" if block["type"] == "thinking" else "data"
             yield Problem((*where, key), f"Invalid `{key}` in `{block['type']}` block")

@@ -7,6 +7,8 @@ import anthropic
 import pytest
 from pydantic import BaseModel
 
+from tests.facade.conversations import PICTURE
+
 WEATHER = {
     "name": "get_weather",
     "input_schema": {
@@ -196,6 +198,17 @@ async def test_a_wrong_field_is_named(client):
             max_tokens=9,
             messages=[{"role": "user", "content": [{"type": "text", "text": ""}]}],
         )
+
+
+async def test_an_image_is_of_the_type_that_it_says(client):
+    source = {"type": "base64", "media_type": "image/jpeg", "data": PICTURE}
+    body = {"model": "echo", "max_tokens": 9}
+    messages = [{"role": "user", "content": [{"type": "image", "source": source}]}]
+    with pytest.raises(anthropic.BadRequestError) as raised:
+        await client.messages.create(**body, messages=messages)
+    assert "appears to be a image/png image" in raised.value.message
+    source["media_type"] = "image/png"
+    await client.messages.create(**body, messages=messages)
 
 
 async def test_a_failure_in_a_stream_comes_after_text(client):
