@@ -77,8 +77,6 @@ class Cache:
             return web.json_response({"error": error}, status=400)
         self.bodies.append(body)
         parts = [*_parts(body, "prompt_cache_breakpoint", "30m")]
-        is_alone = body.get("prompt_cache_options", {}).get("mode") == "explicit"
-        assert is_alone or not any(minutes for _, minutes in parts)
         read, written, fresh = self._count(parts)
         details = {"cached_tokens": read, "cache_write_tokens": written}
         prompt = read + written + fresh
@@ -159,6 +157,10 @@ async def test_a_marked_beginning_is_cached(tmp_path, ask: Any, model: str, mark
         assert await ask(gateway, model, mark, "Two?") == (len(STABLE), 0)
         cache.now += minutes + 1
         assert await ask(gateway, model, mark, "Three?") == (0, len(STABLE))
+    # A breakpoint of the end, which no mark asks for, would replace one of them.
+    is_translated = model.startswith("openai") and ask is not through_chat
+    options = {"mode": "explicit"} if is_translated else None
+    assert [body.get("prompt_cache_options") for body in cache.bodies] == [options] * 3
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-5.5", "openai/gpt-5", "openai/other"])

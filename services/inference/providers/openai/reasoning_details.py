@@ -29,37 +29,39 @@ class ReceivedDetails:
     __slots__ = ("_fields", "_texts")
 
     def __init__(self) -> None:
-        self._fields = UnknownFields(joins=True)
+        self._fields: UnknownFields | None = None  # most answers have none
         self._texts: list[str] = []
 
     def add(self, details: Any, text: str) -> None:
         """Add a piece of details, with the thinking that arrived with it."""
         if isinstance(details, list) and all(isinstance(detail, dict) for detail in details):
+            if self._fields is None:
+                self._fields = UnknownFields(joins=True)
             self._fields.add(Opaque(dialect=DIALECT_OPENAI, json=dump({FIELD: details})))
             self._texts.append(text)
 
     def take(self) -> str:
         """Return and remove the details as state for a signature; "" if there are none."""
-        if not self._fields:
+        if self._fields is None:
             return ""
         whole = Opaque()
         self._fields.put_into(whole)
         details = orjson.loads(whole.json)[FIELD]
         text = "".join(self._texts)
-        self._fields, self._texts = UnknownFields(joins=True), []
+        self._fields, self._texts = None, []
         return DETAILS + orjson.dumps(_with_texts(details, text, _OF_THE_BLOCK)).decode()
 
 
 def details_in(states: Iterable[tuple[str, str]]) -> list[Json]:
     """Return the details in the states of thinking blocks, each with the text of its block."""
-    merged = UnknownFields(joins=True)
-    for state, text in states:
-        if state.startswith(DETAILS):
-            details = orjson.loads(state.removeprefix(DETAILS))
-            json = orjson.dumps({FIELD: _with_texts(details, _OF_THE_BLOCK, text)})
-            merged.add(Opaque(dialect=DIALECT_OPENAI, json=json))
-    if not merged:
+    held = [(state, text) for state, text in states if state.startswith(DETAILS)]
+    if not held:
         return []
+    merged = UnknownFields(joins=True)
+    for state, text in held:
+        details = orjson.loads(state.removeprefix(DETAILS))
+        json = orjson.dumps({FIELD: _with_texts(details, _OF_THE_BLOCK, text)})
+        merged.add(Opaque(dialect=DIALECT_OPENAI, json=json))
     whole = Opaque()
     merged.put_into(whole)
     found: list[Json] = orjson.loads(whole.json)[FIELD]
