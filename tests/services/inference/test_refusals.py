@@ -297,7 +297,7 @@ NOT = "Invalid schema for function 'f': In context=('properties', 'a'),"
         ("Unknown parameter: 'input[2].status'.", ["input[].status"]),
         ("Unknown parameter: 'input[2].content'.", []),
         (f"{NOT} 'minLength' is not permitted.", ["schema.minLength"]),
-        (f"{NOT} 'required' is required to be supplied", []),
+        (f"{NOT} 'required' is required to be supplied", ["tool.f"]),
         # NVIDIA
         ("Validation: Unsupported parameter(s): `prompt_cache_key`", ["prompt_cache_key"]),
         ("Validation: Unsupported parameter(s): reasoning_budget", ["reasoning_budget"]),

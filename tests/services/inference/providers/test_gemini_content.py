@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from gateway.conversation.v1.conversation_pb2 import Block, Thinking
+from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolResult, ToolUse
 from gateway.inference.v1.inference_pb2 import ThinkingBlockStrategy
 from services.inference.providers.gemini import signatures
 from services.inference.providers.gemini.request import build_request
