@@ -268,6 +268,7 @@ class FallbackRunner:
             reported = later if later.reason == errors_pb2.REASON_TIMEOUT else error
             raise run.with_attempts(reported) from None
         recoveries.labels("recovered").inc()
+        run.announce_continuation(started)
         self.serving = run.plan.steps[started.index]
         return started
 
