@@ -114,8 +114,10 @@ async def authenticate(exchange: Exchange) -> None:
         caller = await _check(exchange)
     exchange.api_key = checked.api_key
     exchange.caller = caller
-    context.requests.count_for(caller.user_id)
+    turn = context.requests.count_for(caller.user_id)
     exchange.counted_user = caller.user_id
+    if turn is not None:
+        await turn
 
 
 async def _check(exchange: Exchange) -> Caller:

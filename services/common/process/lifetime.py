@@ -26,7 +26,7 @@ from services.common.storage.private import make_files_private
 # young objects blocks the event loop for half a millisecond, each time so many have accumulated.
 _GC_THRESHOLDS = (15_000, 150, 100)
 # Time after which a computing thread releases the GIL to a waiting thread. The event loop waits
-# for the GIL before each of its steps.
+# for the GIL before each of its steps, and after each system call.
 _SWITCH_S = 0.0001
 _WITHOUT_EVENT_ENGINE = "-event_engine_client,-event_engine_listener"
 # Parameters of glibc's malloc: the maximum number of arenas; the size from which memory is mapped

@@ -56,8 +56,7 @@ from services.common.storage.sqlite_file import SqliteFile, set_up
 SQLITE_FILE = "gateway.db"
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 
-# Each connection has a thread of its own. More connections than the pool keeps open have half the
-# throughput, since the excess ones are opened again each time.
+# Each connection has a thread of its own, which competes for the GIL with the event loop.
 _READS_AT_ONCE = 2
 # SQLAlchemy blocks for 3 µs per row before it passes all rows to the driver.
 _ROWS_AT_ONCE = 1_000
