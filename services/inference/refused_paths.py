@@ -55,6 +55,7 @@ _LOCATION_STEP = re.compile(r"""['"]([^'"]{1,64})['"]|(\d+)""")
 _OF_A_VALUE = re.compile(
     r"should |required|must |not a valid|greater_than|less_than", re.IGNORECASE
 )
+_A_PATH = re.compile(_PATH)
 _INDEX = re.compile(r"\[\d*\]|\.\d+(?=\.|$)")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -178,7 +179,7 @@ def refused_paths(param: str, words: str) -> list[str]:
     for wording in _WORDINGS:
         for found in wording.finditer(words):
             paths += _of_match(found.groupdict())
-    if not any(paths) and "." in param and re.fullmatch(_PATH, param):
+    if not any(paths) and "." in param and _A_PATH.fullmatch(param):
         paths.append(param)
     return [*dict.fromkeys(_normal(path) for path in paths if path)]
 
@@ -190,7 +191,7 @@ def _of_match(groups: dict[str, str | None]) -> Iterator[str]:
     if arrows := groups.get("arrows"):
         yield arrows.removeprefix(" -> ").replace(" -> ", ".")
         return
-    for name in re.findall(_PATH, groups.get("paths") or groups.get("path") or ""):
+    for name in _A_PATH.findall(groups.get("paths") or groups.get("path") or ""):
         # Cerebras repeats the place in the name.
         yield f"{place}.{name}" if place and not name.startswith(place) else name
 
