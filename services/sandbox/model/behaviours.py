@@ -99,7 +99,7 @@ _MAX_CALLS = 100
 # Name of the schema of a text, unlike any tool's.
 _ANSWER = "answer"
 _TIMES = re.compile(r"sandbox: call (\d{1,3}) times")
-_ARGUMENTS = re.compile(r"sandbox: arguments (\{[^\n]*\})")
+_ARGUMENTS = "sandbox: arguments {"
 _TOOL_WORD = re.compile(r"\btools?\b", re.IGNORECASE)
 
 
@@ -355,8 +355,10 @@ def _announce(calls: list[ToolUse], model: Model) -> Block:
 def _input(question: _Question, tool: Tool) -> str:
     if tool.opaque:
         return question.prompt[:_FILLED_CHARACTERS]
-    if given := _ARGUMENTS.search(question.prompt[:_READ_CHARACTERS]):
-        return given[1]
+    _, directive, following = question.prompt[:_READ_CHARACTERS].partition(_ARGUMENTS)
+    arguments, end, _ = following.partition("\n")[0].rpartition("}")
+    if directive and end:
+        return f"{{{arguments}}}"
     return question.examples.match(tool.input_schema, f"tool {tool.name}")
 
 
