@@ -19,6 +19,7 @@ from tests.e2e.processes import PYTHON, ROOT
 Script = Callable[[], AsyncIterator[bytes]]
 
 _SSE = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+_NOT_FOUND = b"HTTP/1.1 404 Not Found\r\ncontent-type: application/json\r\n\r\n"
 _JSON = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n"
 _BLOCK = 1 << 16
 _IN_PATH = re.compile(rb"/models/([^:/ ]+):")
@@ -211,6 +212,9 @@ SCRIPTS: dict[str, Script] = {
 }
 
 
+_NO_MODEL = once(_NOT_FOUND, b'{"error":{"message":"no such model"}}')
+
+
 async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     # Lists of models are asked for in the background, without a body.
     with suppress(ConnectionError, asyncio.IncompleteReadError, json.JSONDecodeError):
@@ -218,7 +222,9 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
         body = json.loads(await reader.readexactly(length))
         named = _IN_PATH.search(head)  # as of Gemini's API
-        async for piece in SCRIPTS[named[1].decode() if named else body["model"]]():
+        name = named[1].decode() if named else body["model"]
+        # A caller may name further models.
+        async for piece in SCRIPTS.get(name, _NO_MODEL)():
             writer.write(piece)
             await writer.drain()
     writer.close()
