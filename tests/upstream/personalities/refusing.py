@@ -46,8 +46,9 @@ def _unknown(body: Body, fields: Collection[str]) -> Iterator[tuple[list[Step], 
         for name in tool.keys() - {"type", "function"}:
             yield ["tools", index, name], tool[name]
         function = tool.get("function")
-        for name in function.keys() - _OF_FUNCTIONS if isinstance(function, dict) else ():
-            yield ["tools", index, "function", name], function[name]
+        if isinstance(function, dict):
+            for name in function.keys() - _OF_FUNCTIONS:
+                yield ["tools", index, "function", name], function[name]
 
 
 def _strict(refuse: Refuse, fields: Collection[str] = COMMON) -> Callable[[Body], Body]:
@@ -150,7 +151,9 @@ def _newer(body: Body) -> Iterator[tuple[list[Step], Any]]:
 def _lifetimes(path: list[Step], blocks: object) -> Iterator[tuple[list[Step], Any]]:
     for index, block in objects(blocks):
         control = block.get("cache_control")
-        for name in control.keys() - {"type"} if isinstance(control, dict) else ():
+        if not isinstance(control, dict):
+            continue
+        for name in control.keys() - {"type"}:
             kind = [] if path == ["system"] else [block["type"]]
             yield [*path, index, *kind, "cache_control", "ephemeral", name], control[name]
 
