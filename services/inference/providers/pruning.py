@@ -95,18 +95,16 @@ def _reported(path: str) -> str:
 
 
 def _remove(value: Any, steps: list[str]) -> bool:
-    """Remove the field at the end of a path; return whether there was one.
-
-    A name that an object does not have is skipped: servers add the kinds of messages and blocks.
-    """
+    """Remove the field at the end of a path; return whether there was one."""
     if isinstance(value, list):
         return any([_remove(one, steps) for one in value])
     if not isinstance(value, dict):
         return False
-    key, inner = _key(value, steps[0]), steps[1:]
+    inner = steps[1:]
     if not inner:
+        key = _key(value, steps[0])
         return key is not None and (value.pop(key), True)[1]
-    return (key is not None and _remove(value[key], inner)) or _remove(value, inner)
+    return any(_remove(one, inner) for one in _within(value, steps[0]))
 
 
 def _shorten(value: Any, steps: list[str], bound: int) -> bool:
@@ -115,11 +113,10 @@ def _shorten(value: Any, steps: list[str], bound: int) -> bool:
         return any([_shorten(one, steps, bound) for one in value])
     if not isinstance(value, dict):
         return False
-    key, inner = _key(value, steps[0]), steps[1:]
+    inner = steps[1:]
     if inner:
-        return (key is not None and _shorten(value[key], inner, bound)) or _shorten(
-            value, inner, bound
-        )
+        return any(_shorten(one, inner, bound) for one in _within(value, steps[0]))
+    key = _key(value, steps[0])
     if key in IDS:
         # Calls and results refer to each other by ids of several names.
         return any([_shorten_id(value, name, bound) for name in IDS])
@@ -137,6 +134,19 @@ def _shorten_id(value: Json, name: str, bound: int) -> bool:
     digest = hashlib.sha256(given.encode()).hexdigest()[: min(_HASH, bound)]
     value[name] = given[: max(0, bound - _HASH)] + digest
     return True
+
+
+def _within(value: Json, step: str) -> Iterator[Any]:
+    """Yield what a step of a path leads to from an object.
+
+    Servers add the kinds of messages and blocks to paths: they lead to the object itself, as does a
+    name that the object does not have.
+    """
+    key = _key(value, step)
+    if key is not None:
+        yield value[key]
+    if key is None or step in (value.get("type"), value.get("role")):
+        yield value
 
 
 def _key(value: Json, step: str) -> str | None:
