@@ -75,7 +75,9 @@ def _tool(tool: Tool, path: str, fields: OpenAIFields) -> Json | orjson.Fragment
 
 def _strictness(strict: bool, parameters: Json | orjson.Fragment, fields: OpenAIFields) -> bool:
     """Return whether a function is strict; one of another dialect is only if OpenAI accepts it."""
-    if not strict or isinstance(parameters, orjson.Fragment) or may_be_strict(parameters):
+    if not strict or fields.is_native or isinstance(parameters, orjson.Fragment):
+        return strict
+    if may_be_strict(parameters):
         return strict
     fields.drop("tools[].strict")
     return False
