@@ -103,13 +103,11 @@ TEXTS = (
     Conversation(
         "parts of white space",
         [user("One.", " \n"), assistant("\n\n", "A"), user("Two.")],
-        refusals=[Refusal(ANTHROPICS, {MESSAGES: "messages.0.content.1.text"})],
         says="Two.",
     ),
     Conversation(
         "a message of white space",
         [user("One."), assistant(" \n"), user("Two.")],
-        refusals=[Refusal(ANTHROPICS, {MESSAGES: "messages.1.content.text"})],
         says="Two.",
     ),
     Conversation(

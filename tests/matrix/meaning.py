@@ -90,8 +90,10 @@ class _ExpectedRequest:
         self.system: list[str] = []
         self.said: list[Atom] = []
         self.ids: list[str] = []
-        # Others' white space is left out for Anthropic, who refuses it.
-        self._shapes = upstream.dialect == "anthropic" and endpoint != MESSAGES
+        # Anthropic refuses texts of white space, which are left out for every caller, and prefills
+        # that end with it, which are changed for callers of other dialects.
+        self._takes_white_space = upstream.dialect != "anthropic"
+        self._trims_prefills = not self._takes_white_space and endpoint != MESSAGES
         self._wants_objects = self._splits_system = upstream.dialect not in _OPENAI
 
     def add(self, turns: Sequence[Turn]) -> None:
@@ -101,7 +103,7 @@ class _ExpectedRequest:
         if not self.said and self._splits_system:
             # Who has nobody speak but the system is asked by it.
             self.said, self.system = [("user", text) for text in self.system], []
-        if self._shapes and turns[-1].role == "assistant":
+        if self._trims_prefills and turns[-1].role == "assistant":
             role, text = self.said[-1]
             self.said[-1] = (role, text.rstrip())
 
@@ -110,7 +112,7 @@ class _ExpectedRequest:
             case Text(text) if role in _SYSTEM:
                 self.system.append(text)
             case Text(text) | Refused(text):
-                if text.strip() if self._shapes else text:
+                if text if self._takes_white_space else text.strip():
                     self.said.append((role, text))
             case Thought():
                 pass

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from services.sandbox.model.signatures import is_redacted, reveal
 from tests.matrix import chat, grpc_calls, grpc_responses, messages, options, responses
 from tests.matrix.conversations import FORMS, MEDIA, TEXTS, THOUGHTS
 from tests.matrix.exchanges import Exchange, ask, said_by
@@ -102,6 +103,11 @@ async def _check_all(
     assert not failures, "\n\n".join([f"{len(failures)} cells", *failures])
 
 
+def _hides_thoughts(conversation: Conversation) -> bool:
+    """Return whether the sandbox is asked for thoughts that it alone can read."""
+    return any("redact" in str(part) for part in conversation.turns[-1].parts)
+
+
 class Cell:
     """A conversation at an endpoint, in front of an upstream."""
 
@@ -185,8 +191,7 @@ class Cell:
         paths = options.OPTIONS["effort"].dropped_as[self._endpoint.NAME]
         unasked = (paths - {"thinking.budget_tokens"}).intersection(asked.dropped)
         if conversation.options.keys() & {"effort", "budget"} and not unasked:
-            hidden = any("redact" in str(part) for part in conversation.turns[-1].parts)
-            shows = asked.upstream.shows_thoughts and not hidden
+            shows = asked.upstream.shows_thoughts and not _hides_thoughts(conversation)
             assert bool(answer.thoughts) == shows, f"thoughts: {answer.thoughts!r}"
 
     async def _go_on(self, body: Any, answer: Answer, stream: bool) -> Answer:
@@ -202,8 +207,11 @@ class Cell:
             name = self._endpoint.NAME
             upstream = asked.upstream
             sent_request = check(conversation, turns, name, upstream, asked.sent, asked.dropped)
-            # A chat has no place for the signature that Claude wants to see.
-            lost = name == CHAT and upstream.dialect == "anthropic"
-            back = answer.thoughts and upstream.takes_thoughts != "none" and not lost
-            assert sent_request.thoughts == ([answer.thoughts] if back else [])
+            if upstream.dialect == "anthropic" and _hides_thoughts(conversation):
+                (hidden,) = sent_request.thoughts
+                assert is_redacted(hidden)
+                assert conversation.turns[-1].parts[-1].text in reveal(hidden)
+            else:
+                back = answer.thoughts and upstream.takes_thoughts != "none"
+                assert sent_request.thoughts == ([answer.thoughts] if back else [])
         return final

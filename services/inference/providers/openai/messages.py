@@ -7,6 +7,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
     Message,
+    Opaque,
     ToolResult,
     ToolUse,
 )
@@ -69,6 +70,7 @@ class Conversation(ConversationWriter):
         self.messages: list[Json] = []
         super().__init__()
         self._fields = fields
+        self._extra = Opaque()  # of the current message
         self._waiting: list[Json] = []  # messages to place after the tool results
         self._unanswered: set[str] = set()  # ids of calls without a result so far
         self._add_all(messages)
@@ -163,6 +165,7 @@ class Conversation(ConversationWriter):
 
     def _add(self, message: Message) -> None:
         role = message.role
+        self._extra = message.extra
         self._is_assistant = role == conversation_pb2.ROLE_ASSISTANT
         if role == conversation_pb2.ROLE_USER:
             self._add_user(message)
@@ -365,8 +368,8 @@ class Conversation(ConversationWriter):
 
     def _kept(self, block: Block) -> Json:
         """Return the block's unknown fields that are passed through."""
-        if block.cache_control and not (self._fields.is_native or self._is_marked(block)):
-            self._fields.drop(_MARKS)
+        if block.cache_control and not self._is_marked(block):
+            self._fields.drop_mark(_MARKS, block.extra, self._extra)
         if not block.HasField("extra"):
             return {}
         native = self._fields.native_fields(

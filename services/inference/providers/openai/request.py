@@ -86,6 +86,8 @@ def build_request(call: Call, server: Server) -> bytes:
     native.pop("stream_options", None)
     given = {field.name: value for field, value in request.ListFields()}
     _add_sampling(body, given, fields)
+    if request.cache_control and not fields.takes_breakpoints:
+        fields.drop_mark("cache_control", request.extra)
     if "tools" in body:
         # Without tools a choice has no meaning, and OpenAI rejects it.
         add_tool_choice(body, request.tool_choice, fields)
@@ -200,8 +202,6 @@ def _add_sampling(body: Json, given: Mapping[str, Any], fields: OpenAIFields) ->
             fields.drop("service_tier")
     if "betas" in given:
         fields.drop("betas")
-    if "cache_control" in given and not (fields.is_native or fields.takes_breakpoints):
-        fields.drop("cache_control")
 
 
 def _known(effort: str, efforts: Sequence[str]) -> str:

@@ -57,8 +57,8 @@ def _plain_tool(tool: PlainTool, fields: OpenAIFields, may_lack_items: bool) -> 
 def _tool(tool: Tool, path: str, fields: OpenAIFields) -> Json | orjson.Fragment:
     if tool.opaque:
         return fields.own_value(tool.extra, path, "tools of this type")
-    if tool.cache_control and not fields.is_native:
-        fields.drop("tools[].cache_control")
+    if tool.cache_control:
+        fields.drop_mark("tools[].cache_control", tool.extra)
     native = fields.native_fields(tool.extra, f"{path}.extra", "tools[].extra")
     native = fields.accepted_fields(native, "tools[].", "tools[].extra")
     inner = native.get("function")

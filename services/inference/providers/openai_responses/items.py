@@ -78,6 +78,7 @@ class Input(ConversationWriter):
             message = self._fields.system_prompt(message)
         if self._message == 0 and (text := _instructions(message)):
             self.instructions = text
+            self._drop_mark(message.blocks[0])
             return
         if message.name:
             self._fields.drop("messages[].name")
@@ -213,10 +214,13 @@ class Input(ConversationWriter):
             return [{"annotations": [], **native, "type": "output_text", "text": text}]
         return [{**native, "type": "input_text", "text": text}]
 
+    def _drop_mark(self, block: Block) -> None:
+        if block.cache_control:
+            self._fields.drop_mark("messages[].blocks[].cache_control", block.extra)
+
     def _kept(self, block: Block) -> Json:
         """Return the block's unknown fields that are passed through."""
-        if block.cache_control and not self._fields.is_native:
-            self._fields.drop("messages[].blocks[].cache_control")
+        self._drop_mark(block)
         if not block.HasField("extra"):
             return {}
         path = f"{self._path()}.extra"

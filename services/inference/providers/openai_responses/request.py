@@ -39,7 +39,7 @@ _SAME = {
     "service_tier": "service_tier",
 }
 # Canonical fields that responses do not support.
-_NOT_THERE = ("top_k", "seed", "presence_penalty", "frequency_penalty", "betas", "cache_control")
+_NOT_THERE = ("top_k", "seed", "presence_penalty", "frequency_penalty", "betas")
 # Fields that only the gateway sets.
 _NEVER_FROM_EXTRA = frozenset(
     {
@@ -83,9 +83,10 @@ def build_request(call: Call, server: Server) -> bytes:
     given = {field.name: value for field, value in request.ListFields()}
     body |= {name: given[field] for field, name in _SAME.items() if field in given}
     for field in _NOT_THERE:
-        # The caller's own options say where to cache.
-        if field in given and not (field == "cache_control" and fields.is_native):
+        if field in given:
             fields.drop(field)
+    if request.cache_control:
+        fields.drop_mark("cache_control", request.extra)
     if "tools" in body:
         _add_tool_choice(body, request.tool_choice, fields)
     if reasoning := _reasoning(request.thinking, native, fields):
@@ -207,7 +208,7 @@ def _tool(tool: Tool, path: str, fields: ResponsesFields) -> Json | orjson.Fragm
     if tool.opaque:
         return fields.own_value(tool.extra, path, "tools of this type")
     if tool.cache_control:
-        fields.drop("tools[].cache_control")
+        fields.drop_mark("tools[].cache_control", tool.extra)
     native = fields.native_fields(tool.extra, f"{path}.extra", "tools[].extra")
     written: Json = {
         **fields.accepted_fields(native, "tools[].", "tools[].extra"),
