@@ -2,8 +2,8 @@
 
 Supports types, `enum`, `const`, `$ref` within the schema, `allOf`, `anyOf`, `oneOf` (the first
 branch that can be filled), `required`, bounds of numbers, lengths and counts, `uniqueItems`,
-`prefixItems` and the common formats. Ignores `pattern`, `not`, `if` and dependencies between
-properties.
+`prefixItems` and the common formats, also those that a description states (`"format":"uri"`).
+Ignores `pattern`, `not`, `if` and dependencies between properties.
 
 Schemas come from callers: a search takes no more steps, and produces no more characters, than its
 budget allows.

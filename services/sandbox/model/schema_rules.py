@@ -5,6 +5,7 @@ collected here; branches of `anyOf` and `oneOf` are only listed. A schema that h
 not collected again, and one that contains itself is an error.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -18,6 +19,9 @@ _LOWEST = frozenset(
 )
 _HIGHEST = frozenset({"maximum", "exclusiveMaximum", "maxLength"})
 _NUMERIC = _LOWEST | _HIGHEST | {"multipleOf"}
+# A format at the end of a description, for providers that do not take it as a keyword.
+_STATED_FORMAT = re.compile(r'"format":"([a-z-]{1,32})"')
+_STATED_CHARACTERS = 200
 
 
 class Choice(NamedTuple):
@@ -94,13 +98,13 @@ class Rules:
         if "$ref" in schema:
             self.add(self._resolve(schema["$ref"]), within)
         for word, value in schema.items():
+            if word in _NUMERIC and not isinstance(value, int | float):
+                raise TypeError(f"{word} must be a number")
             self._add_word(word, value, within)
         for part in schema.get("allOf", ()):
             self.add(part, within)
 
     def _add_word(self, word: str, value: Any, within: frozenset[int]) -> None:
-        if word in _NUMERIC and not isinstance(value, int | float):
-            raise TypeError(f"{word} must be a number")
         match word:
             case "properties":
                 self._add_properties(value or {})
@@ -116,6 +120,8 @@ class Rules:
                 self._add_enum([value])
             case "type":
                 self._add_types(value)
+            case "description" if isinstance(value, str):
+                self._add_stated_format(value)
             case _ if word in _LOWEST:
                 self.words[word] = max(self.words.get(word, value), value)
             case _ if word in _HIGHEST:
@@ -144,6 +150,11 @@ class Rules:
         if not allowed:
             raise NoExampleError("no value of an enum fits")
         self.words["enum"] = allowed
+
+    def _add_stated_format(self, description: str) -> None:
+        stated = _STATED_FORMAT.search(description[-_STATED_CHARACTERS:])
+        if stated is not None:
+            self.words.setdefault("format", stated[1])
 
     def _add_types(self, value: Any) -> None:
         kinds = (value,) if isinstance(value, str) else value

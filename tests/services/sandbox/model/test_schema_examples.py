@@ -173,3 +173,11 @@ def test_branches_within_branches_end():
     schema = {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}
     with pytest.raises(NoExampleError):
         schema_example(schema, "hello")
+
+
+def test_a_format_may_be_stated_in_the_description():
+    stated = {"type": "string", "description": 'A page.\n\n{"format":"uri"}'}
+    text = "Read https://docs.example/typst now"
+    assert schema_example(stated, text) == "https://docs.example/typst"
+    assert schema_example({**stated, "format": "date"}, text) == "2001-02-03"
+    assert schema_example({"format": "date", **stated}, text) == "2001-02-03"
