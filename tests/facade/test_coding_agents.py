@@ -92,8 +92,6 @@ async def test_thinking_between_tools_may_exceed_max_tokens(agent: Agent, model:
     ("name", "value"),
     [
         ("diagnostics", {"previous_message_id": None}),
-        ("fallbacks", [{"model": "claude-sonnet-4-5"}]),
-        ("compaction", {"enabled": True}),
         ("never_heard_of", [{"a": 1}]),
     ],
 )
@@ -106,6 +104,25 @@ async def test_fields_without_a_name_go_on_or_are_named(
     else:
         assert name not in sent
         assert dropped == name
+
+
+@MODELS
+async def test_fallbacks_are_steps_of_the_gateway(agent: Agent, model: str):
+    sent, dropped = await agent.ask(model, fallbacks=[{"model": "claude-sonnet-4-5"}])
+    assert "fallbacks" not in sent
+    assert (sent["model"], dropped) == (model.partition("/")[2], "")
+
+
+async def test_compaction_is_refused_where_it_is_unknown(agent: Agent):
+    sent, dropped = await agent.ask("anthropic/claude-haiku-4-5", compaction={"enabled": True})
+    assert (sent["compaction"], dropped) == ({"enabled": True}, "")
+    body = {"model": "openai/m", "max_tokens": 50, "compaction": {"enabled": True}}
+    body |= {"messages": [{"role": "user", "content": "Hi"}]}
+    url, count = f"{agent.gateway.url}/coding/v1/messages", len(agent.bodies)
+    async with agent.gateway.http.post(url, json=body, headers=agent.gateway.api_key()) as answer:
+        error = (await answer.json())["error"]
+        assert (answer.status, error["code"], error["param"]) == (400, "unsupported", "compaction")
+    assert len(agent.bodies) == count
 
 
 @MODELS

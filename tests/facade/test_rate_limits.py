@@ -307,9 +307,19 @@ def _dated(**fields: Any) -> dict[str, Any]:
 
 
 IMAGES = {"type": "image_generation", "model": "gpt-image-9"}
+# Bodies with steps in a field of the dialect, each with the path of one.
+CHAINS = [
+    (MESSAGES, {**MESSAGE, "fallbacks": [{"model": "claude-z"}]}, "fallbacks[0].model"),
+    (CHATS, {**CHAT, "models": ["sandbox/text", "gpt-9"]}, "models[1]"),
+]
 # Bodies that name further models, each with the path of one and whether its place is known.
 FURTHER = [
-    (MESSAGES, _dated(fallbacks=[{"model": "claude-z"}]), "fallbacks[0].model", True),
+    (
+        MESSAGES,
+        _dated(fallbacks=[{"model": "claude-z"}], fallback="disabled"),
+        "fallbacks[0].model",
+        True,
+    ),
     (MESSAGES, _dated(fallbacks="default"), "fallbacks", False),
     (
         MESSAGES,
@@ -323,7 +333,7 @@ FURTHER = [
         "output_config.judge_model",
         False,
     ),
-    (CHATS, {**CHAT, "models": ["gpt-9"]}, "models[0]", True),
+    (CHATS, {**CHAT, "models": ["gpt-9"], "fallback": "disabled"}, "models[0]", True),
     (CHATS, {**CHAT, "plugins": [{"id": "p", "model": "gpt-9"}]}, "plugins[0].model", False),
     (CHATS, {**CHAT, "brandNewModel": "gpt-9"}, "brandNewModel", False),
     (RESPONSES, {**RESPONSE, "tools": [IMAGES]}, "tools[0].model", True),
@@ -366,6 +376,28 @@ async def test_further_models_are_checked_too(limited: LimitedGateways, stream: 
     assert wrong == []
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_steps_of_the_dialect_must_be_allowed(limited: LimitedGateways, stream: bool) -> None:
+    few = await limited.caller(SubjectKind.KEY, UsageLimits(allowed_models=NAMES))
+    for url, body, param in CHAINS:
+        status, error, _ = await _ask(limited, url, {**body, "stream": stream}, few)
+        assert (status, error["param"]) == (403, param)
+        assert error["message"].startswith(f"{param}: the API key may not use the model")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_budget_needs_the_prices_of_all_steps(
+    limited: LimitedGateways, stream: bool
+) -> None:
+    caller = await limited.caller(SubjectKind.USER, UsageLimits(spend_per_day_pusd=10**15))
+    for url, body, param in CHAINS:
+        status, error, _ = await _ask(limited, url, {**body, "stream": stream}, caller)
+        assert (status, error["code"], error["param"]) == (403, "permission_denied", param)
+        assert "has a budget, and the price of" in error["message"]
+    priced = {**MESSAGE, "fallbacks": [{"model": "sandbox/text", "max_tokens": 9}]}
+    assert (await _ask(limited, MESSAGES, {**priced, "stream": stream}, caller))[0] == 200
+
+
 async def test_further_models_of_the_list_are_allowed(limited: LimitedGateways) -> None:
     caller = await limited.caller(
         SubjectKind.KEY, UsageLimits(allowed_models=(*NAMES, "gpt-9", "claude-z", "gpt-image-9"))
@@ -402,9 +434,19 @@ async def test_without_limits_further_models_may_be_named(limited: LimitedGatewa
 
 async def test_a_request_names_a_bounded_number_of_models(limited: LimitedGateways) -> None:
     caller = await limited.caller(SubjectKind.KEY, UsageLimits(allowed_models=("*",)))
-    for count, status in ((64, 200), (65, 403)):
-        body = {**CHAT, "models": ["gpt-9"] * count}
-        assert (await _ask(limited, CHATS, body, caller))[0] == status
+    rows = [
+        ("enabled", 16, 200),
+        ("enabled", 17, 400),
+        ("disabled", 64, 200),
+        ("disabled", 65, 403),
+    ]
+    for fallback, count, expected in rows:
+        body: dict[str, Any] = {**CHAT, "models": ["sandbox/text"] * count}
+        body |= {"fallback": "disabled"} if fallback == "disabled" else {}
+        status, error, _ = await _ask(limited, CHATS, body, caller)
+        assert status == expected, (fallback, count, error)
+        if status == 400:
+            assert error["param"] == "models"
 
 
 async def test_allowed_models_of_all_subjects_count(limited: LimitedGateways) -> None:
