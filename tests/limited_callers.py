@@ -1,5 +1,6 @@
 """Gateways that share a database, and callers with limits."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from tests.manual_clock import ManualClock
 HELLO = [{"role": "user", "content": "Hello"}]
 CHAT = {"model": "sandbox/echo", "messages": HELLO}
 MESSAGE = {**CHAT, "max_tokens": 50}
+VERSION = {"compat-version": "2023-06-01"}
 MINUTE_S = 1_700_000_040.0  # the beginning of a minute
 
 
@@ -81,3 +83,11 @@ async def post(
     """Return the status, the body and the headers of an answer."""
     async with gateway.http.post(gateway.url + path, json=body, headers=headers) as answer:
         return answer.status, await answer.read(), answer.headers
+
+
+async def ask(
+    limited: LimitedGateways, path: str, body: Any, caller: dict[str, str]
+) -> tuple[int, Any, Any]:
+    """Return the status of an answer, its error if it is one, and its headers."""
+    status, data, headers = await post(limited.gateways[0], path, body, {**VERSION, **caller})
+    return status, None if status == 200 else json.loads(data)["error"], headers

@@ -22,6 +22,7 @@ from tests.limited_callers import (
     HELLO,
     MESSAGE,
     LimitedGateways,
+    ask,
     limited_gateways,
     post,
 )
@@ -38,7 +39,6 @@ CHATS, MESSAGES = "/beta/v1/chat/completions", "/beta/v1/messages"
 RESPONSES, EMBEDDINGS = "/beta/v1/responses", "/beta/v1/embeddings"
 RESPONSE = {"model": "sandbox/echo", "input": "Hello"}
 EMBEDDING = {"model": "sandbox/embed", "input": "Hello"}
-VERSION = {"compat-version": "2023-06-01"}
 # Price of a token, in 10^-12 US dollars.
 PRICE = 1_000_000
 
@@ -58,14 +58,6 @@ async def limited(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lim
             yield one
 
 
-async def _ask(
-    limited: LimitedGateways, path: str, body: Any, caller: dict[str, str]
-) -> tuple[int, Any, Any]:
-    """Return the status of an answer, its error if it is one, and its headers."""
-    status, data, headers = await post(limited.gateways[0], path, body, {**VERSION, **caller})
-    return status, None if status == 200 else json.loads(data)["error"], headers
-
-
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("path", "body"), [(CHATS, CHAT), (RESPONSES, RESPONSE)])
 async def test_openais_headers_tell_the_limits(
@@ -75,7 +67,7 @@ async def test_openais_headers_tell_the_limits(
     caller = await limited.caller(SubjectKind.USER, limits)
     seen = []
     for _ in range(3):
-        status, _, headers = await _ask(limited, path, {**body, "stream": stream}, caller)
+        status, _, headers = await ask(limited, path, {**body, "stream": stream}, caller)
         assert headers["x-ratelimit-limit-requests"] == "2"
         assert headers["x-ratelimit-reset-requests"] == "20s"
         assert headers["x-ratelimit-limit-tokens"] == "1000000"
@@ -89,7 +81,7 @@ async def test_anthropics_headers_tell_the_limits(limited: LimitedGateways, stre
     caller = await limited.caller(SubjectKind.USER, UsageLimits(requests_per_minute=1))
     seen = []
     for _ in range(2):
-        status, _, headers = await _ask(limited, MESSAGES, {**MESSAGE, "stream": stream}, caller)
+        status, _, headers = await ask(limited, MESSAGES, {**MESSAGE, "stream": stream}, caller)
         assert headers["anthropic-ratelimit-requests-limit"] == "1"
         assert headers["anthropic-ratelimit-requests-reset"] == "2023-11-14T22:15:00Z"
         assert "anthropic-ratelimit-tokens-limit" not in headers
@@ -105,7 +97,7 @@ async def test_counting_is_free_unless_it_converts_media(limited: LimitedGateway
     with_picture = {**plain, "messages": [{"role": "user", "content": content}]}
     statuses = []
     for body in (plain, with_picture, plain, with_picture, plain):
-        status, error, headers = await _ask(limited, COUNTS, body, caller)
+        status, error, headers = await ask(limited, COUNTS, body, caller)
         statuses.append(status)
         if status == 429:
             assert "1 requests per minute, is reached" in error["message"]
@@ -113,7 +105,7 @@ async def test_counting_is_free_unless_it_converts_media(limited: LimitedGateway
     assert statuses == [200, 200, 200, 429, 200]
     # A model that reads pictures needs no conversion.
     seeing = {**with_picture, "model": "sandbox/vision"}
-    assert (await _ask(limited, COUNTS, seeing, caller))[0] == 200
+    assert (await ask(limited, COUNTS, seeing, caller))[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -127,7 +119,7 @@ async def test_who_may_send_nothing_gets_nothing_converted(
     content = [{"type": "document", "source": source}]
     body = {"model": "sandbox/text", "messages": [{"role": "user", "content": content}]}
     with patch.object(ConversionPool, "run", side_effect=AssertionError("converted")):
-        assert (await _ask(limited, COUNTS, body, caller))[0] == 429
+        assert (await ask(limited, COUNTS, body, caller))[0] == 429
 
 
 async def test_a_count_holds_its_slot_while_it_converts(limited: LimitedGateways) -> None:
@@ -137,22 +129,22 @@ async def test_a_count_holds_its_slot_while_it_converts(limited: LimitedGateways
     messages = [{"role": "user", "content": content}]
     body = {"model": "sandbox/text", "messages": messages, "multimodal": helper}
     for _ in range(2):  # the slot is returned
-        assert (await _ask(limited, COUNTS, body, caller))[0] == 200
+        assert (await ask(limited, COUNTS, body, caller))[0] == 200
 
 
 async def test_embeddings_are_limited_too(limited: LimitedGateways) -> None:
     limits = UsageLimits(requests_per_minute=2, tokens_per_minute=100_000)
     caller = await limited.caller(SubjectKind.KEY, limits)
     for left in "10":
-        status, _, headers = await _ask(limited, EMBEDDINGS, EMBEDDING, caller)
+        status, _, headers = await ask(limited, EMBEDDINGS, EMBEDDING, caller)
         assert (status, headers["x-ratelimit-remaining-requests"]) == (200, left)
         assert int(headers["x-ratelimit-remaining-tokens"]) > 99_900
-    assert (await _ask(limited, EMBEDDINGS, EMBEDDING, caller))[0] == 429
+    assert (await ask(limited, EMBEDDINGS, EMBEDDING, caller))[0] == 429
 
 
 async def test_a_refusal_names_the_limit_in_openais_shape(limited: LimitedGateways) -> None:
     caller = await limited.caller(SubjectKind.TEAM, UsageLimits(requests_per_minute=0))
-    status, error, headers = await _ask(limited, CHATS, CHAT, caller)
+    status, error, headers = await ask(limited, CHATS, CHAT, caller)
     assert (status, headers["Retry-After"]) == (429, "20")
     assert error == {
         "message": "the limit of the team, 0 requests per minute, is reached; try again in 20 s",
@@ -165,8 +157,8 @@ async def test_a_refusal_names_the_limit_in_openais_shape(limited: LimitedGatewa
 async def test_a_refusal_names_the_limit_in_anthropics_shape(limited: LimitedGateways) -> None:
     caller = await limited.caller(SubjectKind.KEY, UsageLimits(tokens_per_minute=3))
     # One request may exceed the limit.
-    assert (await _ask(limited, MESSAGES, MESSAGE, caller))[0] == 200
-    status, error, headers = await _ask(limited, MESSAGES, MESSAGE, caller)
+    assert (await ask(limited, MESSAGES, MESSAGE, caller))[0] == 200
+    status, error, headers = await ask(limited, MESSAGES, MESSAGE, caller)
     assert (status, headers["Retry-After"]) == (429, "20")
     assert error["type"] == "rate_limit_error"
     assert error["message"] == (
@@ -207,8 +199,8 @@ async def test_a_request_that_fails_gives_its_tokens_back(
 ) -> None:
     caller = await limited.caller(SubjectKind.USER, UsageLimits(tokens_per_minute=100))
     for _ in range(20):
-        assert (await _ask(limited, CHATS, body, caller))[0] == 404
-    assert (await _ask(limited, CHATS, CHAT, caller))[0] == 200
+        assert (await ask(limited, CHATS, body, caller))[0] == 404
+    assert (await ask(limited, CHATS, CHAT, caller))[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -224,7 +216,7 @@ async def test_a_spent_budget_is_refused_in_each_shape(
         status, data, _ = await post(limited.gateways[0], CHATS, CHAT, caller)
         assert status == 200
         spent += _tokens(data)
-    status, error, headers = await _ask(limited, CHATS, CHAT, caller)
+    status, error, headers = await ask(limited, CHATS, CHAT, caller)
     is_day = limits.spend_per_day_pusd is not None
     span, until = ("day", "2023-11-15") if is_day else ("month", "2023-12-01")
     assert status == 429
@@ -237,7 +229,7 @@ async def test_a_spent_budget_is_refused_in_each_shape(
     }
     assert headers["x-should-retry"] == "false"
     assert int(headers["Retry-After"]) > 6_000
-    status, error, _ = await _ask(limited, MESSAGES, MESSAGE, caller)
+    status, error, _ = await ask(limited, MESSAGES, MESSAGE, caller)
     assert (status, error["type"], error["code"]) == (402, "billing_error", "budget_exceeded")
 
 
@@ -296,164 +288,17 @@ async def test_a_model_that_is_not_allowed_is_refused(
     caller = await limited.caller(
         SubjectKind.KEY, UsageLimits(allowed_models=("sandbox/ec*", "auto"))
     )
-    status, error, _ = await _ask(limited, path, body, caller)
+    status, error, _ = await ask(limited, path, body, caller)
     assert (status, error["type"], error["code"]) == (403, "permission_error", "permission_denied")
     assert error["param"] == param
     assert error["message"].startswith(f"{param}: the API key may not use the model ")
 
 
-def _dated(**fields: Any) -> dict[str, Any]:
-    return {"messages": HELLO, "max_tokens": 9, "model": "claude-a", **fields}
-
-
-IMAGES = {"type": "image_generation", "model": "gpt-image-9"}
-# Bodies with steps in a field of the dialect, each with the path of one.
-CHAINS = [
-    (MESSAGES, {**MESSAGE, "fallbacks": [{"model": "claude-z"}]}, "fallbacks[0].model"),
-    (CHATS, {**CHAT, "models": ["sandbox/text", "gpt-9"]}, "models[1]"),
-]
-# Bodies that name further models, each with the path of one and whether its place is known.
-FURTHER = [
-    (
-        MESSAGES,
-        _dated(fallbacks=[{"model": "claude-z"}], fallback="disabled"),
-        "fallbacks[0].model",
-        True,
-    ),
-    (MESSAGES, _dated(fallbacks="default"), "fallbacks", False),
-    (
-        MESSAGES,
-        _dated(tools=[{"type": "advisor_1", "name": "advisor", "model": "claude-z"}]),
-        "tools[0].model",
-        True,
-    ),
-    (
-        MESSAGES,
-        _dated(output_config={"judge_model": "claude-z"}),
-        "output_config.judge_model",
-        False,
-    ),
-    (CHATS, {**CHAT, "models": ["gpt-9"], "fallback": "disabled"}, "models[0]", True),
-    (CHATS, {**CHAT, "plugins": [{"id": "p", "model": "gpt-9"}]}, "plugins[0].model", False),
-    (CHATS, {**CHAT, "brandNewModel": "gpt-9"}, "brandNewModel", False),
-    (RESPONSES, {**RESPONSE, "tools": [IMAGES]}, "tools[0].model", True),
-    (
-        RESPONSES,
-        {**RESPONSE, "tools": [{**IMAGES, "model": None, "svg": IMAGES}]},
-        "tools[0].svg.model",
-        True,
-    ),
-    (
-        RESPONSES,
-        {**RESPONSE, "input": [*HELLO, {"type": "additional_tools", "tools": [IMAGES]}]},
-        "input[1].tools[0].model",
-        True,
-    ),
-]
-NAMES = ("sandbox/*", "claude-a")
-OVERRIDDEN = {
-    **CHAT,
-    "fallback": "enabled",
-    "fallback_config": {
-        "strategy": {"mode": "sequential"},
-        "steps": [
-            {"step_id": "a", "model": "sandbox/echo", "parameters": {"models": ["gpt-9"]}},
-        ],
-    },
-}
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_further_models_are_checked_too(limited: LimitedGateways, stream: bool) -> None:
-    few = await limited.caller(SubjectKind.KEY, UsageLimits(allowed_models=NAMES))
-    path = "fallback_config.steps[0].parameters.models[0]"
-    wrong = []
-    for url, body, param, is_known in [*FURTHER, (CHATS, OVERRIDDEN, path, True)]:
-        status, error, _ = await _ask(limited, url, {**body, "stream": stream}, few)
-        says = "the API key may not use the model" if is_known else "names a further model"
-        if status != 403 or not error["message"].startswith(f"{param}: {says}"):
-            wrong.append((param, status, error))
-    assert wrong == []
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_steps_of_the_dialect_must_be_allowed(limited: LimitedGateways, stream: bool) -> None:
-    few = await limited.caller(SubjectKind.KEY, UsageLimits(allowed_models=NAMES))
-    for url, body, param in CHAINS:
-        status, error, _ = await _ask(limited, url, {**body, "stream": stream}, few)
-        assert (status, error["param"]) == (403, param)
-        assert error["message"].startswith(f"{param}: the API key may not use the model")
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_budget_needs_the_prices_of_all_steps(
-    limited: LimitedGateways, stream: bool
-) -> None:
-    caller = await limited.caller(SubjectKind.USER, UsageLimits(spend_per_day_pusd=10**15))
-    for url, body, param in CHAINS:
-        status, error, _ = await _ask(limited, url, {**body, "stream": stream}, caller)
-        assert (status, error["code"], error["param"]) == (403, "permission_denied", param)
-        assert "has a budget, and the price of" in error["message"]
-    priced = {**MESSAGE, "fallbacks": [{"model": "sandbox/text", "max_tokens": 9}]}
-    assert (await _ask(limited, MESSAGES, {**priced, "stream": stream}, caller))[0] == 200
-
-
-async def test_further_models_of_the_list_are_allowed(limited: LimitedGateways) -> None:
-    caller = await limited.caller(
-        SubjectKind.KEY, UsageLimits(allowed_models=(*NAMES, "gpt-9", "claude-z", "gpt-image-9"))
-    )
-    for url, body, param, is_known in FURTHER:
-        status, error, _ = await _ask(limited, url, body, caller)
-        if is_known:
-            assert status != 403, (param, error)
-        else:
-            assert status == 403, param
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_under_a_budget_no_further_models_are_named(
-    limited: LimitedGateways, stream: bool
-) -> None:
-    caller = await limited.caller(SubjectKind.USER, UsageLimits(spend_per_day_pusd=10**15))
-    wrong = []
-    for url, body, param, _ in FURTHER:
-        status, error, _ = await _ask(limited, url, {**body, "stream": stream}, caller)
-        if status != 403 or not error["message"].startswith(f"{param}: names a further model"):
-            wrong.append((param, status, error))
-    assert wrong == []
-    free = {**CHAT, "moderation": {"model": "omni-moderation"}, "metadata": {"model": "gpt-9"}}
-    assert (await _ask(limited, CHATS, free, caller))[0] == 200
-
-
-async def test_without_limits_further_models_may_be_named(limited: LimitedGateways) -> None:
-    caller = await limited.caller(SubjectKind.USER, UsageLimits(requests_per_minute=99))
-    for url, body, _, _ in FURTHER:
-        status, error, _ = await _ask(limited, url, body, caller)
-        assert status != 403, error
-
-
-async def test_a_request_names_a_bounded_number_of_models(limited: LimitedGateways) -> None:
-    caller = await limited.caller(SubjectKind.KEY, UsageLimits(allowed_models=("*",)))
-    rows = [
-        ("enabled", 16, 200),
-        ("enabled", 17, 400),
-        ("disabled", 64, 200),
-        ("disabled", 65, 403),
-    ]
-    for fallback, count, expected in rows:
-        body: dict[str, Any] = {**CHAT, "models": ["sandbox/text"] * count}
-        body |= {"fallback": "disabled"} if fallback == "disabled" else {}
-        status, error, _ = await _ask(limited, CHATS, body, caller)
-        assert status == expected, (fallback, count, error)
-        if status == 400:
-            assert error["param"] == "models"
-
-
 async def test_allowed_models_of_all_subjects_count(limited: LimitedGateways) -> None:
     caller = await limited.caller(SubjectKind.KEY, UsageLimits(allowed_models=("sandbox/ec*",)))
-    assert (await _ask(limited, CHATS, CHAT, caller))[0] == 200
+    assert (await ask(limited, CHATS, CHAT, caller))[0] == 200
     nothing = await limited.caller(SubjectKind.TEAM, UsageLimits(allowed_models=()))
-    assert (await _ask(limited, CHATS, CHAT, nothing))[0] == 403
+    assert (await ask(limited, CHATS, CHAT, nothing))[0] == 403
     models = f"{limited.gateways[0].url}/beta/v1/models"
     async with limited.gateways[0].http.get(models, headers=nothing) as answer:
         assert (await answer.json())["data"] == []
@@ -479,7 +324,7 @@ async def test_limits_that_are_reached_are_counted(limited: LimitedGateways) -> 
     caller = await limited.caller(SubjectKind.TEAM, UsageLimits(concurrent_requests=0))
     counters = limited.gateways[0].counters
     name, labels = "gateway_limits_reached_total", {"limit": "team.concurrent_requests"}
-    status, error, headers = await _ask(limited, CHATS, CHAT, caller)
+    status, error, headers = await ask(limited, CHATS, CHAT, caller)
     assert (status, headers["Retry-After"]) == (429, "1")
     assert (
         error["message"]
