@@ -5,16 +5,20 @@ from typing import Any
 
 import pytest
 
+from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import OutputFormat, ThinkingConfig, Tool, ToolChoice
 from services.common.messages.lazy_request import LazyRequest
 from services.inference.providers.base import Call
 from services.inference.refusals import ENCRYPTED_REASONING
 from tests.services.inference.providers.openai_responses.responses_calls import (
+    SYSTEM,
+    USER,
     Json,
     body_of,
     call_of,
     opaque,
     refusal_of,
+    says,
 )
 
 ENCRYPTED = "reasoning.encrypted_content"
@@ -212,3 +216,23 @@ def test_refused_parts_of_a_field_leave_the_rest() -> None:
     assert body["include"] == ["web_search_call.results"]
     assert "text" not in body
     assert set(call.dropped) == {"extra.text.verbosity", "extra.include"}
+
+
+def test_marks_that_no_field_holds_are_reported() -> None:
+    mark = b'{"type":"ephemeral"}'
+    bare = Block(text="a", cache_control=mark)
+    held = opaque({"prompt_cache_breakpoint": {"mode": "explicit"}})
+    held.covered_paths.append("prompt_cache_breakpoint")
+    options = opaque({"prompt_cache_options": {"ttl": "30m"}})
+    options.covered_paths.append("prompt_cache_options")
+    calls = [
+        call_of(says(USER, bare)),
+        call_of(says(SYSTEM, bare), says(USER, "b")),
+        call_of(says(USER, Block(text="a", cache_control=mark, extra=held))),
+        call_of(cache_control=mark),
+        call_of(cache_control=mark, extra=options),
+    ]
+    sent = [str(body_of(call, known=False)).count("prompt_cache") for call in calls]
+    assert sent == [0, 0, 1, 0, 1]
+    of_blocks = ["messages[].blocks[].cache_control"]
+    assert [call.dropped for call in calls] == [of_blocks, of_blocks, [], ["cache_control"], []]
