@@ -79,8 +79,10 @@ def _applied(call: Call, body: Json, name: str) -> bool:
         if any(removed):
             call.drop(name)
         return any(removed)
-    steps = steps_of(name)
-    if _key(body, steps[0]) is None or not _remove(body, steps):
+    first, *inner = steps_of(name)
+    key = _key(body, first)
+    # Top-level fields of the same name are others.
+    if key is None or not inner or not _remove(body[key], inner):
         return False
     call.drop(_reported(name))
     return True

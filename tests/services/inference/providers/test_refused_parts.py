@@ -3,12 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 
 from gateway.conversation.v1.conversation_pb2 import Block, ToolResult, ToolUse
 from gateway.inference.v1.inference_pb2 import ThinkingConfig, Tool
 from services.inference.catalogue import server_facts
 from services.inference.providers.base import Call
+from services.inference.providers.pruning import without_refused
 from tests.services.inference.providers import anthropic_calls, openai_calls
 from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.openai_calls import (
@@ -69,6 +71,13 @@ def test_fields_of_messages_of_anthropic_s_own_callers() -> None:
     call = anthropic_calls.call_of(message, dialect=ANTHROPIC)
     body = anthropic_calls.body_of(without(call, "messages[].made_up"), official=False)
     assert body["messages"] == [{"role": "user", "content": "hi", "kept": 2}]
+
+
+def test_a_refused_field_of_messages_stays_in_the_request() -> None:
+    call = without(call_of(extra=opaque({"made_up": 1})), "messages[].made_up")
+    body = without_refused(call, lambda: orjson.dumps(body_of(call, known=False)))
+    assert orjson.loads(body)["made_up"] == 1
+    assert dropped_of(call) == []
 
 
 def test_fields_of_parts_of_anthropic_s_own_callers() -> None:
