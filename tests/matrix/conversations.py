@@ -249,7 +249,7 @@ FORMS = (
         # In their own dialect they go on. These providers refuse them in words that are not read;
         # for others they are left out.
         refusals=[
-            Refusal(frozenset({"openai", "openai-o"}), {CHAT: "made_up"}),
+            Refusal(NATIVE, {CHAT: "made_up"}),
             Refusal(NATIVE, {RESPONSES: "made_up"}),
         ],
     ),
