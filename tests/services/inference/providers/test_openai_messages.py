@@ -1,7 +1,6 @@
 import base64
 from typing import Any
 
-import orjson
 import pytest
 
 from gateway.conversation.v1.conversation_pb2 import (
@@ -314,19 +313,6 @@ def test_foreign_fields_are_dropped_and_reported_once() -> None:
         "messages[].content[].citations",
         "messages[].content[].cache_control",
     ]
-
-
-def test_a_mark_that_no_field_holds_is_reported() -> None:
-    mark = {"type": "ephemeral"}
-    bare = Block(text="a", cache_control=orjson.dumps(mark))
-    held = opaque({"cache_control": mark})
-    held.covered_paths.append("cache_control")
-    of_part = Block(text="a", cache_control=orjson.dumps(mark), extra=held)
-    reported = []
-    for message in (says(USER, bare), says(USER, of_part), says(USER, bare, extra=held)):
-        call = call_of(message)
-        reported.append((str(body_of(call, known=False)).count("cache_control"), dropped_of(call)))
-    assert reported == [(0, ["messages[].content[].cache_control"]), (1, []), (1, [])]
 
 
 @pytest.mark.parametrize(

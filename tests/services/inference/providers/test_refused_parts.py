@@ -61,6 +61,19 @@ def test_marks_of_tools_for_a_cache() -> None:
     assert dropped_of(call) == ["tools[].cache_control"]
 
 
+def test_a_mark_that_no_field_holds_is_reported() -> None:
+    mark = {"type": "ephemeral"}
+    bare = Block(text="a", cache_control=orjson.dumps(mark))
+    held = opaque({"cache_control": mark})
+    held.covered_paths.append("cache_control")
+    of_part = Block(text="a", cache_control=orjson.dumps(mark), extra=held)
+    reported = []
+    for message in (says(USER, bare), says(USER, of_part), says(USER, bare, extra=held)):
+        call = call_of(message)
+        reported.append((str(body_of(call, known=False)).count("cache_control"), dropped_of(call)))
+    assert reported == [(0, ["messages[].content[].cache_control"]), (1, []), (1, [])]
+
+
 def _marked() -> Tool:
     return Tool(name="f", extra=opaque({"cache_control": {"type": "ephemeral"}}))
 
