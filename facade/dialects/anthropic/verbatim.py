@@ -198,11 +198,14 @@ def _normalize_results(blocks: Sequence[_OfUser]) -> bool:
 
 def _normalize_result(block: _Result) -> bool:
     content = block.content
-    if content is not UNSET and not is_text(content):
-        parts = _parts(content)
-        if not parts:
-            return False
-        block.content = Raw(encode(parts))
+    if content is UNSET:
+        return True
+    if is_text(content):
+        return not text_of(content).isspace()
+    parts = _parts(content)
+    if not parts:
+        return False
+    block.content = Raw(encode(parts))
     return True
 
 

@@ -39,6 +39,18 @@ REMOVED = object()
 VALUES = [REMOVED, None, "", "a", 0, 1, True, [], ["a"], [{}], {}, {"type": "text"}, [None], [[]]]
 
 
+CALLS = {
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "t1", "name": "f", "input": {}}],
+}
+RESULT = {"type": "tool_result", "tool_use_id": "t1"}
+TOOLS = [{"name": "f", "input_schema": {"type": "object"}}]
+
+
+def user(content: Any) -> Json:
+    return {"role": "user", "content": content}
+
+
 def places_in(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the paths of all members and items of a JSON value, at any depth."""
     if not isinstance(value, dict | list):
@@ -99,6 +111,7 @@ def test_a_chat_goes_as_its_translation_would(body: Json, newest: bool) -> None:
 
 @given(MESSAGE_BODIES)
 @example(AGENTS_MESSAGES)
+@example({"messages": [user("a"), CALLS, user([{**RESULT, "content": " "}])], "tools": TOOLS})
 @settings(max_examples=examples(80), deadline=None)
 def test_messages_go_as_their_translation_would(body: Json) -> None:
     read = both(messages, {"model": "m", "max_tokens": 5, **body})
