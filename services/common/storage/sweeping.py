@@ -18,9 +18,6 @@ RemoveExpired = Callable[[Renew], Awaitable[None]]
 
 # Duration of a lease in sweep periods; its holder renews it in each period.
 _LEASE_PERIODS = 3
-# Seconds until the first sweep of a process, which answers its first requests meanwhile; no longer
-# than a period.
-_FIRST_AFTER_S = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +54,7 @@ class Sweeper:
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Sweep in the background until `stop`, first a moment after the start."""
+        """Sweep in the background until `stop`."""
         self._running = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -85,7 +82,6 @@ class Sweeper:
 
     async def _run(self) -> None:
         """Sweep until cancelled; failed sweeps are retried in the next period."""
-        await asyncio.sleep(min(_FIRST_AFTER_S, self._every_s))
         while True:
             try:
                 await self.sweep()

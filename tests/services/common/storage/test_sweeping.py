@@ -7,7 +7,6 @@ import pytest
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.storage.sweeping import Renew, Sweeper, remove_in_batches
-from tests.services.inference.fallback.virtual_time import in_no_time
 
 
 class FakeLease:
@@ -45,21 +44,6 @@ async def test_a_failed_sweep_is_tried_again(caplog: pytest.LogCaptureFixture):
         "a sweep failed",
     ]
     assert lease.is_released
-
-
-@in_no_time
-async def test_a_process_serves_before_its_first_sweep():
-    loop = asyncio.get_running_loop()
-    swept_at: list[float] = []
-
-    async def remove(renew: Renew) -> None:
-        swept_at.append(loop.time() - started_at)
-
-    sweeper, started_at = Sweeper(FakeLease(), 60, remove), loop.time()
-    sweeper.start()
-    await asyncio.sleep(100)
-    await sweeper.stop()
-    assert swept_at == pytest.approx([1, 61])
 
 
 async def test_nothing_is_removed_without_the_lease():
