@@ -80,10 +80,12 @@ class Cache:
         read, written, fresh = self._count(parts)
         details = {"cached_tokens": read, "cache_write_tokens": written}
         prompt = read + written + fresh
-        usage = {"prompt_tokens": prompt, "completion_tokens": 1, "total_tokens": prompt + 1}
+        usage = {
+            **{"prompt_tokens": prompt, "completion_tokens": 1, "total_tokens": prompt + 1},
+            "prompt_tokens_details": details,
+        }
         message = {"role": "assistant", "content": "Yes."}
         choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-        usage["prompt_tokens_details"] = details  # type: ignore[assignment]
         return web.json_response({"id": "c1", "model": "m", "choices": choices, "usage": usage})
 
 

@@ -87,13 +87,14 @@ class _Loop:
 
 
 async def _learn(target: MatrixGateway) -> None:
-    """Let the gateway learn who refuses the thoughts of others.
+    """Ask each upstream that refuses the thoughts of others, which the gateway learns.
 
     Of the request that is refused all thoughts are left out, the provider's own ones too.
     """
     for upstream in KINDS:
         if upstream.takes_thoughts == "own":
             loop = _Loop(target, chat, False)
+            # The thoughts that are sent before that is known are another test's.
             loop._check_thoughts = lambda upstream, sent: None  # type: ignore[method-assign]
             for one in (KINDS[0], upstream, upstream):
                 await loop.go_on(one)

@@ -129,10 +129,10 @@ def _lazy(
     settings = plain_settings(wire, has_tools="tools" in fields)
     if settings is None:
         names = _names_of(wire)
-        given: MessagesBody = wire
+        with_settings: MessagesBody = wire
         if "tool_choice" in names:
-            given = body.read("tools")
-        set_settings(request, given, names, "", betas)
+            with_settings = body.read("tools")
+        set_settings(request, with_settings, names, "", betas)
         add = partial(_complete, body, source_map)
     else:
         fields = {**fields, **settings}

@@ -136,10 +136,10 @@ def _lazy(body: VerbatimBody[PartialChatRequest], source_map: SourceMap, size: i
     has_tools = "tools" in fields
     settings = plain_settings(wire, has_tools=has_tools)
     if settings is None:
-        given: ChatRequest = wire
+        with_settings: ChatRequest = wire
         if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
-            given = body.read("tools")
-        request = _parameters(given, "", with_tools=False)
+            with_settings = body.read("tools")
+        request = _parameters(with_settings, "", with_tools=False)
         add = partial(_complete, body, source_map)
     else:
         fields = {**fields, **settings}

@@ -168,10 +168,10 @@ def _lazy(body: VerbatimBody[_PartialRequest], source_map: SourceMap, size: int)
     if instructions:
         fields["instructions"] = instructions
     if settings is None:
-        given: ResponseRequest = wire
+        with_settings: ResponseRequest = wire
         if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
-            given = body.read("tools")
-        request = _parameters(given, "", with_tools=False)
+            with_settings = body.read("tools")
+        request = _parameters(with_settings, "", with_tools=False)
         add = partial(_complete, body, source_map)
     else:
         fields |= settings
@@ -270,8 +270,8 @@ def _state(
     written: Sequence[bytes] = ()
     if body is None or store:
         is_kept = store or conversation is not None
-        given = held["input"] if body is None else body.conversation("input").get("input")
-        items = _items(given or (), store=is_kept)
+        sent = held["input"] if body is None else body.conversation("input").get("input")
+        items = _items(sent or (), store=is_kept)
         references = references_in(items, "input")
         if is_kept or references:
             written = [dump(stored_item(item, new_id)) for item in items]

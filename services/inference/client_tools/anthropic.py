@@ -138,11 +138,11 @@ def change_of(block: Mapping[str, Any], path: str) -> ToolChange | None:
         GatewayError: invalid, for a tool without a name or with a malformed schema.
     """
     is_removal = block.get("type") == CHANGES[1]
-    given: Any = block.get("tool")
-    kind = given.get("type") if isinstance(given, dict) else None
+    changed: Any = block.get("tool")
+    kind = changed.get("type") if isinstance(changed, dict) else None
     if kind == "tool_reference":
-        return ToolChange(name_in(given, f"{path}.tool"), is_removal)
-    fields = given.get("definition") if kind == "tool_definition" else None
+        return ToolChange(name_in(changed, f"{path}.tool"), is_removal)
+    fields = changed.get("definition") if kind == "tool_definition" else None
     if not isinstance(fields, dict):
         return None
     where = f"{path}.tool.definition"

@@ -75,9 +75,9 @@ def output_block(call_id: str, names: Sequence[str]) -> Block:
 
 def item_of(call_id: str, arguments: str) -> Block:
     """Return the call of a tool search in place of a call of the function in an answer."""
-    given: object = arguments
+    value: object = arguments
     try:
-        given = orjson.loads(arguments or "{}")
+        value = orjson.loads(arguments or "{}")
     except orjson.JSONDecodeError:
         pass  # as the model wrote it
     item = {
@@ -85,6 +85,6 @@ def item_of(call_id: str, arguments: str) -> Block:
         "execution": "client",
         "call_id": call_id,
         "status": "completed",
-        "arguments": given,
+        "arguments": value,
     }
     return Block(opaque=Opaque(dialect=DIALECT_RESPONSES, json=orjson.dumps(item)))

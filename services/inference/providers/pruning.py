@@ -61,7 +61,11 @@ def _applied(call: Call, body: Json, name: str) -> bool:
         return False  # in a header
     if SEPARATOR in name:
         path, _, bound = name.partition(SEPARATOR)
-        if not _shorten(body, steps_of(path), int(bound)):
+        first, *inner = steps_of(path)
+        key = _key(body, first)
+        # Top-level fields of the same name are others.
+        holder = body if not inner else body.get(key or "")
+        if not _shorten(holder, inner or [first], int(bound)):
             return False
         call.adapted.append(f"{_reported(path)}:shortened")
         return True
@@ -130,11 +134,11 @@ def _shorten(value: Any, steps: list[str], bound: int) -> bool:
 
 
 def _shorten_id(value: Json, name: str, bound: int) -> bool:
-    given = value.get(name)
-    if not isinstance(given, str) or len(given) <= bound:
+    call_id = value.get(name)
+    if not isinstance(call_id, str) or len(call_id) <= bound:
         return False
-    digest = hashlib.sha256(given.encode()).hexdigest()[: min(_HASH, bound)]
-    value[name] = given[: max(0, bound - _HASH)] + digest
+    digest = hashlib.sha256(call_id.encode()).hexdigest()[: min(_HASH, bound)]
+    value[name] = call_id[: max(0, bound - _HASH)] + digest
     return True
 
 
@@ -198,8 +202,8 @@ def _open_tool(call: Call, body: Json, which: str) -> bool:
         for field in _PARAMETERS:
             if field in tool:
                 words = write_body({"parameters": tool[field]}).decode()
-                given = tool.get("description")
-                tool["description"] = f"{given}\n\n{words}" if given else words
+                description = tool.get("description")
+                tool["description"] = f"{description}\n\n{words}" if description else words
                 if field == "parametersJsonSchema":
                     del tool[field]  # Google takes no empty object
                 else:

@@ -119,3 +119,13 @@ def test_calls_that_another_model_made(known: bool) -> None:
     signature = first["extra_content"]["google"]["thought_signature"]
     assert signature == "skip_thought_signature_validator"
     assert "extra_content" not in second
+
+
+def test_a_bound_on_a_part_is_no_bound_on_a_field() -> None:
+    call = without(call_of(), "messages[].name<=4")
+    sent = {"name": "long enough", "messages": [{"role": "user", "name": "also long"}]}
+    body = orjson.loads(without_refused(call, lambda: orjson.dumps(sent)))
+    assert body["name"] == "long enough"
+    assert body["messages"][0]["name"] == "als…"
+    absent = {"name": "long enough"}
+    assert orjson.loads(without_refused(call, lambda: orjson.dumps(absent))) == absent
