@@ -19,6 +19,7 @@ from gateway.inference.v1.inference_pb2 import EmbedRequest
 from services.common.errors import GatewayError, unavailable
 from services.common.messages import lazy_request
 from services.common.messages.large_request import LargeRequest
+from services.common.process import allocator
 from services.common.process.frames import read_frame, write_frame
 from services.common.text.json_scan import upper_bound
 
@@ -29,12 +30,6 @@ IDLE_S = 60.0
 _SMALL = 128 << 10
 _QUICK_BYTES = 3 << 20
 _QUICK_VALUES = 20_000
-# Return large buffers to the system, as `services.common.process.lifetime` does.
-_ALLOCATOR = {
-    "MALLOC_ARENA_MAX": "1",
-    "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(4 << 20),
-}
 # -P keeps the working directory out of the module search path.
 _COMMAND = (sys.executable, "-P", "-m", "facade.parser_process")
 
@@ -161,7 +156,7 @@ def _start_process() -> "subprocess.Popen[bytes]":
         _COMMAND,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **_ALLOCATOR},
+        env={**os.environ, **allocator.ENVIRONMENT},
     )
 
 

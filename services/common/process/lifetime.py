@@ -7,7 +7,6 @@ its event loop runs, it writes to another pipe.
 """
 
 import asyncio
-import ctypes
 import gc
 import os
 import signal
@@ -16,6 +15,11 @@ from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 from services.common.process import logs
+from services.common.process.allocator import (
+    keep_returning_free_memory,
+    return_free_memory,
+    set_up_allocator,
+)
 from services.common.process.heartbeat import Heartbeat
 from services.common.process.huge_pages import request_huge_pages
 from services.common.process.metrics import write_counts
@@ -29,13 +33,6 @@ _GC_THRESHOLDS = (15_000, 150, 100)
 # for the GIL before each of its steps, and after each system call.
 _SWITCH_S = 0.0001
 _WITHOUT_EVENT_ENGINE = "-event_engine_client,-event_engine_listener"
-# Parameters of glibc's malloc: the maximum number of arenas; the size from which memory is mapped
-# and returned to the system when freed; the free memory that is kept at the top of the heap.
-_M_ARENA_MAX = -8
-_M_MMAP_THRESHOLD = -3
-_M_TRIM_THRESHOLD = -1
-_LARGE = 1 << 20
-_KEPT = 4 << 20
 # A number of file descriptors that is enough for every process of the gateway.
 _DESCRIPTORS = 1 << 16
 
@@ -71,7 +68,7 @@ class Lifecycle:
         """Notify the parent that the process accepts requests; `word` is a message for it."""
         gc.collect()
         gc.freeze()
-        _return_free_memory()
+        return_free_memory()
         request_huge_pages()
         write_counts()
         print(f"READY {word}".rstrip(), flush=True)
@@ -96,9 +93,11 @@ def run(
     """
 
     async def start() -> None:
+        returning = asyncio.create_task(keep_returning_free_memory())
         try:
             await main(Lifecycle(parent_pipe, beat_pipe))
         finally:
+            returning.cancel()
             write_counts()
 
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -125,30 +124,6 @@ def _set_up_grpc() -> None:
     later. gRPC versions without an alternative ignore it.
     """
     os.environ.setdefault("GRPC_EXPERIMENTS", _WITHOUT_EVENT_ENGINE)
-
-
-def set_up_allocator() -> None:
-    """Configure malloc to use one arena for all threads, and none for large buffers.
-
-    Buffers are passed between threads of gRPC, of the blob store and of the gateway. With an arena
-    per thread, a 50 MB upload leaves 15 MB of fragmentation; with one arena it leaves 6 MB, and is
-    no slower. By default, the allocator takes larger and larger buffers from the arena, where a
-    growing buffer is copied: for a request of 20 MB that costs a sixth of its memory.
-    """
-    if sys.platform == "linux":
-        # Allocators other than glibc's may lack it.
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-        if mallopt is not None:
-            mallopt(_M_ARENA_MAX, 1)
-            mallopt(_M_MMAP_THRESHOLD, _LARGE)
-            mallopt(_M_TRIM_THRESHOLD, _KEPT)
-
-
-def _return_free_memory() -> None:
-    """Return the memory that was freed after startup to the system, except 4 MB."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
 
 
 def _raise_descriptor_limit() -> None:

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from services.common.process.lifetime import set_up_allocator
+from services.common.process.allocator import set_up_allocator
 from tests.bench.memory import engines, latency, quality
 from tests.bench.memory.conversations import TURNS, Conversation, conversation
 from tests.bench.memory.embedder import EmbeddedModel, SemanticAnalysis
