@@ -17,7 +17,7 @@ from typing import Any
 _M_ARENA_MAX = -8
 _M_MMAP_THRESHOLD = -3
 _M_TRIM_THRESHOLD = -1
-LARGE_BYTES = 16 << 20
+LARGE_BYTES = 32 << 20
 KEPT_BYTES = 64 << 20
 # Every so often, a process that has more free memory returns it to the system.
 _EVERY_S = 10.0

@@ -58,11 +58,19 @@ class ContextReader:
         windows: Windows,
         *,
         with_profile: bool,
+        newest: Sequence[StoredTurn] = (),
         admit: Admit | None = None,
     ) -> TurnContext:
-        """Return the context of a request's turn; `record` is None outside of any memory.
+        """Return the context of a request's turn.
 
-        `admit` is called with the bytes of stored turns before they are read.
+        Args:
+            owner_id: the user.
+            record: the memory; None outside of any.
+            reconciliation: how the request continues it.
+            windows: which turns are shown.
+            with_profile: whether the profile is shown.
+            newest: the newest stored turns, which are not read again.
+            admit: called with the bytes of further stored turns before they are read.
         """
         present = reconciliation.present
         context = await offload_if(have_many_messages([present]), present_turn_context, present)
@@ -73,7 +81,7 @@ class ContextReader:
             return context
         summary = await self._summary(record, reconciliation)
         view = windows.view(present.number - 1, summary.last_turn)
-        earlier = await self._earlier(record, reconciliation, view, admit)
+        earlier = await self._earlier(record, reconciliation, view, newest, admit)
         await _append_turns(context, earlier)
         if view.summarised:
             context.summary = summary.text
@@ -107,15 +115,16 @@ class ContextReader:
         record: MemoryRecord,
         reconciliation: Reconciliation,
         view: TurnRanges,
+        newest: Sequence[StoredTurn],
         admit: Admit | None,
     ) -> list[StoredTurn]:
         """Return the turns before the present one that the model gets verbatim."""
-        first_new = reconciliation.turns[0].number
+        first, first_new = view.raw.start, reconciliation.turns[0].number
         stored: list[StoredTurn] = []
-        if view.raw.start < first_new:
-            stored = await self._stores.repository.turns(
-                record.id, view.raw.start, first_new - 1, admit
-            )
+        if newest and newest[0].number <= first:
+            stored = [turn for turn in newest if first <= turn.number < first_new]
+        elif first < first_new:
+            stored = await self._stores.repository.turns(record.id, first, first_new - 1, admit)
         return [*stored, *reconciliation.turns[:-1]]
 
     async def _retrieve(

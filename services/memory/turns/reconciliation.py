@@ -74,21 +74,28 @@ def start_transcript(sent: Sequence[Message], now_ms: int) -> Reconciliation:
 async def reconcile(
     repository: MemoryRepository,
     record: MemoryRecord,
+    newest: Sequence[StoredTurn],
     sent: Sequence[Message],
     now_ms: int,
     admit: Admit | None = None,
 ) -> Reconciliation:
-    """Return how a request continues a memory; `sent` is not empty and in normal form.
+    """Return how a request continues a memory.
 
-    `admit` is called with the bytes of stored turns before they are read.
+    Args:
+        repository: reads what else is needed.
+        record: the memory.
+        newest: its newest turns, at least the last one.
+        sent: the request's messages, at least one, in normal form.
+        now_ms: Unix milliseconds.
+        admit: called with the bytes of stored turns before they are read.
 
     Raises:
         MemoryRewoundError: the memory was rewound during the call; the write lock prevents that.
     """
     if not record.messages:
         return await offload_if(has_many_messages(sent), start_transcript, sent, now_ms)
-    last = await repository.turn_of_message(record.id, record.messages - 1, admit)
-    if last is None:
+    last = newest[-1] if newest else None
+    if last is None or last.first_message + len(last.messages) != record.messages:
         raise MemoryRewoundError
     pending = pending_call_ids(last.messages) if last.open else frozenset[str]()
     keys = b""

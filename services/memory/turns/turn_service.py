@@ -26,7 +26,12 @@ from services.memory.locks.locks import MemoryLocks, WriteLock
 from services.memory.metrics import MemoryMetrics
 from services.memory.storage.memory_records import MemoryRecord, check_storage, lock_lost_error
 from services.memory.storage.messages import has_large_messages, has_many_messages, normalize
-from services.memory.storage.stored_turns import complete_turns, have_many_messages, user_text
+from services.memory.storage.stored_turns import (
+    StoredTurn,
+    complete_turns,
+    have_many_messages,
+    user_text,
+)
 from services.memory.storage.transcript_rows import CONTENT_FACTOR, TURN_COST
 from services.memory.turns.context import ContextReader
 from services.memory.turns.reconciliation import (
@@ -131,20 +136,16 @@ class TurnService:
             self._metrics.lock_wait_s.observe(self._clock.monotonic() - began)
             while True:
                 record = await self._current(record)
+                admit = _admit(record, charge)
+                newest = await self._newest(record, begin, admit)
                 try:
                     reconciliation = await reconcile(
-                        self._stores.repository,
-                        record,
-                        sent,
-                        self._clock.now_ms(),
-                        _admit(record, charge),
+                        self._stores.repository, record, newest, sent, self._clock.now_ms(), admit
                     )
                     break
                 except MemoryRewoundError:
                     continue  # readers do not wait for the writer
-            context = await self._context(
-                owner_id, record, begin, reconciliation, _admit(record, charge)
-            )
+            context = await self._context(owner_id, record, begin, reconciliation, newest, admit)
             yield TurnInProgress(context, _refuse_commit)
 
     @asynccontextmanager
@@ -163,16 +164,20 @@ class TurnService:
                 record = lock.record or await self._current(reserved)
                 record = await self._synchronised(record, _windows(begin))
                 admit = _admit(record, charge)
-                reconciliation, stored_bytes = await asyncio.gather(
-                    reconcile(repository, record, sent, self._clock.now_ms(), admit),
-                    repository.stored_bytes(owner_id),
+                newest, stored_bytes = await asyncio.gather(
+                    self._newest(record, begin, admit), repository.stored_bytes(owner_id)
+                )
+                reconciliation = await reconcile(
+                    repository, record, newest, sent, self._clock.now_ms(), admit
                 )
                 # An early check, before a model is called; the binding one is at the commit.
                 size = await offload_if(
                     have_many_messages(reconciliation.turns), reconciliation.stored_size
                 )
                 check_storage(stored_bytes + size, max_bytes)
-                context = await self._context(owner_id, record, begin, reconciliation, admit)
+                context = await self._context(
+                    owner_id, record, begin, reconciliation, newest, admit
+                )
                 yield TurnInProgress(
                     context, partial(self._append, lock, begin, reconciliation, max_bytes)
                 )
@@ -205,6 +210,16 @@ class TurnService:
             raise lock_lost_error()
         return current
 
+    async def _newest(
+        self, record: MemoryRecord, begin: BeginTurn, admit: Admit | None
+    ) -> list[StoredTurn]:
+        """Return the last turn of a memory, and those that are shown with it or its next one."""
+        if not record.turns:
+            return []
+        shown = _windows(begin).view(max(record.turns - 1, 0), record.summarised).raw
+        first = min(shown.start, record.turns)
+        return await self._stores.repository.turns(record.id, first, record.turns, admit)
+
     async def _without_memory(
         self, owner_id: str, begin: BeginTurn, sent: Sequence[Message]
     ) -> TurnInProgress:
@@ -221,6 +236,7 @@ class TurnService:
         record: MemoryRecord | None,
         begin: BeginTurn,
         reconciliation: Reconciliation,
+        newest: Sequence[StoredTurn] = (),
         admit: Admit | None = None,
     ) -> TurnContext:
         return await self._contexts.read(
@@ -229,6 +245,7 @@ class TurnService:
             reconciliation,
             _windows(begin),
             with_profile=begin.personal_memory,
+            newest=newest,
             admit=admit,
         )
 
