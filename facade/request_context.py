@@ -21,6 +21,7 @@ from services.common.grpc.authentication import Caller
 from services.common.grpc.hops import HOPS_KEY, MAX_HOPS, loop_detected, parse_hops
 from services.common.ids import MAX_REQUEST_ID, new_request_id
 from services.common.process import logs
+from services.common.process.loop_shares import user_of_task
 from services.common.process.telemetry.trace_context import TRACEPARENT_KEY
 
 _REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
@@ -114,6 +115,7 @@ async def authenticate(exchange: Exchange) -> None:
         caller = await _check(exchange)
     exchange.api_key = checked.api_key
     exchange.caller = caller
+    user_of_task.set(caller.user_id)
     turn = context.requests.count_for(caller.user_id)
     exchange.counted_user = caller.user_id
     if turn is not None:

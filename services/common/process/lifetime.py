@@ -14,7 +14,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
-from services.common.process import logs
+from services.common.process import logs, loop_shares
 from services.common.process.allocator import (
     keep_returning_free_memory,
     return_free_memory,
@@ -93,6 +93,7 @@ def run(
     """
 
     async def start() -> None:
+        loop_shares.install(asyncio.get_running_loop())
         returning = asyncio.create_task(keep_returning_free_memory())
         try:
             await main(Lifecycle(parent_pipe, beat_pipe))
