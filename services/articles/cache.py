@@ -56,6 +56,10 @@ class DocumentCache:
             self._states.move_to_end(article_id)
         return cached
 
+    def peek(self, article_id: str) -> DocumentState | None:
+        """Return a cached document as `get`; any thread may call it."""
+        return self._states.get(article_id)
+
     def put(self, article_id: str, state: DocumentState) -> None:
         """Cache a document, unless a newer state of it is cached."""
         before = self._states.get(article_id)

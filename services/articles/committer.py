@@ -34,7 +34,7 @@ from services.articles.tree.operations import Operation
 from services.articles.usage import OwnerUsage, add_to_documents, blocks_for, size_of
 from services.common.errors import GatewayError, unavailable
 from services.common.process.offload import offload_if
-from services.common.storage.database import writing
+from services.common.storage.database import write
 
 _BATCH = 64
 # With two busy processes an attempt succeeds about every other time.
@@ -224,13 +224,16 @@ class DocumentCommitter:
 
     async def _commit(self, batch: list[_Call]) -> _Transaction:
         transaction = _Transaction()
-        async with writing(self._engine) as connection:
+
+        async def commit(connection: AsyncConnection) -> None:
             admitted = await self._admit(connection, batch, transaction)
             # Edits of any length run in a thread: a short one may delete a table of 10,000 cells.
             edits = any(call.kind is _Kind.EDIT for call, _ in admitted)
             await offload_if(edits, _apply, admitted, transaction)
             if transaction.entries and await self._charge(connection, transaction):
                 await self._log.append(connection, transaction.entries)
+
+        await write(self._engine, commit)
         return transaction
 
     async def _admit(

@@ -49,7 +49,7 @@ class DocumentLoader:
 
     async def current(self, connection: AsyncConnection, session: LiveSession) -> DocumentState:
         """Return a session's document, read in the caller's transaction."""
-        cached = self._cache.get(session.article_id)
+        cached = self._cache.peek(session.article_id)
         if cached is None:
             return await self._log.load_within(connection, session.article_id)
         if cached.revision >= session.revision:

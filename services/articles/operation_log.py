@@ -20,7 +20,7 @@ from services.articles.tree.document import Document
 from services.articles.usage import OPERATION_BYTES, length_of
 from services.common.clock import Clock
 from services.common.process.offload import offload_if
-from services.common.storage.database import insert_into, reading, writing
+from services.common.storage.database import insert_into, reading, write
 
 # Bytes of operations from which on catching up replays them in a thread; a load always does.
 _LARGE_TAIL = 32 << 10
@@ -82,8 +82,7 @@ class OperationLog:
             )
         ).one_or_none()
         tail = await _after(connection, article_id, snapshot.revision if snapshot else 0)
-        # In a thread, so that a large document does not block the event loop.
-        return await asyncio.to_thread(_build, snapshot, tail)
+        return await offload_if(True, _build, snapshot, tail)
 
     async def catch_up(
         self, connection: AsyncConnection, article_id: str, state: DocumentState
@@ -140,7 +139,8 @@ class OperationLog:
     async def take_snapshot(self, article_id: str, state: DocumentState) -> DocumentState:
         """Store a snapshot, unless there is a newer one; return the state with the new sizes."""
         content = await asyncio.to_thread(codec.encode_document, state.document)
-        async with writing(self._engine) as connection:
+
+        async def keep(connection: AsyncConnection) -> None:
             mine = insert_into(connection, snapshots).values(
                 article_id=article_id,
                 revision=state.revision,
@@ -156,6 +156,8 @@ class OperationLog:
                     where=snapshots.c.revision < mine.excluded.revision,
                 )
             )
+
+        await write(self._engine, keep)
         return replace(state, snapshot_bytes=len(content), tail_operations=0, tail_bytes=0)
 
 

@@ -29,7 +29,7 @@ from services.articles.usage import DOCUMENT_BYTES, OwnerUsage, lock
 from services.common.clock import Clock
 from services.common.errors import invalid
 from services.common.settings import Articles
-from services.common.storage.database import reading, write, writing
+from services.common.storage.database import reading, write
 
 PRIVATE_GROUP = 0
 PRIVATE_GROUP_NAME = "Private"
@@ -162,7 +162,8 @@ class ArticleRepository:
         Raises:
             GatewayError: 40402; 40301, the caller may read it but not delete it.
         """
-        async with writing(self._engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> None:
             rights = await find(connection, user_id, article_id)
             if not rights.may_delete:
                 raise failure(
@@ -180,6 +181,8 @@ class ArticleRepository:
                 raise no_document()  # another call was first
             await self._usage.move(connection, rights.creator_id, size, deleted=True)
 
+        await write(self._engine, transact)
+
     async def restore(self, article_id: str) -> None:
         """Restore a deleted document, even beyond its owner's quota.
 
@@ -187,7 +190,8 @@ class ArticleRepository:
             GatewayError: invalid_request, when no deleted document has that id.
         """
         owner = select(articles.c.creator_id).where(articles.c.id == article_id)
-        async with writing(self._engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> None:
             owner_id = await connection.scalar(owner)
             if owner_id is not None:
                 await lock(connection, owner_id)
@@ -202,18 +206,24 @@ class ArticleRepository:
                 raise invalid("document", "document: no deleted document has this id")
             await self._usage.move(connection, owner_id, size, deleted=False)
 
+        await write(self._engine, transact)
+
     async def set_permission(self, article_id: str, permission: str) -> None:
         """Set who may read and edit a document: private or group-only.
 
         Raises:
             GatewayError: invalid_request, when no document has that id.
         """
-        async with writing(self._engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> Any:
             changed = await connection.execute(
                 update(articles)
                 .where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
                 .values(permission=permission)
             )
+            return changed
+
+        changed = await write(self._engine, transact)
         if not changed.rowcount:
             raise invalid("document", "document: no document has this id")
 

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.articles.tables import articles, operations, sessions, snapshots, usage
 from services.articles.usage import OPERATION_BYTES, OwnerUsage, length_of, lock
 from services.common.clock import Clock
-from services.common.storage.database import reading, writing
+from services.common.storage.database import reading, write
 
 # `deleted_at_ms` of a document that is being purged and may be incomplete.
 PURGING_MS = 0
@@ -89,8 +89,7 @@ class Retention:
             .values(deleted_at_ms=PURGING_MS)
             .returning(articles.c.creator_id)
         )
-        async with writing(self._engine) as connection:
-            owner_id = await connection.scalar(marked)
+        owner_id = await write(self._engine, lambda connection: connection.scalar(marked))
         if owner_id is None:
             return
         oldest = (
@@ -99,16 +98,17 @@ class Retention:
             .order_by(operations.c.revision)
             .limit(_AT_ONCE)
         )
+        some = delete(operations).where(
+            operations.c.article_id == article_id, operations.c.revision.in_(oldest)
+        )
         gone = _AT_ONCE
         while gone == _AT_ONCE:
-            async with writing(self._engine, is_lasting=False) as connection:
-                done = await connection.execute(
-                    delete(operations).where(
-                        operations.c.article_id == article_id, operations.c.revision.in_(oldest)
-                    )
-                )
-                gone = done.rowcount
-        async with writing(self._engine) as connection:
+            removed = await write(
+                self._engine, lambda connection: connection.execute(some), is_lasting=False
+            )
+            gone = removed.rowcount
+
+        async def transact(connection: AsyncConnection) -> None:
             await lock(connection, owner_id)
             for table in (sessions, snapshots, operations):
                 await connection.execute(delete(table).where(table.c.article_id == article_id))
@@ -116,6 +116,8 @@ class Retention:
                 delete(articles).where(articles.c.id == article_id).returning(articles.c.size_bytes)
             )
             await self._usage.free(connection, owner_id, deleted=size or 0)
+
+        await write(self._engine, transact)
 
     async def _with_history(self, owner_id: str) -> Sequence[tuple[str, int]]:
         """Return the owner's documents with a snapshot, and its revision, the largest first."""
@@ -130,7 +132,7 @@ class Retention:
             return [(row.id, row.revision) for row in await connection.execute(query)]
 
     async def _trim(self, owner_id: str, article_id: str, before: int) -> int:
-        async with writing(self._engine) as connection:
+        async def transact(connection: AsyncConnection) -> int:
             await lock(connection, owner_id)
             revisions = await _history(connection, article_id, before)
             if not revisions:
@@ -150,7 +152,9 @@ class Retention:
                 )
             )
             await self._usage.free(connection, owner_id, live=size)
-        return len(revisions)
+            return len(revisions)
+
+        return await write(self._engine, transact)
 
 
 async def _history(

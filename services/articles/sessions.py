@@ -26,7 +26,7 @@ from services.common import ids
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.settings import Articles
-from services.common.storage.database import reading_once, writing
+from services.common.storage.database import reading_once, write
 
 PREFIX = "session_"
 _MAX_ID = 64
@@ -92,10 +92,13 @@ class SessionRepository:
         """
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                async with writing(self._engine) as connection:
+
+                async def transact(connection: AsyncConnection) -> Any:
                     await find(connection, user_id, article_id)
                     await self._usage.set_plan(connection, user_id, plan)
                     return await self._find_or_make(connection, user_id, article_id)
+
+                return await write(self._engine, transact)
             except IntegrityError:
                 # Another call created the session, or purged the document.
                 if attempt == _ATTEMPTS:
@@ -108,12 +111,16 @@ class SessionRepository:
         Raises:
             GatewayError: 40401, 40402, 41001, 41002.
         """
-        async with writing(self._engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> Any:
             session_state = (await self.touch(connection, [session]))[session]
             if isinstance(session_state, LiveSession):
                 await connection.execute(
                     delete(sessions).where(sessions.c.id == session.session_id)
                 )
+            return session_state
+
+        session_state = await write(self._engine, transact)
         if isinstance(session_state, GatewayError):
             raise session_state
 
@@ -167,11 +174,9 @@ class SessionRepository:
     async def forget_ended(self, older_than_s: float) -> int:
         """Delete sessions that expired at least `older_than_s` seconds ago; return their number."""
         until_ms = self._now_ms() - int(older_than_s * 1000)
-        async with writing(self._engine) as connection:
-            gone = await connection.execute(
-                delete(sessions).where(sessions.c.expires_at_ms <= until_ms)
-            )
-        return gone.rowcount
+        ended = delete(sessions).where(sessions.c.expires_at_ms <= until_ms)
+        removed = await write(self._engine, lambda connection: connection.execute(ended))
+        return removed.rowcount
 
     async def _find_or_make(
         self, connection: AsyncConnection, user_id: str, article_id: str

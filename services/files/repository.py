@@ -40,7 +40,6 @@ from services.common.storage.database import (
     reading,
     reading_once,
     write,
-    writing,
 )
 from services.files.blob_errors import storage_unavailable
 
@@ -197,21 +196,20 @@ class FileRepository:
         """
         if not _ID.fullmatch(file_id):
             raise not_found(file_id)
-        async with self._writing() as connection:
-            removed = await _remove(
-                connection,
-                (
-                    files.c.id == file_id,
-                    files.c.owner_id == owner_id,
-                    files.c.expires_at_s > self._now_s(),
-                ),
-            )
+        which = (
+            files.c.id == file_id,
+            files.c.owner_id == owner_id,
+            files.c.expires_at_s > self._now_s(),
+        )
+        with _translate_errors():
+            removed = await write(self._engine, lambda connection: _remove(connection, which))
         if not removed:
             raise not_found(file_id)
 
     async def remove_expired(self, at_most: int) -> Sequence[str]:
         """Delete the rows of expired files, the first to expire first; return their ids."""
-        async with self._writing() as connection:
+
+        async def remove_some(connection: AsyncConnection) -> Sequence[str]:
             expired = await connection.scalars(
                 select(files.c.id)
                 .where(files.c.expires_at_s <= self._now_s())
@@ -220,24 +218,27 @@ class FileRepository:
             )
             return await _remove(connection, (files.c.id.in_(expired.all()),))
 
+        with _translate_errors():
+            return await write(self._engine, remove_some)
+
     async def unknown(self, file_ids: Iterable[str]) -> set[str]:
         """Return the ids that no row has, expired or not."""
         asked = set(file_ids)
-        async with self._reading() as connection:
+        async with self._reading_once() as connection:
             stored_ids = await connection.scalars(select(files.c.id).where(files.c.id.in_(asked)))
             return asked.difference(stored_ids)
 
     async def usage(self, owner_id: str) -> FileTotals:
         """Return an owner's usage, including expired files that are not swept yet."""
         query = select(usage.c.files, usage.c.size_bytes).where(usage.c.owner_id == owner_id)
-        async with self._reading() as connection:
+        async with self._reading_once() as connection:
             row = (await connection.execute(query)).one_or_none()
         return FileTotals(*row) if row else FileTotals(0, 0)
 
     async def total(self) -> FileTotals:
         """Return the usage of all owners together."""
         query = select(func.sum(usage.c.files), func.sum(usage.c.size_bytes))
-        async with self._reading() as connection:
+        async with self._reading_once() as connection:
             count, size = (await connection.execute(query)).one()
         return FileTotals(int(count or 0), int(size or 0))
 
@@ -274,12 +275,6 @@ class FileRepository:
     async def _reading_once(self) -> AsyncIterator[AsyncConnection]:
         with _translate_errors():
             async with reading_once(self._engine) as connection:
-                yield connection
-
-    @asynccontextmanager
-    async def _writing(self) -> AsyncIterator[AsyncConnection]:
-        with _translate_errors():
-            async with writing(self._engine) as connection:
                 yield connection
 
 

@@ -23,7 +23,7 @@ from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.process.byte_budget import UNCHARGED, Admit
 from services.common.process.registry import ProcessRegistry
-from services.common.storage.database import reading_once, writing
+from services.common.storage.database import reading_once, write
 from services.common.storage.leased_rows import LeasedRows, holder_prefix, is_held_by_process
 from services.common.storage.owners import charge, stored_bytes
 from services.responses import response_rows
@@ -152,14 +152,12 @@ class ResponseRepository:
         Raises:
             GatewayError: conflict, this process does not hold it any more.
         """
-        async with writing(self._engine) as connection:
-            started = await connection.execute(
-                update(responses)
-                .where(self._is_held(leased))
-                .values(state=ResponseState.IN_PROGRESS)
-            )
-            if not started.rowcount:
-                raise lease_lost_error()
+        start = (
+            update(responses).where(self._is_held(leased)).values(state=ResponseState.IN_PROGRESS)
+        )
+        started = await write(self._engine, lambda connection: connection.execute(start))
+        if not started.rowcount:
+            raise lease_lost_error()
 
     async def finish(
         self,
@@ -210,7 +208,8 @@ class ResponseRepository:
             CapacityExceededError: its owner would have more than `max_bytes`, or its conversation
                 is full.
         """
-        async with writing(self._engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> None:
             charged = await connection.scalar(
                 select(responses.c.size_bytes).where(self._is_held(leased)).with_for_update()
             )
@@ -224,6 +223,8 @@ class ResponseRepository:
             if max_bytes is not None and total > max_bytes and added > 0:
                 raise CapacityExceededError
             await response_rows.write_end(connection, leased.id, leased.owner_id, packed, size)
+
+        await write(self._engine, transact)
 
     async def _append(
         self, connection: AsyncConnection, leased: LeasedResponse, output: Sequence[ResponseItem]
@@ -256,8 +257,10 @@ class ResponseRepository:
             responses.c.holder == self._holder,
             _IS_RUNNING,
         )
-        async with writing(self._engine, is_lasting=False) as connection:
-            renewed = {row.id for row in await self._rows.hold(connection, which)}
+        rows = await write(
+            self._engine, lambda connection: self._rows.hold(connection, which), is_lasting=False
+        )
+        renewed = {row.id for row in rows}
         return [one for one in leased if one.id in renewed]
 
     async def interrupt(self, leased: LeasedResponse) -> None:
@@ -325,17 +328,21 @@ class ResponseRepository:
             GatewayError: not_found.
         """
         which = and_(_is_owned(owner_id, response_id), self._is_alive())
-        async with writing(self._engine) as connection:
-            if not await response_rows.delete_responses(connection, which, limit=1):
-                raise not_found(response_id)
+        if not await write(
+            self._engine,
+            lambda connection: response_rows.delete_responses(connection, which, limit=1),
+        ):
+            raise not_found(response_id)
 
     async def delete_expired(self, limit: int) -> int:
         """Delete at most `limit` expired responses; return their number."""
         which = and_(responses.c.expires_at_ms <= self._clock.now_ms(), ~_IS_RUNNING)
-        async with writing(self._engine) as connection:
-            return await response_rows.delete_responses(
+        return await write(
+            self._engine,
+            lambda connection: response_rows.delete_responses(
                 connection, which, limit=limit, skip_locked=True
-            )
+            ),
+        )
 
     async def _new_row(
         self, owner_id: str, new: NewResponse, state: ResponseState, *, append: bool = False
@@ -393,8 +400,9 @@ class ResponseRepository:
         return ended
 
     async def _end(self, which: ColumnElement[bool], state: ResponseState) -> int:
-        async with writing(self._engine) as connection:
-            return await response_rows.end_running(connection, which, state)
+        return await write(
+            self._engine, lambda connection: response_rows.end_running(connection, which, state)
+        )
 
     async def _read(
         self, owner_id: str, response_id: str, *, with_events: bool, max_bytes: int | None = None

@@ -19,7 +19,7 @@ from services.accounts.tables import audit_log
 from services.common.clock import Clock
 from services.common.errors import invalid
 from services.common.ids import IdGenerator
-from services.common.storage.database import reading_once, writing
+from services.common.storage.database import reading_once, write
 from services.common.storage.leases import Lease
 from services.common.storage.sweeping import Sweeper, remove_in_batches
 
@@ -164,9 +164,9 @@ class AuditLog:
         """Remove up to `at_most` entries older than `than_s` seconds; return the number removed."""
         until_ms = self._clock.now_ms() - int(1000 * than_s)
         old = select(audit_log.c.id).where(audit_log.c.at_ms < until_ms).limit(at_most)
-        async with writing(self._engine) as connection:
-            removed = await connection.execute(delete(audit_log).where(audit_log.c.id.in_(old)))
-            return removed.rowcount
+        oldest = delete(audit_log).where(audit_log.c.id.in_(old))
+        removed = await write(self._engine, lambda connection: connection.execute(oldest))
+        return removed.rowcount
 
 
 def audit_sweeper(log: AuditLog, lease: Lease, every_s: float, retention_s: float) -> Sweeper:

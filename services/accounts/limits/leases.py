@@ -16,7 +16,7 @@ from services.accounts.limits.rules import SubjectKind
 from services.accounts.limits.tables import allowances as table
 from services.accounts.limits.tables import limits
 from services.common.clock import Clock, ExpiryClock
-from services.common.storage.database import execute_many, insert_into, writing
+from services.common.storage.database import execute_many, insert_into, write
 
 # Holder of usage that no worker holds any more: the sum of workers that closed the allowance.
 SHARED = ""
@@ -148,7 +148,8 @@ class LeaseRepository:
             GatewayError: unavailable, when the database does not answer.
         """
         # Not lasting: after a power failure, the next claims restore the rows.
-        async with writing(self._engine, is_lasting=False) as connection:
+
+        async def transact(connection: AsyncConnection) -> list[Lease]:
             amounts = await _limits_of(connection, claims)
             held = await self._held_by_others(connection, holder, claims)
             leases = [
@@ -158,6 +159,9 @@ class LeaseRepository:
             if self._upserts is None:
                 self._upserts = _Upserts(connection)
             await _write(connection, self._upserts, holder, claims, leases)
+            return leases
+
+        leases = await write(self._engine, transact, is_lasting=False)
         await self._purge()
         return leases
 
@@ -182,9 +186,12 @@ class LeaseRepository:
         if now < self._purged_at + _PURGE_EVERY_S:
             return
         self._purged_at = now
-        async with writing(self._engine, is_lasting=False) as connection:
+
+        async def transact(connection: AsyncConnection) -> None:
             old = table.c.ends_at_ms < self._expiry.bounds_ms()[0] - _KEPT_MS
             await connection.execute(delete(table).where(old))
+
+        await write(self._engine, transact, is_lasting=False)
 
 
 async def _limits_of(

@@ -10,7 +10,7 @@ from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from services.accounts.limits.rules import AMOUNTS, SubjectKind, UsageLimits
 from services.accounts.limits.tables import limits as table
 from services.common.clock import Clock
-from services.common.storage.database import insert_into, reading_once, writing
+from services.common.storage.database import insert_into, reading_once, write
 
 
 class LimitRepository:
@@ -38,8 +38,11 @@ class LimitRepository:
         Raises:
             GatewayError: unavailable, when the database does not answer.
         """
-        async with writing(self._engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> None:
             await write_limits(connection, kind, subject_id, limits, self._clock.now_ms())
+
+        await write(self._engine, transact)
 
     async def of_caller(self, key_id: str, user_id: str, team_id: str) -> tuple[SubjectLimits, ...]:
         """Return the limits of a key, its user and the user's team, as far as they have any.

@@ -19,7 +19,7 @@ from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_FAILED
 from services.accounts.usage.sums import GROUP, SUMS, sums_of
 from services.accounts.usage.tables import DAY_MS, TOKENS, days, records
 from services.common.messages.usage_batch import OWN, SHARED, UsageBatch
-from services.common.storage.database import write, writing
+from services.common.storage.database import write
 
 # Rows of one statement; binding their values holds the GIL for 50 microseconds.
 _ROWS = 25
@@ -36,8 +36,11 @@ async def add_records(engine: AsyncEngine, batch: UsageBatch) -> int:
         GatewayError: unavailable, when the database does not answer.
     """
     if engine.dialect.name == "postgresql":
-        async with writing(engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> Any:
             return await _add_to_postgresql(connection, batch)
+
+        return await write(engine, transact)
 
     async def add_new(connection: AsyncConnection) -> int:
         new = batch.without(await _known_to_sqlite(connection, batch))

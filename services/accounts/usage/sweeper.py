@@ -9,7 +9,7 @@ from services.accounts.usage.tables import DAY_MS, days, records
 from services.common.clock import Clock
 from services.common.ids import RECORD, time_prefix
 from services.common.settings import Usage
-from services.common.storage.database import writing
+from services.common.storage.database import write
 from services.common.storage.leases import Lease
 from services.common.storage.sweeping import Renew, Sweeper, remove_in_batches
 
@@ -26,16 +26,14 @@ def usage_sweeper(
     async def remove_expired(renew: Renew) -> None:
         now_ms = clock.now_ms()
         oldest_day = (now_ms - int(settings.keep_days_s * 1000)) // DAY_MS
-        async with writing(engine) as connection:
-            await connection.execute(delete(days).where(days.c.day < oldest_day))
+        old_days = delete(days).where(days.c.day < oldest_day)
+        await write(engine, lambda connection: connection.execute(old_days))
         oldest = time_prefix(RECORD, now_ms - int(settings.keep_records_s * 1000))
 
         async def remove_records(at_most: int) -> int:
             old = select(records.c.id).where(records.c.id < oldest).order_by(records.c.id)
-            async with writing(engine) as connection:
-                removed = await connection.execute(
-                    delete(records).where(records.c.id.in_(old.limit(at_most)))
-                )
+            oldest_records = delete(records).where(records.c.id.in_(old.limit(at_most)))
+            removed = await write(engine, lambda connection: connection.execute(oldest_records))
             if removed.rowcount:
                 log.info("old usage records deleted", extra={"records": removed.rowcount})
             return removed.rowcount

@@ -40,7 +40,6 @@ from services.common.storage.connection_turns import ConnectionTurns
 from services.common.storage.database_errors import OPERATIONAL_ERRORS, translate_errors
 from services.common.storage.database_threads import (
     ConnectionOfReads,
-    run_all_in_thread,
     transact,
 )
 from services.common.storage.migrations import HEAD
@@ -329,15 +328,6 @@ def _turns(engine: AsyncEngine, which: str) -> ConnectionTurns | None:
     return turns
 
 
-async def _run_in_thread(engine: AsyncEngine, run: Callable[[Connection], _T]) -> _T:
-    """Call a function with a connection, in the connection's thread."""
-    connection = await _connect(engine)
-    try:
-        return await run_all_in_thread(connection, run)
-    finally:
-        await connection.close()
-
-
 def _options(is_lasting: bool) -> dict[str, bool]:
     return {_WRITES: True, _LASTING: is_lasting}
 
@@ -424,6 +414,7 @@ def _open_sqlite(folder: Path) -> AsyncEngine:
     for path in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
         make_private(path)
     from services.common.storage.sqlite_driver import SqliteDriver
+    from services.common.storage.sqlite_threads import connect_and_run, open_in_threads
 
     engine = create_async_engine(
         URL.create("sqlite+aiosqlite", database=str(file)),
@@ -431,15 +422,17 @@ def _open_sqlite(folder: Path) -> AsyncEngine:
         connect_args={"factory": SqliteFile},
         hide_parameters=True,
     )
-    run_in_thread = partial(_run_in_thread, engine)
+    in_threads = open_in_threads(file, 1 + _READS_AT_ONCE, _begin_sqlite)
+    connected = partial(connect_and_run, in_threads)
     engine.update_execution_options(
         **{
-            _WRITERS: ConnectionTurns(1, run_in_thread),
-            _READERS: ConnectionTurns(_READS_AT_ONCE, run_in_thread),
+            _WRITERS: ConnectionTurns(1, connected),
+            _READERS: ConnectionTurns(_READS_AT_ONCE, connected),
         }
     )
     event.listen(engine.sync_engine, "connect", set_up)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    event.listen(engine.sync_engine, "engine_disposed", lambda _: in_threads.dispose())
     return engine
 
 
@@ -447,9 +440,9 @@ def _begin_sqlite(connection: Connection) -> None:
     options = connection.get_execution_options()
     is_writing = options.get(_WRITES, False)
     adapted: Any = connection.connection.dbapi_connection
-    # The snapshot is taken by the first statement, not by BEGIN.
-    adapted.begins_with_next = not (is_writing or options.get(_ALONE, False))
     if not is_writing:
+        if not options.get(_ALONE, False):
+            adapted.begin_to_read()
         return
     # The connection keeps the mode, so it is set only when it changes.
     how = "FULL" if options.get(_LASTING, True) else "NORMAL"

@@ -12,7 +12,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
@@ -45,27 +44,12 @@ async def run_in_thread(
     return result
 
 
-async def run_all_in_thread(connection: AsyncConnection, run: Callable[[Connection], _T]) -> _T:
-    """Call a function that executes statements in the thread of a SQLite connection.
-
-    It is not cancelled: whoever is cancelled here waits for its end, since it uses the connection.
-    """
-    adapted: Any = (await connection.get_raw_connection()).dbapi_connection
-    running = asyncio.ensure_future(adapted.visit(run, connection.sync_connection))
-    try:
-        return await asyncio.shield(running)
-    finally:
-        while not running.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([running])
-
-
 def transact(
     engine: AsyncEngine,
     connection: Connection,
     work: Callable[[AsyncConnection], Coroutine[Any, Any, _T]],
 ) -> _T:
-    """Run a coroutine in a transaction, in the thread of a SQLite connection; return its result.
+    """Run a coroutine in a transaction, in the current thread; return its result.
 
     The coroutine executes statements by the connection that it gets, and awaits nothing else.
     """

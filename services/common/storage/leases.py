@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common import ids
 from services.common.clock import Clock
-from services.common.storage.database import metadata, writing
+from services.common.storage.database import metadata, write
 from services.common.storage.leased_rows import LeasedRows
 
 table = Table(
@@ -45,14 +45,16 @@ class Lease:
             GatewayError: unavailable, when the database does not answer.
         """
         free = or_(table.c.holder == self._holder, self._rows.has_expired())
-        async with writing(self._engine) as connection:
-            which = and_(table.c.name == self._name, free)
-            if await self._rows.hold(connection, which, holder=self._holder):
-                return True
+        which = and_(table.c.name == self._name, free)
+        if await write(
+            self._engine,
+            lambda connection: self._rows.hold(connection, which, holder=self._holder),
+        ):
+            return True
         ours = {"holder": self._holder, "ends_at_ms": self._rows.ends_at_ms()}
+        made = insert(table).values(name=self._name, **ours)
         try:
-            async with writing(self._engine) as connection:
-                await connection.execute(insert(table).values(name=self._name, **ours))
+            await write(self._engine, lambda connection: connection.execute(made))
         except IntegrityError:
             return False
         return True
@@ -63,7 +65,5 @@ class Lease:
         Raises:
             GatewayError: unavailable, when the database does not answer.
         """
-        async with writing(self._engine) as connection:
-            await connection.execute(
-                delete(table).where(table.c.name == self._name, table.c.holder == self._holder)
-            )
+        ours = delete(table).where(table.c.name == self._name, table.c.holder == self._holder)
+        await write(self._engine, lambda connection: connection.execute(ours))

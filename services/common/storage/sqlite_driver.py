@@ -141,8 +141,13 @@ class SqliteConnection(AsyncAdapt_aiosqlite_connection):
         else:
             super().rollback()
 
+    def begin_to_read(self) -> None:
+        """Begin a transaction with the next statement, which takes its snapshot."""
+        self.begins_with_next = True
+
     def begin_to_write(self) -> None:
         """Begin a transaction that writes, in the thread of the connection."""
+        self.begins_with_next = False
         driver: Any = self._connection
         if self.is_in_thread():
             driver._conn.begin_to_write()

@@ -1,13 +1,13 @@
 """Changes to the index of archived turns, in the caller's transaction."""
 
-import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Row, Table, cast, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from services.common.process.offload import offload_if
 from services.common.storage.database import execute_many, insert_if_absent, insert_into
 from services.memory.archive import binary_quantization, dates, postings, words
 from services.memory.storage import tables
@@ -24,11 +24,17 @@ class ArchivedTurn(NamedTuple):
         number: number of the turn, below 2³².
         text: the text of user and assistant.
         created_at_ms: Unix milliseconds.
+        terms: how often each term of the text is in it; None until they are needed.
     """
 
     number: int
     text: str
     created_at_ms: int
+    terms: Counter[str] | None = None
+
+    def with_terms(self) -> Self:
+        """Return the turn with its terms; stemming those of a few turns may take 0.1 s."""
+        return self if self.terms else self._replace(terms=Counter(words.terms(_kept(self.text))))
 
 
 async def add(
@@ -57,8 +63,7 @@ async def add(
     new = sorted({turn.number: turn for turn in turns if turn.number not in known}.values())
     if not new:
         return
-    # In a thread, since stemming the words of a few turns may take a tenth of a second.
-    rows, blocks = await asyncio.to_thread(_index_rows, entity_id, new)
+    rows, blocks = await offload_if(True, _index_rows, entity_id, new)
     await connection.execute(insert_into(connection, tables.archived_turns), rows)
     await _append_to_blocks(connection, tables.postings.c.postings, blocks)
     await connection.execute(
@@ -71,6 +76,11 @@ async def add(
     )
 
 
+def _kept(text: str) -> str:
+    """Return what is stored of the text of a turn."""
+    return text[:MAX_TEXT].replace("\0", "\ufffd")
+
+
 def _index_rows(
     entity_id: str, turns: Sequence[ArchivedTurn]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -78,8 +88,7 @@ def _index_rows(
     rows: list[dict[str, Any]] = []
     packed = defaultdict[tuple[int, int], bytes](bytes)
     for turn in turns:
-        text = turn.text[:MAX_TEXT].replace("\0", "\ufffd")
-        found = Counter(words.terms(text))
+        found = Counter(turn.with_terms().terms)
         length = found.total()
         found.update(dates.date_terms(turn.created_at_ms))
         for term, count in found.items():
@@ -91,7 +100,7 @@ def _index_rows(
                 "turn": turn.number,
                 "created_at_ms": turn.created_at_ms,
                 "terms": length,
-                "text": text,
+                "text": _kept(turn.text),
             }
         )
     blocks = [
@@ -122,7 +131,7 @@ async def add_vectors(
     missing = {turn: vectors[turn] for turn in there}
     if not missing:
         return
-    rows, blocks = await asyncio.to_thread(_vector_rows, entity_id, model, missing)
+    rows, blocks = await offload_if(True, _vector_rows, entity_id, model, missing)
     await connection.execute(insert_into(connection, tables.vectors), rows)
     await _append_to_blocks(connection, tables.signatures.c.signatures, blocks)
 

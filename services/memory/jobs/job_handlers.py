@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common.storage.database import reading, writing
+from services.common.storage.database import reading_once, write
 from services.memory.archive.binary_quantization import VALUE_BYTES
 from services.memory.archive.index import ArchivedTurn
 from services.memory.jobs import extractive_summary, summary_prompt
@@ -88,7 +88,9 @@ class JobHandlers:
         by_model = by_model and self._tasks.can_summarise
         degraded = self._tasks.can_summarise and not by_model
         text = await self._summary_text(job, before, turns, by_model=by_model)
-        async with writing(self._engine) as connection:
+        archived = await asyncio.to_thread(_to_archived, turns)
+
+        async def summarise(connection: AsyncConnection) -> None:
             if not await self._repository.mark_summarised(
                 connection, job.entity_id, epoch, job.last_turn
             ):
@@ -98,8 +100,10 @@ class JobHandlers:
                 raise MemoryChangedError
             summary = Summary(text, job.last_turn, degraded, first)
             await self._summaries.add(connection, job.entity_id, epoch, summary)
-            await self._archive.add(connection, job.owner_id, job.entity_id, _to_archived(turns))
+            await self._archive.add(connection, job.owner_id, job.entity_id, archived)
             await self._put_following(connection, job, summary, epoch)
+
+        await write(self._engine, summarise)
 
     async def _put_following(
         self, connection: AsyncConnection, job: Job, summary: Summary, epoch: int
@@ -139,19 +143,25 @@ class JobHandlers:
             )
         if turns:
             text = await self._summary_text(job, before, turns, by_model=True)
-        async with writing(self._engine) as connection:
+
+        async def improve(connection: AsyncConnection) -> None:
             await self._lock(connection, job)
             await self._queue.finish(connection, job)
             await self._summaries.improve(connection, summary.id, text)
 
+        await write(self._engine, improve)
+
     async def _extract_facts(self, job: Job) -> None:
         extracted = await self._extracted(job)
         said_in = FactSource(job.entity_id, job.last_turn) if job.entity_id else None
-        async with writing(self._engine) as connection:
+
+        async def put(connection: AsyncConnection) -> None:
             if job.entity_id:
                 await self._lock(connection, job)
             await self._queue.finish(connection, job)
             await self._facts.put(connection, job.owner_id, extracted, said_in, job.created_at_ms)
+
+        await write(self._engine, put)
 
     async def _extracted(self, job: Job) -> list[ExtractedFact]:
         if not self._tasks.can_extract or job.attempts >= MODEL_ATTEMPTS:
@@ -182,22 +192,24 @@ class JobHandlers:
         texts = [turn.text[:_MAX_EMBED_CHARACTERS] for turn in turns]
         made = await self._tasks.embed(job.owner_id, texts)
         numbers = [turn.number for turn in turns]
-        async with writing(self._engine) as connection:
+        vectors = dict(zip(numbers, made.vectors, strict=True))
+        size = VALUE_BYTES * sum(len(vector) for vector in made.vectors)
+
+        async def add(connection: AsyncConnection) -> None:
             if await self._lock(connection, job) != epoch:
                 raise MemoryChangedError
-            vectors = dict(zip(numbers, made.vectors, strict=True))
-            size = VALUE_BYTES * sum(len(vector) for vector in made.vectors)
             await self._repository.charge(connection, job.entity_id, job.owner_id, size)
             await self._archive.add_vectors(connection, job.entity_id, made.model, vectors)
+
+        await write(self._engine, add)
         return made.model
 
     async def _finish(self, job: Job) -> None:
-        async with writing(self._engine) as connection:
-            await self._queue.finish(connection, job)
+        await write(self._engine, lambda connection: self._queue.finish(connection, job))
 
     async def _epoch(self, job: Job) -> int:
         query = select(memories.c.epoch).where(memories.c.id == job.entity_id)
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             epoch: int | None = await connection.scalar(query)
         if epoch is None:
             raise JobLostError
@@ -213,9 +225,10 @@ class JobHandlers:
 
 
 def _to_archived(turns: Sequence[StoredTurn]) -> list[ArchivedTurn]:
-    """Return the archive entries of turns; turns without text are left out."""
-    archived = [
-        ArchivedTurn(turn.number, conversation_text(turn.messages), turn.created_at_ms)
-        for turn in turns
+    """Return the archive entries of turns, with their terms; turns without text are left out."""
+    texts = [(turn, conversation_text(turn.messages)) for turn in turns]
+    return [
+        ArchivedTurn(turn.number, text, turn.created_at_ms).with_terms()
+        for turn, text in texts
+        if text
     ]
-    return [turn for turn in archived if turn.text]

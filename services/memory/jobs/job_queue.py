@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.common import ids
 from services.common.clock import Clock
 from services.common.process.registry import ProcessRegistry
-from services.common.storage.database import insert_if_absent, reading_once, write, writing
+from services.common.storage.database import insert_if_absent, reading_once, write
 from services.common.storage.leased_rows import (
     LeasedRows,
     delete_in_order,
@@ -223,8 +223,8 @@ class JobQueue:
     async def renew(self, claimed: Collection[Job]) -> set[Job]:
         """Renew the claims on jobs for their whole length; return those still claimed."""
         which = or_(*map(_is_claimed, claimed))
-        async with writing(self._engine) as connection:
-            renewed = {row.id for row in await self._rows.hold(connection, which)}
+        rows = await write(self._engine, lambda connection: self._rows.hold(connection, which))
+        renewed = {row.id for row in rows}
         return {job for job in claimed if job.id in renewed}
 
     async def finish(self, connection: AsyncConnection, job: Job) -> None:
@@ -238,8 +238,10 @@ class JobQueue:
 
     async def drop(self, job: Job) -> None:
         """Delete a job without results."""
-        async with writing(self._engine) as connection:
-            await delete_in_order(connection, jobs, _is_claimed(job))
+        await write(
+            self._engine,
+            lambda connection: delete_in_order(connection, jobs, _is_claimed(job)),
+        )
 
     async def release(self, job: Job, after_s: float, *, failed: bool) -> None:
         """Release a job, to be claimed again in `after_s` seconds; count a failure if `failed`."""

@@ -17,7 +17,7 @@ from services.common import ids
 from services.common.errors import GatewayError
 from services.common.process import logs
 from services.common.process.registry import ProcessRegistry
-from services.common.storage.database import writing
+from services.common.storage.database import write
 from services.common.storage.leased_rows import LeaseRenewer, wait_briefly
 from services.common.text.texts import elide_middle
 from services.memory.jobs.job_handlers import JobHandlers, MemoryChangedError
@@ -126,8 +126,7 @@ class JobRunner:
     async def put_facts_alone(self, owner_id: str, text: str) -> None:
         """Like `put_facts`, for text outside of any memory, in a transaction of its own."""
         if text.strip():
-            async with writing(self._engine) as connection:
-                await self.put_facts(connection, owner_id, text)
+            await write(self._engine, lambda connection: self.put_facts(connection, owner_id, text))
 
     def wake(self) -> None:
         """Poll the queue now."""
@@ -141,8 +140,7 @@ class JobRunner:
         Raises:
             GatewayError: unavailable, when the database does not answer.
         """
-        async with writing(self._engine) as connection:
-            await self.put_summary(connection, record, windows)
+        await write(self._engine, lambda connection: self.put_summary(connection, record, windows))
         await self.run_due(record.id, timeout_s)
 
     async def run_due(self, entity_id: str, timeout_s: float) -> None:

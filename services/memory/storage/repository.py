@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.common import ids
 from services.common.clock import Clock, ExpiryClock
 from services.common.process.byte_budget import Admit
-from services.common.storage.database import read, reading_once, write, writing
+from services.common.storage.database import read, reading_once, write
 from services.common.storage.owners import charge, stored_bytes
 from services.common.storage.page_tokens import read_number, read_time_and_id, write_token
 from services.memory.storage import quota, transcript_rows
@@ -155,10 +155,14 @@ class MemoryRepository:
         """
         now_ms, _ = self._expiry.bounds_ms()
         until_ms = now_ms - int(older_than_s * 1000)
-        async with writing(self._engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> list[MemoryRecord]:
             found = await quota.lock_abandoned(connection, until_ms, now_ms, limit)
             for record in found:
                 await quota.delete_memory(connection, record)
+            return found
+
+        found = await write(self._engine, transact)
         return len(found)
 
     async def rewind(

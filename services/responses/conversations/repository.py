@@ -13,7 +13,7 @@ from gateway.memory.v1.responses_pb2 import ResponseItem
 from services.common import ids
 from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid
-from services.common.storage.database import reading_once, writing
+from services.common.storage.database import reading_once, write
 from services.common.storage.owners import charge, ensure_owner
 from services.responses.conversations.records import (
     ConversationLimits,
@@ -84,15 +84,19 @@ class ConversationRepository:
             "last_position": 0,
             "size_bytes": size,
         }
-        async with writing(self._engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> None:
+            added = 0
             await ensure_owner(connection, owner_id)
             await connection.execute(insert(conversations).values(row))
             if new:
                 appended = await append_items(
                     connection, owner_id, conversation.id, new, now_ms, self._limits
                 )
-                size += appended.size
-            await _charge(connection, owner_id, size, max_bytes)
+                added = appended.size
+            await _charge(connection, owner_id, size + added, max_bytes)
+
+        await write(self._engine, transact)
         return conversation
 
     async def find(self, owner_id: str, conversation_id: str) -> StoredConversation:
@@ -118,7 +122,8 @@ class ConversationRepository:
         """
         now_ms = self._clock.now_ms()
         alive = is_alive(owner_id, conversation_id, now_ms)
-        async with writing(self._engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> StoredConversation:
             before = await connection.scalar(
                 select(conversations.c.notes).where(alive).with_for_update()
             )
@@ -137,7 +142,9 @@ class ConversationRepository:
             )
             conversation = _conversation(changed.one_or_none(), conversation_id)
             await _charge(connection, owner_id, size, max_bytes)
-        return conversation
+            return conversation
+
+        return await write(self._engine, transact)
 
     async def delete(self, owner_id: str, conversation_id: str) -> None:
         """Delete a conversation with its items.
@@ -146,19 +153,25 @@ class ConversationRepository:
             GatewayError: not_found.
         """
         which = is_alive(owner_id, conversation_id, self._clock.now_ms())
-        async with writing(self._engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> None:
             freed = await delete_conversations(connection, which, limit=1)
             if not freed:
                 raise conversation_not_found(conversation_id)
             await _free(connection, freed)
 
+        await write(self._engine, transact)
+
     async def delete_expired(self, limit: int) -> int:
         """Delete at most `limit` expired conversations; return their number."""
         which = conversations.c.expires_at_ms <= self._clock.now_ms()
-        async with writing(self._engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> int:
             freed = await delete_conversations(connection, which, limit=limit, skip_locked=True)
             await _free(connection, freed)
-        return len(freed)
+            return len(freed)
+
+        return await write(self._engine, transact)
 
     async def append(
         self, owner_id: str, max_bytes: int, conversation_id: str, new: Sequence[ResponseItem]
@@ -169,12 +182,15 @@ class ConversationRepository:
             GatewayError: not_found; too_large; memory_storage_exceeded.
         """
         now_ms = self._clock.now_ms()
-        async with writing(self._engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> Sequence[ResponseItem]:
             appended = await append_items(
                 connection, owner_id, conversation_id, new, now_ms, self._limits
             )
             await _charge(connection, owner_id, appended.size, max_bytes)
-        return appended.items
+            return appended.items
+
+        return await write(self._engine, transact)
 
     async def append_if_present(
         self, owner_id: str, max_bytes: int, conversation_id: str, new: Sequence[ResponseItem]
@@ -206,7 +222,8 @@ class ConversationRepository:
             GatewayError: not_found, the conversation or the item.
         """
         alive = is_alive(owner_id, conversation_id, self._clock.now_ms())
-        async with writing(self._engine) as connection:
+
+        async def transact(connection: AsyncConnection) -> StoredConversation:
             query: Select[Any] = select(*_COLUMNS).where(alive).with_for_update()
             row = (await connection.execute(query)).one_or_none()
             conversation = _conversation(row, conversation_id)
@@ -228,7 +245,9 @@ class ConversationRepository:
                 )
             )
             await charge(connection, owner_id, -size)
-        return conversation
+            return conversation
+
+        return await write(self._engine, transact)
 
     async def page(
         self, owner_id: str, conversation_id: str, size: int, after: str, *, ascending: bool

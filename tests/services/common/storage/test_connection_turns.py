@@ -21,8 +21,17 @@ from services.common.storage.database import migrate, open_engine, writing
 PATIENCE_S = 30
 
 
-async def no_thread(run: object) -> None:
+def no_thread(run: object) -> None:
     raise AssertionError("no transaction runs in a thread here")
+
+
+class Time:
+    """A clock that stands still."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 async def served(
@@ -63,33 +72,63 @@ async def served(
 
 
 async def test_owners_are_served_in_turn() -> None:
-    assert await served(ConnectionTurns(1, no_thread), "aaaabbc") == "abcabaa"
+    assert await served(ConnectionTurns(1, no_thread, Time()), "aaaabbc") == "abcabaa"
 
 
 async def test_one_owner_is_served_in_order() -> None:
-    assert await served(ConnectionTurns(1, no_thread), "aaa") == "aaa"
+    assert await served(ConnectionTurns(1, no_thread, Time()), "aaa") == "aaa"
 
 
 async def test_what_has_no_owner_goes_first() -> None:
-    assert await served(ConnectionTurns(1, no_thread), "ab a ") == "  aba"
+    assert await served(ConnectionTurns(1, no_thread, Time()), "ab a ") == "  aba"
 
 
 async def test_those_who_leave_hold_nothing_up() -> None:
-    turns = ConnectionTurns(1, no_thread)
+    turns = ConnectionTurns(1, no_thread, Time())
     assert await served(turns, "abab", leaving="a") == "bb"
     assert await served(turns, "aab") == "aba", "a round was left from before"
 
 
-async def test_who_comes_later_waits_one_round() -> None:
-    assert await served(ConnectionTurns(1, no_thread), "aaaaaa", late="b", after=2) == "aaabaaa"
+async def test_who_has_nothing_waiting_comes_next() -> None:
+    turns = ConnectionTurns(1, no_thread, Time())
+    assert await served(turns, "aaaaaa", late=" b", after=2) == "aa baaaa"
 
 
-async def test_what_has_no_owner_leaves_the_rounds_as_they_are() -> None:
-    assert await served(ConnectionTurns(1, no_thread), "aaaaaa", late=" b", after=2) == "aa abaaa"
+async def test_who_has_had_much_lately_comes_later() -> None:
+    time = Time()
+    turns = ConnectionTurns(1, no_thread, time)
+    for owner, seconds in ("a", 0.1), ("b", 0.01):
+        async with turns.turn(owner):
+            time.now += seconds
+    assert await served(turns, "abc") == "cba"
+    time.now += 60
+    assert await served(turns, "abc") == "abc", "it is long ago"
+
+
+async def test_who_has_had_much_is_served_after_a_while() -> None:
+    time = Time()
+    turns = ConnectionTurns(1, no_thread, time)
+    async with turns.turn("a"):
+        time.now += 4
+    order: list[str] = []
+
+    async def take(owner: str) -> None:
+        async with turns.turn(owner):
+            order.append(owner)
+
+    async with turns.turn("first"):
+        waiting = [asyncio.create_task(take("a"))]
+        for number in range(4):
+            await asyncio.sleep(0)
+            waiting.append(asyncio.create_task(take(str(number))))
+            await asyncio.sleep(0)
+            time.now += 0.9
+    await asyncio.gather(*waiting)
+    assert order == ["0", "1", "2", "a", "3"]
 
 
 async def test_cancelled_as_its_turn_begins_passes_it_on() -> None:
-    turns = ConnectionTurns(1, no_thread)
+    turns = ConnectionTurns(1, no_thread, Time())
 
     async def take() -> None:
         async with turns.turn("a"):
@@ -140,18 +179,18 @@ async def written(engine: AsyncEngine, users: list[str]) -> list[str]:
 
 
 class Threads:
-    """Runs transactions in a thread, with connections that are numbered from 1."""
+    """Runs transactions with connections that are numbered from 1."""
 
     def __init__(self) -> None:
         self.opened = 0
         self.open = 0
         self.goes_on = threading.Event()
 
-    async def run(self, work: Callable[[Any], Any]) -> Any:
+    def run(self, work: Callable[[Any], None]) -> None:
         self.opened += 1
         self.open += 1
         try:
-            return await asyncio.to_thread(work, self.opened)
+            work(self.opened)
         finally:
             self.open -= 1
 
@@ -173,16 +212,16 @@ def note(order: list[str], owner: str, connection: int) -> int:
     return connection
 
 
-async def test_waiting_transactions_share_one_connection() -> None:
+async def test_transactions_are_served_in_turn() -> None:
     threads = Threads()
-    turns = ConnectionTurns(1, threads.run)
+    turns = ConnectionTurns(1, threads.run, Time())
     first, order = await held(turns, threads), list[str]()
     waiting = [
         asyncio.create_task(turns.transact(owner, partial(note, order, owner))) for owner in "aaab"
     ]
     await asyncio.sleep(0)
     threads.goes_on.set()
-    assert await asyncio.gather(first, *waiting) == [1, 2, 2, 2, 2]
+    assert sorted(await asyncio.gather(first, *waiting)) == [1, 2, 3, 4, 5]
     assert "".join(order) == "abaa"
     assert not threads.open, "a result came before its connection was closed"
 
@@ -209,7 +248,7 @@ async def test_blocks_and_transactions_take_turns() -> None:
     assert order == ["1", "block", "end", "2"]
 
 
-async def test_a_failed_transaction_ends_its_connection() -> None:
+async def test_a_failed_transaction_fails_alone() -> None:
     threads = Threads()
     turns = ConnectionTurns(1, threads.run)
     first = await held(turns, threads)
@@ -229,11 +268,11 @@ async def test_a_failed_transaction_ends_its_connection() -> None:
 async def test_no_connection_fails_one_transaction() -> None:
     threads = Threads()
 
-    async def run(work: Callable[[Any], Any]) -> Any:
+    def run(work: Callable[[Any], None]) -> None:
         if threads.opened == 1:
             threads.opened += 1
             raise ConnectionRefusedError
-        return await threads.run(work)
+        threads.run(work)
 
     turns = ConnectionTurns(1, run)
     first = await held(turns, threads)
