@@ -33,6 +33,7 @@ from services.common.grpc.hops import HOPS_KEY, hops, parse_hops
 from services.common.grpc.inprocess.context import CallContext, OverError
 from services.common.ids import MAX_REQUEST_ID
 from services.common.process import logs
+from services.common.process.loop_shares import user_of_task
 from services.common.process.telemetry.trace_context import (
     TRACEPARENT_KEY,
     TRACESTATE_KEY,
@@ -123,8 +124,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             credential = _CREDENTIALS.get(method)
             if credential is None:
                 key = bearer_key(authorization)
-                caller.set(await self._identify(key))
+                identified = await self._identify(key)
+                caller.set(identified)
                 caller_key.set(key)
+                user_of_task.set(identified.user_id)
             elif credential is _Credential.GATEWAY:
                 caller.set(self._service_authenticator.authenticate(authorization, user_id))
             elif credential is _Credential.GATEWAY_ALONE:

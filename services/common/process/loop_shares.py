@@ -6,7 +6,8 @@ of every step is added up by user. While users with little of it are there, the 
 take turns, a step in each iteration.
 
 `install` makes every task of a loop one that is timed. A step belongs to the user whom
-`user_of_task` names in the task's context, or to the caller of the servicer that runs in it.
+`user_of_task` names in the task's context: the facade sets it for a request, and the services do for
+a call.
 """
 
 import asyncio
@@ -16,7 +17,6 @@ from contextvars import Context, ContextVar
 from time import perf_counter
 from typing import Any, TypeVar
 
-from services.common.grpc.authentication import caller_id
 from services.common.process.recent_use import RecentUse
 
 # Whoever has used more of the loop lately (`RecentUse`) lets others go first.
@@ -113,7 +113,7 @@ class _Steps:
         shares, coroutine, monotonic = self._shares, self._coroutine, self._shares.monotonic
         error: BaseException | None = None
         while True:
-            user = user_of_task.get() or caller_id()
+            user = user_of_task.get()
             began = monotonic()
             try:
                 if error is None:
