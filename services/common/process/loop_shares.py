@@ -6,8 +6,8 @@ of every step is added up by user. While users with little of it are there, the 
 take turns, a step in each iteration.
 
 `install` makes every task of a loop one that is timed. A step belongs to the user whom
-`user_of_task` names in the task's context: the facade sets it for a request, and the services do for
-a call.
+`user_of_task` names in the task's context: the facade sets it for a request, and the services for a
+call.
 """
 
 import asyncio
