@@ -1,6 +1,6 @@
 """Makes the attempts of one request, each with the request as adapted to the step's model."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -9,8 +9,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStr
 from services.common.errors import unsupported
 from services.common.messages.lazy_request import LazyRequest
 from services.inference import estimate, thinking, validation
-from services.inference.adaptation.rules import MediaCapabilities, adapts, conversion_for
-from services.inference.adaptation.session import Session
+from services.inference.adaptation.rules import adapts
 from services.inference.allowed_tools import limits_tools, with_allowed_tools
 from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
@@ -19,7 +18,7 @@ from services.inference.fallback.attempts import AttemptOptions
 from services.inference.limits.input_tokens import most_input_tokens
 from services.inference.media import MediaRef
 from services.inference.memory.conversation import Conversation
-from services.inference.offload import mark, mark_large, offload
+from services.inference.offload import offload
 from services.inference.plans.plan import Plan, Step
 from services.inference.providers.base import AnswerForm, Call, Provider, Target
 from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
@@ -29,12 +28,8 @@ from services.inference.request_changes import (
     copied,
     generates_nothing,
 )
-from services.inference.step_request import (
-    StepRequest,
-    prepare_for,
-    with_converted,
-    with_output_bound,
-)
+from services.inference.step_media import StepMedia
+from services.inference.step_request import StepRequest, prepare_for, with_output_bound
 from services.inference.stored_files import StoredFiles
 from services.inference.stream.client_calls import ClientCallFilter
 from services.inference.stream.continuation import Continuation
@@ -61,7 +56,7 @@ class RequestAttempts:
         conversation: the stored and the sent conversation; None without memory.
         has_thinking: whether the request may contain thinking.
         lazy: the lazy request; None if the request is complete.
-        session: opens the session that converts media; None if the request has none.
+        step_media: converts the media of the request; None if it has none.
         rounds: makes the request of a round; None if the gateway's own tools are not used.
         stored: the files whose content is read when it is needed.
     """
@@ -78,7 +73,7 @@ class RequestAttempts:
         *,
         has_thinking: bool = True,
         lazy: LazyRequest | None = None,
-        session: Callable[[], Session] | None = None,
+        step_media: StepMedia | None = None,
         rounds: Rounds | None = None,
         stored: StoredFiles | None = None,
     ) -> None:
@@ -94,10 +89,7 @@ class RequestAttempts:
         self._has_thinking = has_thinking
         self._lazy = lazy
         self._prepared: tuple[Step, StepRequest] | None = None  # the latest
-        self._open_session = session
-        self._session: Session | None = None  # once there is something to convert
-        # Requests with converted media, by `id(step)`: media are converted once per step.
-        self._adapted: dict[int, StepRequest] = {}
+        self._step_media = step_media
         self._rounds = rounds
         self._input_tokens: int | None = None
 
@@ -120,8 +112,9 @@ class RequestAttempts:
 
     def prepare(self, step: Step) -> StepRequest:
         """Return the request as adapted to a step's model, with media converted by `adapt`."""
-        if self._adapted and (adapted := self._adapted.get(id(step))) is not None:
-            return adapted
+        step_media = self._step_media
+        if step_media is not None and (converted := step_media.converted(step)) is not None:
+            return converted
         if self._prepared is None or self._prepared[0] is not step:
             prepared = prepare_for(
                 step,
@@ -136,70 +129,29 @@ class RequestAttempts:
 
     def may_convert(self, step: Step) -> bool:
         """Return whether media may have to be converted for a step; see `AttemptFactory`."""
-        if self._open_session is None:
-            return False
-        if step.parameters is not None or self._conversation is not None:
-            return True
-        inputs = step.target.inputs
-        for found in self._media:
-            media = found.block.media
-            kind = media.kind
-            if (
-                kind == conversation_pb2.MEDIA_KIND_DOCUMENT
-                or media.WhichOneof("source") != "data"
-                or (inputs is not None and kind not in inputs)
-            ):
-                return True
-        return not self.refused(step).isdisjoint(MEDIA)
+        return self._step_media is not None and self._step_media.may_convert(
+            step, self.refused(step)
+        )
 
     async def adapt(self, step: Step) -> None:
         """Convert the media that a step's model does not read; see `AttemptFactory`."""
+        step_media = self._step_media
+        assert step_media is not None, "the request has no media"
         prepared = await offload(self.prepare, step)
-        if not prepared.media:
-            return
-        multimodal, capabilities = prepared.request.multimodal, self._capabilities(step)
-        if all(
-            conversion_for(one.block.media, multimodal, capabilities) is None
-            for one in prepared.media
-        ):
-            return
-        adapted = await self._opened().adapt(prepared.media, capabilities)
-        if adapted is not None:
-            # Rendered pages are many times larger than the file id that the caller sent: even
-            # copying or measuring them takes time.
-            if adapted.has_media:
-                mark_large()
-            # The request of a plan with a single step is modified in place.
-            in_place = self._alone or prepared.request is not self._request
-            rewritten = await offload(with_converted, prepared, adapted, in_place=in_place)
-            self._adapted[id(step)] = rewritten
-            mark(rewritten.request)
+        # The request of a plan with a single step is modified in place.
+        in_place = self._alone or prepared.request is not self._request
+        await step_media.convert(step, prepared, self.refused(step), in_place=in_place)
 
     @property
     def guesses(self) -> bool:
         """Whether the output of helper models was guessed, because only tokens are counted."""
-        return self._session is not None and self._session.guesses
+        return self._step_media is not None and self._step_media.guesses
 
     def converts(self, step: Step, field: str) -> bool:
         """Return whether a rejected kind of media can be converted; see `AttemptFactory`."""
         kind, prepared = MEDIA[field], self.prepare(step)
         return adapts(prepared.request.multimodal, kind) and any(
-            found.block.media.kind == kind for found in prepared.media
-        )
-
-    def _opened(self) -> Session:
-        if self._session is None:
-            assert self._open_session is not None, "the request has no media"
-            self._session = self._open_session()
-        return self._session
-
-    def _capabilities(self, step: Step) -> MediaCapabilities:
-        target, refused = step.target, self.refused(step)
-        return MediaCapabilities(
-            target.name,
-            target.inputs,
-            frozenset(MEDIA[name] for name in refused & MEDIA.keys()),
-            self._providers[target.provider].fetches,
+            media_ref.block.media.kind == kind for media_ref in prepared.media
         )
 
     def complete(self, step: Step) -> StepRequest:
@@ -261,8 +213,7 @@ class RequestAttempts:
             filters.insert(0, ClientCallFilter(tools))
         if self._leaves_refusals(step):
             filters.append(RefusalFilter(provider.name))
-        helpers = () if self._session is None else self._session.used
-        if helpers:
+        if self._step_media is not None and (helpers := self._step_media.helpers):
             filters.append(HelperUsageFilter(helpers))
         return (
             self._attempt(target, provider, request, options, filters, prepared, lazy),
@@ -413,10 +364,10 @@ class RequestAttempts:
 
     def refused(self, step: Step) -> frozenset[str]:
         """Return the fields that a step's model rejects or has rejected, as named by `refusals`."""
-        known = step.target.refuses
-        if not (known or self._refusals.by_model):
-            return known
-        return all_refused(known, self._refusals.of(step.key))
+        refused_always = step.target.refuses
+        if not (refused_always or self._refusals.by_model):
+            return refused_always
+        return all_refused(refused_always, self._refusals.of(step.key))
 
     def learn_output_bound(self, step: Step, bound: int) -> bool:
         """Record a model's largest accepted `max_tokens`; return whether it is a new one."""
@@ -456,8 +407,8 @@ class RequestAttempts:
         Raises:
             GatewayError: invalid, for a malformed tool.
         """
-        seen = self._with_thinking(provider, request)
-        return with_functions(with_allowed_tools(seen, provider.dialect), provider.dialect)
+        request = self._with_thinking(provider, request)
+        return with_functions(with_allowed_tools(request, provider.dialect), provider.dialect)
 
     def _with_thinking(self, provider: Provider, request: GenerateRequest) -> GenerateRequest:
         """Apply the request's thinking strategy for a provider; see `thinking.apply_strategy`."""

@@ -1,6 +1,6 @@
 """The stages of a request in the engine: checked, then prepared."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from services.common.errors import unsupported
 from services.common.process.byte_budget import Charge
 from services.inference import thinking, validation
 from services.inference.adaptation.helpers import Generate
-from services.inference.adaptation.session import Adaptation, Admit, Session
+from services.inference.adaptation.session import Admit, Adaptation
 from services.inference.attempt_factory import RequestAttempts
 from services.inference.balancing.balancer import Balancer
 from services.inference.files import place_files
@@ -22,6 +22,7 @@ from services.inference.plans.plan import Plan, Plans
 from services.inference.providers.base import Provider
 from services.inference.refusals import Refusals
 from services.inference.routes import Routes
+from services.inference.step_media import StepMedia
 from services.inference.stored_files import Files, StoredFiles
 from services.inference.tools.history import KINDS as HISTORY_KINDS
 from services.inference.tools.offer import NOTHING, may_run_tools
@@ -189,9 +190,9 @@ class RequestPreparer:
         await self._place_files(
             request, checked, charge, all_media, conversation, stored, loads_all=loads_all
         )
-        session: Callable[[], Session] | None = None
+        step_media = None
         if all_media or (conversation is not None and conversation.has_media):
-            session = partial(
+            open_session = partial(
                 self._adaptation.session,
                 request.multimodal,
                 checked.routes,
@@ -202,6 +203,8 @@ class RequestPreparer:
                 counts=counts,
                 admit=admit,
             )
+            is_remembered = conversation is not None
+            step_media = StepMedia(media, providers, open_session, is_remembered=is_remembered)
         web = checked.routes.web
         rounds = None
         if checked.offers_tools or checked.has_tool_calls:
@@ -215,7 +218,7 @@ class RequestPreparer:
             self._refusals,
             conversation,
             has_thinking=checked.has_thinking,
-            session=session,
+            step_media=step_media,
             rounds=rounds,
             stored=None if stored.is_empty else stored,
         )
