@@ -71,8 +71,12 @@ def main() -> None:
     parser.add_argument("--admin-port", type=int, default=9901, help="on loopback; 0: any")
     parser.add_argument("--grpc-port", type=int, default=0, help="of gRPC callers; 0: any")
     parser.add_argument("--concurrency", type=int, default=os.cpu_count() or 1, help="threads")
-    own, others = parser.parse_known_args()
-    raise SystemExit(asyncio.run(run(own, others[1:] if others[:1] == ["--"] else others)))
+    options, envoy_options = parser.parse_known_args()
+    raise SystemExit(
+        asyncio.run(
+            run(options, envoy_options[1:] if envoy_options[:1] == ["--"] else envoy_options)
+        )
+    )
 
 
 if __name__ == "__main__":

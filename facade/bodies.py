@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import Final
 
 from facade.http.exchange import BrokenBodyError, Exchange
-from facade.http_errors import HttpError
+from facade.http_errors import HttpExchangeError
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid
 from services.common.process.byte_budget import Charge
@@ -66,14 +66,14 @@ class PieceReader:
         if self._exchange.is_http_1_1 and not self._content.total_bytes:
             self._exchange.connection.write(_CONTINUE)
 
-    def _stalled(self, *, is_idle: bool) -> HttpError:
+    def _stalled(self, *, is_idle: bool) -> HttpExchangeError:
         limits = self._limits
         if is_idle:
             said, limit = f"no data received for {limits.body_idle_s:g} seconds", "body_idle_s"
         else:
             said = f"received at less than {limits.min_body_bytes_per_s:,} bytes per second"
             limit = "min_body_bytes_per_s"
-        return HttpError(408, "upload_stalled", f"body: {said}", limit=f"limits.{limit}")
+        return HttpExchangeError(408, "upload_stalled", f"body: {said}", limit=f"limits.{limit}")
 
 
 def complete_body(

@@ -9,7 +9,7 @@ from services.common.text.texts import cut, quoted
 _SHOWN_PATH = 128  # maximum length of a path in a message
 
 
-class HttpError(GatewayError):
+class HttpExchangeError(GatewayError):
     """Error of the HTTP exchange itself, with its status and stable code."""
 
     def __init__(
@@ -38,7 +38,7 @@ class HttpError(GatewayError):
 
 def unknown_path(method: str, path: str) -> GatewayError:
     """Return the error for a path that no endpoint has: 404."""
-    return HttpError(
+    return HttpExchangeError(
         404,
         "unknown_path",
         f"{method} {cut(path, _SHOWN_PATH)}: unknown endpoint; GET /docs lists the available"
@@ -48,7 +48,7 @@ def unknown_path(method: str, path: str) -> GatewayError:
 
 def method_not_allowed(method: str, path: str, allowed: Iterable[str]) -> GatewayError:
     """Return the error for a method that the endpoints of a path do not have: 405."""
-    return HttpError(
+    return HttpExchangeError(
         405,
         "method_not_allowed",
         f"{cut(path, _SHOWN_PATH)}: method {method} not allowed; use {', '.join(sorted(allowed))}",
@@ -57,7 +57,7 @@ def method_not_allowed(method: str, path: str, allowed: Iterable[str]) -> Gatewa
 
 def encoded_path(method: str, path: str) -> GatewayError:
     """Return the error for a path whose fixed segments are percent-encoded: 404."""
-    return HttpError(
+    return HttpExchangeError(
         404,
         "unknown_path",
         f"{method} {cut(path, _SHOWN_PATH)}: unknown endpoint; send the path of an endpoint without"
@@ -67,7 +67,7 @@ def encoded_path(method: str, path: str) -> GatewayError:
 
 def unsupported_media_type(given: str, takes: str = "application/json") -> GatewayError:
     """Return the error for an unsupported Content-Type."""
-    return HttpError(
+    return HttpExchangeError(
         415,
         "unsupported_media_type",
         f"Content-Type: must be {takes}, not {quoted(given)}",

@@ -13,7 +13,7 @@ from gateway.accounts.v1.limits_pb2 import LimitState
 from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import RouteInfo
-from services.common.messages.passthrough_answer import CallerLimit, Route
+from services.common.messages.passthrough_answer import AnswerRoute, CallerLimit
 from services.common.text.texts import MAX_NAME
 
 # Names may come from callers; other characters are not safe in a header.
@@ -34,7 +34,7 @@ _CACHE_WORDS = {
 UPSTREAM_REQUEST_ID = "x-upstream-request-id"
 
 
-def answer_headers(exchange: Exchange, route: RouteInfo | Route) -> dict[str, str]:
+def answer_headers(exchange: Exchange, route: RouteInfo | AnswerRoute) -> dict[str, str]:
     """Return `route_headers` of an answer, with the state of the caller's own limits, if any.
 
     The caller's limits replace the provider's rate limit headers.
@@ -53,7 +53,7 @@ def set_caller_limits(
     set_limits(api_format, headers, limits, exchange.context.clock.now_ms())
 
 
-def route_headers(route: RouteInfo | Route, paths: CallerPaths | None) -> dict[str, str]:
+def route_headers(route: RouteInfo | AnswerRoute, paths: CallerPaths | None) -> dict[str, str]:
     """Return the headers that describe the route of an answer.
 
     Every answer has `x-gateway-model`, `-provider`, `-step` and `-attempts`.

@@ -37,7 +37,7 @@ from services.accounts.repository import AccountRepository
 from services.accounts.usage import servicer as usage
 from services.accounts.usage.assembly import UsageRecords
 from services.articles import assembly as articles
-from services.articles.assembly import Articles
+from services.articles.assembly import ArticleService
 from services.common import settings as settings_module
 from services.common.clock import Clock
 from services.common.grpc.authentication import CachingAuthenticator, Identify
@@ -53,10 +53,10 @@ from services.common.storage.secrets import load_secrets
 from services.common.storage.sqlite_log import allocate_log
 from services.common.storage.sweeping import sweeper_lease
 from services.files import servicer as files
-from services.files.assembly import Files
+from services.files.assembly import FileService
 from services.inference import servicer as inference
 from services.inference.assembly import ANSWERS, Inference, OtherServices, SharedStores
-from services.inference.files import FileStore
+from services.inference.files import FileStoreReader
 from services.inference.limits.assembly import Limiting
 from services.inference.memory.turn_client import TurnClient
 from services.inference.provider_states import servicer as provider_states
@@ -66,7 +66,7 @@ from services.inference.usage.usage_client import UsageClient
 from services.memory import assembly as memory
 from services.memory.assembly import MemoryService
 from services.responses import servicer as responses
-from services.responses.assembly import Responses
+from services.responses.assembly import ResponseService
 from services.responses.conversations import servicer as conversations
 
 log = logging.getLogger(__name__)
@@ -101,11 +101,11 @@ class Services:
         self._drain_s = drain_s
         self._usage: UsageRecords | None = None
         self._administration: Administration | None = None
-        self._files: Files | None = None
-        self._articles: Articles | None = None
+        self._files: FileService | None = None
+        self._articles: ArticleService | None = None
         self._processes: ProcessRegistry | None = None
         self._memory: MemoryService | None = None
-        self._responses: Responses | None = None
+        self._responses: ResponseService | None = None
         self._inference: Inference | None = None
         self._limiting: Limiting | None = None
         self._provider_states: provider_states.ProviderStates | None = None
@@ -199,14 +199,16 @@ class Services:
                 admin.SERVICE_NAME,
             )
         if "files" in names:
-            services._files = Files.start(settings, database, clock, CollectorRegistry(), for_blobs)
+            services._files = FileService.start(
+                settings, database, clock, CollectorRegistry(), for_blobs
+            )
             server.add(
                 files_pb2_grpc.add_FileStoreServiceServicer_to_server,
                 services._files.servicer,
                 files.SERVICE_NAME,
             )
         if "articles" in names:
-            services._articles = Articles.start(
+            services._articles = ArticleService.start(
                 settings, database, clock, CollectorRegistry(), channel, for_rows
             )
             server.add(
@@ -234,7 +236,7 @@ class Services:
                 services._memory.servicer,
                 memory.SERVICE_NAME,
             )
-            services._responses = Responses.start(
+            services._responses = ResponseService.start(
                 settings,
                 database,
                 clock,
@@ -263,7 +265,7 @@ class Services:
                 clock,
                 CollectorRegistry(),
                 OtherServices(
-                    FileStore(channel),
+                    FileStoreReader(channel),
                     TurnClient(channel),
                     UsageClient(channel, secrets.service_credential).send,
                 ),

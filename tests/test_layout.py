@@ -20,6 +20,14 @@ TOP = {
 ASKS_FOR_DIALECT = {"response_cache/rules.py", "usage/metering.py"}
 # `isdigit` of bytes, which accepts ASCII digits alone.
 READS_BYTES = {"facade/http/plain.py"}
+# What mirrors something else has its names: wire types of dialects, adapters of providers, sections
+# of the settings.
+MIRRORS = (
+    *("facade/dialects/", "services/sandbox/"),
+    *("services/inference/providers/", "services/common/settings/"),
+)
+# Public classes of one name in two modules; the list only becomes shorter.
+SHARED_NAMES = {"Connection", "WriteLock"}
 MAX_LINES = 450
 MAX_NAME_LENGTH = 59
 
@@ -69,6 +77,21 @@ def test_no_number_is_what_str_isdigit_accepts():
         if INSTALLED.isdisjoint(path.parts) and ".isdigit(" in path.read_text()
     }
     assert asking == READS_BYTES, "use services.common.text.texts.parse_digits: int('²') fails"
+
+
+def test_no_two_public_classes_have_one_name():
+    root = TESTS.parent
+    modules: dict[str, list[str]] = {}
+    for package in ("services", "facade", "envoy"):
+        for path in (root / package).rglob("*.py"):
+            module = str(path.relative_to(root))
+            if module.startswith(MIRRORS) or not INSTALLED.isdisjoint(path.parts):
+                continue
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    modules.setdefault(node.name, []).append(module)
+    shared = {name: paths for name, paths in modules.items() if len(paths) > 1}
+    assert set(shared) == SHARED_NAMES, shared
 
 
 def asks_for_dialect(node: ast.AST) -> bool:

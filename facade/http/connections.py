@@ -39,7 +39,7 @@ _MAX_ABORTS = 20
 _STALLED_S = 1.0
 
 
-class Connection(Protocol):
+class LimitedConnection(Protocol):
     """The part of a connection that its limits need."""
 
     @property
@@ -85,8 +85,8 @@ class Connections:
         )
         self._loop = asyncio.get_running_loop()
         # In order of arrival.
-        self._unauthenticated: dict[Connection, None] = {}
-        self._authenticated: set[Connection] = set()
+        self._unauthenticated: dict[LimitedConnection, None] = {}
+        self._authenticated: set[LimitedConnection] = set()
         # In order of arrival, with the timers that end them; not counted as connections.
         self._refused: dict[RefusedConnection, asyncio.TimerHandle] = {}
         shortest_s = min(limits.head_timeout_s, limits.stalled_reader_s, limits.idle_connection_s)
@@ -100,7 +100,7 @@ class Connections:
     def __len__(self) -> int:
         return len(self._unauthenticated) + len(self._authenticated)
 
-    def __iter__(self) -> Iterator[Connection]:
+    def __iter__(self) -> Iterator[LimitedConnection]:
         """Iterate over a copy, as closing a connection may remove it."""
         return iter([*self._unauthenticated, *self._authenticated])
 
@@ -114,7 +114,7 @@ class Connections:
         if tasks:
             await asyncio.wait(tasks, timeout=within_s)
 
-    def admit(self, connection: Connection) -> bool:
+    def admit(self, connection: LimitedConnection) -> bool:
         """Register a new connection; return False if there is no room for it."""
         if (
             len(self._unauthenticated) >= self._max_unauthenticated
@@ -132,13 +132,13 @@ class Connections:
             self._schedule()
         return True
 
-    def authenticated(self, connection: Connection) -> None:
+    def authenticated(self, connection: LimitedConnection) -> None:
         """Count a connection as authenticated, after a request with a valid API key."""
         if connection in self._unauthenticated:
             del self._unauthenticated[connection]
             self._authenticated.add(connection)
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: LimitedConnection) -> None:
         """Remove a closed or evicted connection; one that has been removed is ignored."""
         if connection in self._unauthenticated:
             del self._unauthenticated[connection]
@@ -182,9 +182,9 @@ class Connections:
         delay = _FREQUENT_SWEEP_S if self._sweeps_frequently else self._sweep_every_s
         self._sweeping = self._loop.call_later(min(delay, self._sweep_every_s), self._sweep)
 
-    def _oldest_unauthenticated(self) -> Connection | None:
+    def _oldest_unauthenticated(self) -> LimitedConnection | None:
         """Return the connection to evict: the oldest idle one, else the oldest."""
-        oldest: Connection | None = None
+        oldest: LimitedConnection | None = None
         for number, connection in enumerate(self._unauthenticated):
             if connection.is_idle:
                 return connection

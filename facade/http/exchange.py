@@ -14,7 +14,7 @@ from facade.dialects.paths import CallerPaths
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.grpc.authentication import Caller
-from services.common.messages.passthrough_answer import Route, TokenCounts
+from services.common.messages.passthrough_answer import AnswerRoute, TokenCounts
 from services.common.process.byte_budget import Charge, response_charge
 from services.common.process.telemetry.trace_context import TraceContext
 
@@ -41,7 +41,7 @@ class AnswerSummary(NamedTuple):
     begun_by: tuple[str, str] | None = None
 
     @classmethod
-    def of(cls, route: RouteInfo | Route, usage: Usage | TokenCounts) -> Self:
+    def of(cls, route: RouteInfo | AnswerRoute, usage: Usage | TokenCounts) -> Self:
         """Create a summary; tokens of a provider's cache count as input tokens."""
         read = usage.input_tokens
         read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens

@@ -13,7 +13,7 @@ from facade.context import Context
 from facade.credentials import ApiFormat
 from facade.dialects.errors import render_error
 from facade.http.responses import status_line
-from facade.http_errors import HttpError
+from facade.http_errors import HttpExchangeError
 from services.common.errors import GatewayError, unavailable
 from services.common.ids import new_request_id
 from services.common.process import logs
@@ -42,13 +42,13 @@ def classify(error: Exception, limits: Limits) -> GatewayError:
     if isinstance(error, LineTooLong):
         return head_too_large(limits.max_head_bytes)
     if isinstance(error, HttpProcessingError) and error.message.startswith(_TOO_MANY_FIELDS):
-        return HttpError(
+        return HttpExchangeError(
             431,
             "too_many_header_fields",
             f"the request has more than {limits.max_header_fields:,} header fields",
             limit="limits.max_header_fields",
         )
-    return HttpError(
+    return HttpExchangeError(
         400,
         "malformed_request",
         "the request is not well-formed HTTP/1.1 (RFC 9112): check its request line, its header"
@@ -58,7 +58,7 @@ def classify(error: Exception, limits: Limits) -> GatewayError:
 
 def head_too_large(max_bytes: int) -> GatewayError:
     """Return the error for a head with more than `max_bytes` bytes: 431."""
-    return HttpError(
+    return HttpExchangeError(
         431,
         "head_too_large",
         f"the request line and header fields have more than {max_bytes:,} bytes",
@@ -68,14 +68,14 @@ def head_too_large(max_bytes: int) -> GatewayError:
 
 def unsupported_version() -> GatewayError:
     """Return the error for an unsupported version of HTTP: 400."""
-    return HttpError(
+    return HttpExchangeError(
         400, "unsupported_http_version", "unsupported HTTP version; use HTTP/1.1 or HTTP/1.0"
     )
 
 
 def chunked_http_1_0() -> GatewayError:
     """Return the error for HTTP/1.0 with Transfer-Encoding (RFC 9112, section 6.1): 400."""
-    return HttpError(
+    return HttpExchangeError(
         400,
         "malformed_request",
         "Transfer-Encoding: requires HTTP/1.1; send Content-Length with HTTP/1.0",
@@ -85,7 +85,7 @@ def chunked_http_1_0() -> GatewayError:
 
 def head_timed_out(seconds: float) -> GatewayError:
     """Return the error for a head that takes too long: 408."""
-    return HttpError(
+    return HttpExchangeError(
         408,
         "head_timeout",
         f"the request line and header fields were not received within {seconds:g} seconds",

@@ -6,7 +6,7 @@ from aiohttp.streams import StreamReader
 
 from facade.context import Context
 from facade.http.exchange import ClientConnection, Exchange
-from facade.http_errors import HttpError
+from facade.http_errors import HttpExchangeError
 from services.common.errors import invalid
 
 # Names are in the spelling of the error message.
@@ -60,13 +60,13 @@ def check_head(exchange: Exchange) -> None:
     if hdrs.TRANSFER_ENCODING in headers:
         _check_transfer_encoding(headers[hdrs.TRANSFER_ENCODING])
     if exchange.expect not in (None, "100-continue"):
-        raise HttpError(417, "expectation_failed", "Expect: must be 100-continue", "Expect")
+        raise HttpExchangeError(417, "expectation_failed", "Expect: must be 100-continue", "Expect")
 
 
 def _check_content_encoding(lines: list[str]) -> None:
     codings = {coding.strip().lower() for line in lines for coding in line.split(",")}
     if codings - {"", "identity"}:
-        raise HttpError(
+        raise HttpExchangeError(
             415,
             "unsupported_content_encoding",
             "Content-Encoding: must be identity; send the body uncompressed and omit the header",
@@ -76,7 +76,7 @@ def _check_content_encoding(lines: list[str]) -> None:
 
 def _check_transfer_encoding(codings: str) -> None:
     if codings.strip().lower() != "chunked":
-        raise HttpError(
+        raise HttpExchangeError(
             400,
             "unsupported_transfer_encoding",
             "Transfer-Encoding: must be chunked",

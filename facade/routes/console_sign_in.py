@@ -16,7 +16,7 @@ from facade.dialects.json_schemas import STRING, open_object
 from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
-from facade.http_errors import HttpError
+from facade.http_errors import HttpExchangeError
 from facade.routes.generation import check_json
 from gateway.accounts.v1.accounts_pb2 import RedeemSignInCodeRequest
 from services.common.errors import from_rpc_error
@@ -67,7 +67,9 @@ async def _short_body(exchange: Exchange) -> bytes:
     while piece := await reader.next():
         received += piece
         if len(received) > _MAX_BODY:
-            raise HttpError(413, "too_large", f"the body is larger than {_MAX_BODY:,} bytes")
+            raise HttpExchangeError(
+                413, "too_large", f"the body is larger than {_MAX_BODY:,} bytes"
+            )
     return received
 
 

@@ -46,9 +46,9 @@ async def find_development_key(repository: AccountRepository, settings: Settings
     """
     if not may_have_one(settings):
         return None
-    kept = await asyncio.to_thread(_read, settings.storage.data_dir / FILE)
-    if is_key(kept) and await repository.find_caller(hash_key(kept)) is not None:
-        return kept
+    stored_key = await asyncio.to_thread(_read, settings.storage.data_dir / FILE)
+    if is_key(stored_key) and await repository.find_caller(hash_key(stored_key)) is not None:
+        return stored_key
     return None
 
 
@@ -81,8 +81,8 @@ async def ensure_development_key(repository: AccountRepository, settings: Settin
     """
     if not may_have_one(settings):
         return None
-    if (kept := await find_development_key(repository, settings)) is not None:
-        return kept
+    if (stored_key := await find_development_key(repository, settings)) is not None:
+        return stored_key
     path = settings.storage.data_dir / FILE
 
     async def keep(key: str) -> None:

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.articles.cache import DocumentCache
 from services.articles.committer import DocumentCommitter
-from services.articles.files import FileStore
+from services.articles.files import FileStoreLookup
 from services.articles.groups import GroupRepository
 from services.articles.metrics import ArticleMetrics
 from services.articles.operation_log import OperationLog
@@ -26,7 +26,7 @@ from services.common.storage.sweeping import Sweeper, sweeper_lease
 SERVICE_NAME = "gateway.articles.v1.ArticleEditorService"
 
 
-class Articles:
+class ArticleService:
     """The article service of one process, with its sweeper running.
 
     Attributes:
@@ -71,7 +71,7 @@ class Articles:
             ArticleRepository(database, clock, owner_usage=usage),
             sessions,
             committer,
-            FileStore(channel),
+            FileStoreLookup(channel),
             GroupRepository(database, clock) if limits.require_grant else None,
             reserve,
         )

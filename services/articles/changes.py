@@ -12,7 +12,7 @@ def changed_blocks(before: Document, after: Document) -> list[str]:
     """
     if before.style != after.style:
         return [block.id for block in after.blocks]
-    known = {id(block) for block in before.blocks}
+    block_ids_before = {id(block) for block in before.blocks}
     earlier = before.numbers()
     renumbered = {
         reference_id
@@ -22,5 +22,5 @@ def changed_blocks(before: Document, after: Document) -> list[str]:
     return [
         block.id
         for block in after.blocks
-        if id(block) not in known or not renumbered.isdisjoint(block.cites)
+        if id(block) not in block_ids_before or not renumbered.isdisjoint(block.cites)
     ]

@@ -85,12 +85,12 @@ def quota_reached(message: str, limit: str) -> GatewayError:
     )
 
 
-def too_many_sessions(most: int, retry_after_s: int) -> GatewayError:
+def too_many_sessions(max_sessions: int, retry_after_s: int) -> GatewayError:
     """Return the 429 error for a user who has the maximum number of sessions."""
     return GatewayError(
         errors_pb2.REASON_RATE_LIMITED,
-        f"you have {most} open sessions, the maximum; end some with session/destroy, or wait "
-        "until some expire",
+        f"you have {max_sessions} open sessions, the maximum; end some with session/destroy, or "
+        "wait until some expire",
         retry_after_s=retry_after_s,
         article_code=TOO_MANY_SESSIONS,
         limit="articles.max_sessions",

@@ -18,7 +18,7 @@ from services.common.process import logs
 _AT_ONCE = 4
 
 
-class Files(Protocol):
+class FileLookup(Protocol):
     """A look-up of files of the current task's caller."""
 
     async def has(self, file_id: str) -> bool:
@@ -30,14 +30,14 @@ class Files(Protocol):
         ...
 
 
-class FileStore:
+class FileStoreLookup:
     """Look-ups with FileStoreService, authorized by the caller's own key."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = files_pb2_grpc.FileStoreServiceStub(channel)
 
     async def has(self, file_id: str) -> bool:
-        """Return whether the caller has a file with that id; see `Files`."""
+        """Return whether the caller has a file with that id; see `FileLookup`."""
         try:
             await self._stub.GetFile(
                 files_pb2.GetFileRequest(id=file_id),
@@ -68,18 +68,18 @@ def _collect(images: Any, pointer: str, file_ids: dict[str, str]) -> None:
             file_ids.setdefault(image["fileId"], f"{pointer}/{index}/fileId")
 
 
-async def check_ownership(files: Files, named: Mapping[str, str]) -> None:
+async def check_ownership(files: FileLookup, pointers: Mapping[str, str]) -> None:
     """Check that files belong to the caller.
 
     Args:
         files: the look-up.
-        named: ids of files, each with its JSON pointer.
+        pointers: ids of files, each with its JSON pointer.
 
     Raises:
         GatewayError: 40003 at the first file in order that is not the caller's;
             storage_unavailable, unavailable.
     """
-    if not named:
+    if not pointers:
         return
     turns = asyncio.Semaphore(_AT_ONCE)
 
@@ -89,13 +89,13 @@ async def check_ownership(files: Files, named: Mapping[str, str]) -> None:
 
     try:
         async with asyncio.TaskGroup() as group:
-            lookups = [group.create_task(has(file_id)) for file_id in named]
+            lookups = [group.create_task(has(file_id)) for file_id in pointers]
     except* GatewayError as failures:
         first = failures.exceptions[0]
         assert isinstance(first, GatewayError)
         failed = first
     else:
-        for pointer, lookup in zip(named.values(), lookups, strict=True):
+        for pointer, lookup in zip(pointers.values(), lookups, strict=True):
             if not lookup.result():
                 raise failure(SCHEMA, pointer, "must be the id of one of your files")
         return

@@ -122,8 +122,8 @@ class OperationLog:
                 .where(*undone, until)
                 .order_by(operations.c.revision.desc())
             )
-            found = inverses.scalars().all()
-        return await asyncio.to_thread(_undone, state.document, found)
+            inverse_bytes = inverses.scalars().all()
+        return await asyncio.to_thread(_undone, state.document, inverse_bytes)
 
     async def append(self, connection: AsyncConnection, entries: Sequence[LogEntry]) -> None:
         """Append operations within the caller's transaction.

@@ -151,8 +151,8 @@ class ArticleRepository:
             if group_id != PRIVATE_GROUP:
                 await _must_be_member(connection, group_id, user_id)
             await self._usage.add_document(connection, user_id, plan)
-            made = await connection.execute(insert(articles).values(row).returning(articles))
-            return _to_article(made.one())
+            inserted = await connection.execute(insert(articles).values(row).returning(articles))
+            return _to_article(inserted.one())
 
         return await write(self._engine, insert_document)
 
@@ -243,7 +243,7 @@ class ArticleRepository:
         )
         async with reading(self._engine) as connection:
             rows = (await connection.execute(query)).all()
-            found = (
+            group_rows = (
                 await connection.execute(mine.order_by(groups.c.created_at_ms, groups.c.id))
             ).all()
         in_group: dict[int, list[articles_pb2.Article]] = defaultdict(list)
@@ -264,7 +264,7 @@ class ArticleRepository:
                 articles=in_group[group.id],
                 created_at=group.created_at_ms // 1000,
             )
-            for group in found
+            for group in group_rows
         ]
 
     def _now_ms(self) -> int:

@@ -15,7 +15,7 @@ from gateway.articles.v1.articles_pb2 import (
 from services.articles.cache import DocumentState
 from services.articles.changes import changed_blocks
 from services.articles.errors import BLOCK, failure
-from services.articles.markdown import Renderer, render_document
+from services.articles.markdown import ElementRenderer, render_document
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Element, element_to_json
 from services.articles.tree.style import computed_style
@@ -26,7 +26,7 @@ def read_article(state: DocumentState) -> ReadArticleResponse:
     document = state.document
     blocks, text = render_document(document)
     return ReadArticleResponse(
-        blocks=[BlockSummary(id=one.id, type=one.type, text=one.text) for one in blocks],
+        blocks=[BlockSummary(id=block.id, type=block.type, text=block.text) for block in blocks],
         text=text,
         style=orjson.dumps(document.style),
         references=orjson.dumps(list(document.references.values())),
@@ -41,18 +41,18 @@ def read_block(state: DocumentState, block_id: str) -> ReadBlockResponse:
     Raises:
         GatewayError: 40403.
     """
-    found = _read(state, block_id, Renderer(state.document))
-    if found is None:
+    block = _read(state, block_id, ElementRenderer(state.document))
+    if block is None:
         raise failure(BLOCK, "/blockId", "no block with this id in the document")
-    return found
+    return block
 
 
 def read_blocks(state: DocumentState, block_ids: Iterable[str]) -> ReadBlocksResponse:
     """Return the elements that exist, in the order of `block_ids`."""
-    renderer = Renderer(state.document)
-    found = (_read(state, block_id, renderer) for block_id in block_ids)
+    renderer = ElementRenderer(state.document)
+    read = (_read(state, block_id, renderer) for block_id in block_ids)
     return ReadBlocksResponse(
-        blocks=[block for block in found if block is not None], revision=state.revision
+        blocks=[block for block in read if block is not None], revision=state.revision
     )
 
 
@@ -71,7 +71,9 @@ def read_changes(state: DocumentState, before: Document | None) -> ReadChangesRe
     )
 
 
-def _read(state: DocumentState, block_id: str, renderer: Renderer) -> ReadBlockResponse | None:
+def _read(
+    state: DocumentState, block_id: str, renderer: ElementRenderer
+) -> ReadBlockResponse | None:
     document = state.document
     path = document.path_of(block_id)
     element = None if path is None else document.node_at(path)

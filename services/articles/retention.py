@@ -62,10 +62,10 @@ class Retention:
         for owner_id in await self._owners(self._usage.has_much_history()):
             for article_id, revision in await self._with_history(owner_id):
                 while await self._is(owner_id, self._usage.has_much_history()):
-                    gone = await self._trim(owner_id, article_id, revision)
-                    if not gone:
+                    deleted_count = await self._trim(owner_id, article_id, revision)
+                    if not deleted_count:
                         break
-                    yield gone
+                    yield deleted_count
 
     async def _owners(self, which: ColumnElement[bool]) -> Sequence[str]:
         async with reading(self._engine) as connection:
@@ -98,15 +98,15 @@ class Retention:
             .order_by(operations.c.revision)
             .limit(_AT_ONCE)
         )
-        some = delete(operations).where(
+        delete_oldest = delete(operations).where(
             operations.c.article_id == article_id, operations.c.revision.in_(oldest)
         )
-        gone = _AT_ONCE
-        while gone == _AT_ONCE:
-            removed = await write(
-                self._engine, lambda connection: connection.execute(some), is_lasting=False
+        deleted_count = _AT_ONCE
+        while deleted_count == _AT_ONCE:
+            deleted = await write(
+                self._engine, lambda connection: connection.execute(delete_oldest), is_lasting=False
             )
-            gone = removed.rowcount
+            deleted_count = deleted.rowcount
 
         async def transact(connection: AsyncConnection) -> None:
             await lock(connection, owner_id)

@@ -11,7 +11,7 @@ from gateway.articles.v1.edits_pb2 import Edit
 from services.articles import codec, responses
 from services.articles.committer import DocumentCommitter
 from services.articles.errors import NO_GRANT, SCHEMA, failure, no_session
-from services.articles.files import Files, check_ownership, referenced_files
+from services.articles.files import FileLookup, check_ownership, referenced_files
 from services.articles.groups import GroupRepository
 from services.articles.repository import ArticleRepository
 from services.articles.sessions import SessionRef, SessionRepository, is_session_id
@@ -39,7 +39,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         articles: ArticleRepository,
         sessions: SessionRepository,
         committer: DocumentCommitter,
-        files: Files,
+        files: FileLookup,
         grants: GroupRepository | None,
         reserve: DiskReserve,
         *,

@@ -222,17 +222,17 @@ class SessionRepository:
             GatewayError: 42901.
         """
         mine = sessions.c.user_id == user_id
-        counted = select(func.count()).where(mine)
-        if (await connection.execute(counted)).scalar_one() < self._most:
+        count_sessions = select(func.count()).where(mine)
+        if (await connection.execute(count_sessions)).scalar_one() < self._most:
             return
         # Expired sessions are deleted before a new one is refused.
         await connection.execute(delete(sessions).where(mine, sessions.c.expires_at_ms <= now_ms))
-        first_end_ms, left = (
+        first_end_ms, session_count = (
             await connection.execute(
                 select(func.min(sessions.c.expires_at_ms), func.count()).where(mine)
             )
         ).one()
-        if left >= self._most:
+        if session_count >= self._most:
             raise too_many_sessions(self._most, max(1, (first_end_ms - now_ms) // 1000))
 
     def _now_ms(self) -> int:

@@ -38,12 +38,12 @@ class SnapshotTaker:
 
     async def _take(self, article_id: str, state: DocumentState) -> None:
         try:
-            taken = await self._log.take_snapshot(article_id, state)
+            snapshot = await self._log.take_snapshot(article_id, state)
             cached = self._cache.get(article_id)
             if cached is not None:
                 since = replace(
                     cached,
-                    snapshot_bytes=taken.snapshot_bytes,
+                    snapshot_bytes=snapshot.snapshot_bytes,
                     tail_operations=max(0, cached.tail_operations - state.tail_operations),
                     tail_bytes=max(0, cached.tail_bytes - state.tail_bytes),
                 )
@@ -56,8 +56,8 @@ class SnapshotTaker:
             del self._tasks[article_id]
 
 
-def is_snapshot_due(opened: DocumentState) -> bool:
+def is_snapshot_due(state: DocumentState) -> bool:
     """Return whether loading the document from the log would have too much to replay."""
-    return opened.tail_operations >= SNAPSHOT_EVERY or opened.tail_bytes >= max(
-        _SMALLEST_TAIL, opened.snapshot_bytes
+    return state.tail_operations >= SNAPSHOT_EVERY or state.tail_bytes >= max(
+        _SMALLEST_TAIL, state.snapshot_bytes
     )

@@ -130,12 +130,12 @@ class OwnerUsage:
             .order_by(usage.c.owner_id)
             .with_for_update()
         )
-        done = await connection.execute(
+        updated = await connection.execute(
             update(usage)
             .where(usage.c.owner_id.in_(ordered), self._fits(charged))
             .values(size_bytes=usage.c.size_bytes + charged)
         )
-        return done.rowcount == len(sizes)
+        return updated.rowcount == len(sizes)
 
     async def refusal(self, connection: AsyncConnection, owner_id: str, size: int) -> GatewayError:
         """Return the error for `size` more bytes, or for one more document, beyond a limit."""
@@ -219,7 +219,7 @@ async def add_to_documents(connection: AsyncConnection, sizes: Mapping[str, int]
         .with_for_update(key_share=True)
     )
     added = _each(articles.c.id, sizes)
-    done = await connection.execute(
+    updated = await connection.execute(
         update(articles)
         .where(articles.c.id.in_(ordered))
         .values(
@@ -227,7 +227,7 @@ async def add_to_documents(connection: AsyncConnection, sizes: Mapping[str, int]
             charged_bytes=articles.c.charged_bytes + added,
         )
     )
-    return done.rowcount == len(sizes)
+    return updated.rowcount == len(sizes)
 
 
 def _each(key: ColumnElement[str], sizes: Mapping[str, int]) -> ColumnElement[int]:

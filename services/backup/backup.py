@@ -23,7 +23,7 @@ from pathlib import Path
 
 from services.accounts import development
 from services.backup.copying import check_database, copy, entry_of, opened, snapshot, sync_folder
-from services.backup.manifest import BLOBS, DATABASE, NAME, BackupError, Entry, Manifest
+from services.backup.manifest import BLOBS, DATABASE, NAME, BackupError, BackupFile, Manifest
 from services.common.settings import Storage
 
 # Names of complete uploads; other files are still being written.
@@ -138,11 +138,11 @@ def _link(blobs: Path, stage: Path) -> None:
                     ) from error
 
 
-def _file_rows(database: Path) -> Mapping[str, Entry]:
+def _file_rows(database: Path) -> Mapping[str, BackupFile]:
     """Return the size and digest of each file in the database, by id."""
     with opened(database) as connection:
         rows = connection.execute("SELECT id, size_bytes, sha256 FROM files")
-        return {name: Entry(size, digest) for name, size, digest in rows}
+        return {name: BackupFile(size, digest) for name, size, digest in rows}
 
 
 def _finish(target: Path, now: datetime) -> Manifest:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from services.backup.manifest import BackupError, Entry
+from services.backup.manifest import BackupError, BackupFile
 
 _PIECE = 1 << 20
 # SQLite's files beside the database.
 _BESIDE = ("-wal", "-shm", "-journal")
 
 
-def copy(source: Path, target: Path) -> Entry:
+def copy(source: Path, target: Path) -> BackupFile:
     """Copy a file to a new file with mode 0600; return its size and digest.
 
     Raises:
@@ -29,10 +29,10 @@ def copy(source: Path, target: Path) -> Entry:
                 size += written.write(piece)
             written.flush()
             os.fsync(written.fileno())
-    return Entry(size, digest.hexdigest())
+    return BackupFile(size, digest.hexdigest())
 
 
-def entry_of(path: Path) -> Entry:
+def entry_of(path: Path) -> BackupFile:
     """Return the size and digest of a file.
 
     Raises:
@@ -40,7 +40,7 @@ def entry_of(path: Path) -> Entry:
     """
     with path.open("rb") as read:
         digest = hashlib.file_digest(read, "sha256")
-        return Entry(read.tell(), digest.hexdigest())
+        return BackupFile(read.tell(), digest.hexdigest())
 
 
 def sync_folder(folder: Path) -> None:

@@ -19,7 +19,7 @@ class BackupError(Exception):
     """Error raised when a backup cannot be made, read or restored; the text is for operators."""
 
 
-class Entry(NamedTuple):
+class BackupFile(NamedTuple):
     """A file of a backup.
 
     Attributes:
@@ -42,7 +42,7 @@ class Manifest(NamedTuple):
 
     created_at: str
     migration: str
-    files: Mapping[str, Entry]
+    files: Mapping[str, BackupFile]
 
     def encode(self) -> str:
         """Return the text of the manifest."""
@@ -61,7 +61,7 @@ class Manifest(NamedTuple):
             content: Any = json.loads(text)
             if content["format"] != _FORMAT:
                 raise BackupError(f"{NAME}: format {content['format']} is of a newer version")
-            files = {path: Entry(**entry) for path, entry in content["files"].items()}
+            files = {path: BackupFile(**entry) for path, entry in content["files"].items()}
             manifest = cls(str(content["created_at"]), str(content["migration"]), files)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BackupError(f"{NAME}: not the manifest of a backup") from error

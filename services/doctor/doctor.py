@@ -12,7 +12,7 @@ from services.inference import diagnostics
 
 async def examine(settings: Settings, environ: Mapping[str, str] = os.environ) -> Sequence[Finding]:
     """Run all checks; those that wait for I/O run concurrently."""
-    (found, ahead_s), blobs, answers, telemetry = await asyncio.gather(
+    (database_findings, ahead_s), blobs, answers, telemetry = await asyncio.gather(
         storage.database(settings.storage),
         storage.blobs(settings.storage),
         providers.ask_all(settings, environ),
@@ -26,7 +26,7 @@ async def examine(settings: Settings, environ: Mapping[str, str] = os.environ) -
     return [
         *_settings(settings, environ),
         *machine.disk(settings.storage),
-        *found,
+        *database_findings,
         blobs,
         *(answer.finding for answer in answers),
         operations.admin_key(settings.admin, environ),
@@ -46,8 +46,8 @@ async def examine(settings: Settings, environ: Mapping[str, str] = os.environ) -
 def _settings(settings: Settings, environ: Mapping[str, str]) -> Sequence[Finding]:
     problems = diagnostics.problems(settings, environ)
     # The checks of providers report their missing keys.
-    told = [one for one in problems if not one.startswith("providers.")]
-    told += diagnostics.warnings(settings, environ)
-    if not told:
+    messages = [message for message in problems if not message.startswith("providers.")]
+    messages += diagnostics.warnings(settings, environ)
+    if not messages:
         return [ok("settings", "all keys and values are valid")]
-    return [warning("settings", one, "correct the settings") for one in told]
+    return [warning("settings", message, "correct the settings") for message in messages]

@@ -42,21 +42,21 @@ def failure(check: str, message: str, advice: str) -> Finding:
 
 def worst(findings: Sequence[Finding]) -> Status:
     """Return the worst status of the findings."""
-    return max((one.status for one in findings), key=_ORDER.index, default="ok")
+    return max((finding.status for finding in findings), key=_ORDER.index, default="ok")
 
 
 def as_text(findings: Sequence[Finding]) -> str:
     """Return one line per finding, followed by its advice."""
-    width = max((len(one.check) for one in findings), default=0)
+    width = max((len(finding.check) for finding in findings), default=0)
     lines = []
-    for one in findings:
-        lines.append(f"{one.status:<8} {one.check:<{width}}  {one.message}")
-        if one.advice:
-            lines.append(f"{'':<8} {'':<{width}}  -> {one.advice}")
+    for finding in findings:
+        lines.append(f"{finding.status:<8} {finding.check:<{width}}  {finding.message}")
+        if finding.advice:
+            lines.append(f"{'':<8} {'':<{width}}  -> {finding.advice}")
     return "\n".join(lines)
 
 
 def as_json(findings: Sequence[Finding]) -> str:
     """Return the findings as one JSON object."""
-    checks = [one._asdict() for one in findings]
+    checks = [finding._asdict() for finding in findings]
     return orjson.dumps({"status": worst(findings), "checks": checks}).decode()

@@ -34,7 +34,7 @@ _EXTRAS: Mapping[str, tuple[str, str]] = {
 def disk(storage: Storage) -> Iterator[Finding]:
     """Check the data folder: its permissions, its free space and its file system."""
     folder = storage.data_dir.absolute()
-    place = next(one for one in (folder, *folder.parents) if one.exists())
+    place = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
         yield failure(
             "data folder",
@@ -50,8 +50,8 @@ def disk(storage: Storage) -> Iterator[Finding]:
             f"run chmod 700 {folder}; the gateway does so at its start if it is permitted to",
         )
     else:
-        made = "" if place == folder else " (will be created)"
-        yield ok("data folder", f"{folder}{made}")
+        note = "" if place == folder else " (will be created)"
+        yield ok("data folder", f"{folder}{note}")
     if (kind := _file_system(place)).startswith(_NETWORK):
         yield warning(
             "file system",
@@ -78,9 +78,9 @@ def _file_system(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
         lines = [line.split() for line in mounts.read_text().splitlines()]
     except OSError:
         return ""
-    above = {str(one) for one in (path, *path.parents)}
-    found = [(len(where), kind) for _, where, kind, *_ in lines if where in above]
-    return max(found, default=(0, ""))[1]
+    above = {str(parent) for parent in (path, *path.parents)}
+    mount_points = [(len(where), kind) for _, where, kind, *_ in lines if where in above]
+    return max(mount_points, default=(0, ""))[1]
 
 
 def descriptors() -> Finding:
@@ -136,14 +136,14 @@ def ports(settings: Settings) -> Iterator[Finding]:
     """Check that the ports are free, or used by the gateway of this data folder."""
     holder = lock_holder(str(settings.storage.data_dir))
     server = settings.server
-    wanted = [
+    addresses = [
         ("server.port", server.host, server.port),
         ("server.metrics_port", server.metrics_host, server.metrics_port),
     ]
     if server.grpc:
         host, _, port = server.grpc.rpartition(":")
-        wanted.append(("server.grpc", host.strip("[]"), int(port)))
-    for name, host, number in wanted:
+        addresses.append(("server.grpc", host.strip("[]"), int(port)))
+    for name, host, number in addresses:
         try:
             with held_port(host, number, name):
                 is_free, why = True, ""
@@ -200,15 +200,15 @@ def _certificate(name: str, certificate: str, key: str, authority: str) -> Findi
     return ok(name, certificate)
 
 
-def extras(known: Mapping[str, tuple[str, str]] = _EXTRAS) -> Sequence[Finding]:
+def extras(extra_modules: Mapping[str, tuple[str, str]] = _EXTRAS) -> Sequence[Finding]:
     """Check which extras of the package are installed."""
-    found = []
-    for name, (module, without) in known.items():
+    findings = []
+    for name, (module, without) in extra_modules.items():
         if importlib.util.find_spec(module):
-            found.append(ok(f"extra {name}", "installed"))
+            findings.append(ok(f"extra {name}", "installed"))
         elif name == "media":
             advice = f"pip install 'llm-gateway[{name}]'"
-            found.append(warning(f"extra {name}", f"not installed: {without}", advice))
+            findings.append(warning(f"extra {name}", f"not installed: {without}", advice))
         else:
-            found.append(ok(f"extra {name}", f"not installed: {without}"))
-    return found
+            findings.append(ok(f"extra {name}", f"not installed: {without}"))
+    return findings

@@ -53,12 +53,12 @@ def usage(settings: Settings) -> Finding:
     if not folder.exists():
         return ok("usage", f"{folder} will be created at the first request")
     try:
-        files = [one.stat() for one in folder.iterdir() if one.name.endswith(SUFFIXES)]
+        files = [journal.stat() for journal in folder.iterdir() if journal.name.endswith(SUFFIXES)]
     except OSError as error:
         return failure("usage", f"{folder}: {error.strerror}", _writable(folder))
     if not os.access(folder, os.W_OK | os.X_OK):
         return failure("usage", f"{folder}: not writable for this user", _writable(folder))
-    waiting = sum(one.st_size for one in files)
+    waiting = sum(file.st_size for file in files)
     text = f"{len(files)} files with {waiting / _MIB:.1f} MiB are pending in {folder}"
     if 2 * waiting > settings.usage.max_journal_bytes:
         return warning(

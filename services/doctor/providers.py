@@ -20,7 +20,7 @@ _CLOCK_WARNING_S = 5.0
 _CLOCK_FAILURE_S = 300.0
 
 
-class Answer(NamedTuple):
+class ProviderCheck(NamedTuple):
     """Result of a request to a provider.
 
     Attributes:
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
     ahead_s: float | None = None
 
 
-async def ask_all(settings: Settings, environ: Mapping[str, str]) -> Sequence[Answer]:
+async def ask_all(settings: Settings, environ: Mapping[str, str]) -> Sequence[ProviderCheck]:
     """Check every provider of the settings and of the environment."""
     providers = effective_providers(settings, environ)
     async with http.Client(settings.limits.connect_timeout_s) as client:
@@ -43,13 +43,13 @@ async def ask_all(settings: Settings, environ: Mapping[str, str]) -> Sequence[An
 
 async def _ask(
     client: http.Client, name: str, provider: Provider, environ: Mapping[str, str]
-) -> Answer:
+) -> ProviderCheck:
     check = f"provider {name}"
     if provider.kind == SANDBOX:
-        return Answer(ok(check, "built-in sandbox"))
+        return ProviderCheck(ok(check, "built-in sandbox"))
     if variable := provider.missing_key(environ):
         advice = f"set {variable} or {variable}_FILE, or api_key_file in [providers.{name}]"
-        return Answer(failure(check, f"no API key: {variable} is not set", advice))
+        return ProviderCheck(failure(check, f"no API key: {variable} is not set", advice))
     before = time.time()
     try:
         async with asyncio.timeout(_TIMEOUT_S):
@@ -60,9 +60,9 @@ async def _ask(
         advice = (
             f"check providers.{name}.base_url, the network, and HTTPS_PROXY if a proxy is required"
         )
-        return Answer(failure(check, f"not reachable: {words}", advice))
+        return ProviderCheck(failure(check, f"not reachable: {words}", advice))
     ahead_s = _ahead_s(response.headers.get("date", ""), (before + time.time()) / 2)
-    return Answer(_finding(check, name, response.status), ahead_s)
+    return ProviderCheck(_finding(check, name, response.status), ahead_s)
 
 
 def _finding(check: str, name: str, status: int) -> Finding:

@@ -48,16 +48,16 @@ async def database(storage: Storage) -> tuple[Sequence[Finding], float | None]:
         return [failure("database", error.advice, _REACH)], None
     finally:
         await engine.dispose()
-    found = [ok("database", f"PostgreSQL {version}"), _migrations(record)]
+    findings = [ok("database", f"PostgreSQL {version}"), _migrations(record)]
     if not (record.is_usable or record.is_newer or creates):
-        found.append(
+        findings.append(
             failure(
                 "privileges",
                 "the user of storage.database_url may not create tables",
                 "run GRANT CREATE ON SCHEMA public, or make the user the owner of the database",
             )
         )
-    return found, ahead_s
+    return findings, ahead_s
 
 
 def _sqlite(storage: Storage) -> Sequence[Finding]:
@@ -126,7 +126,7 @@ async def blobs(storage: Storage) -> Finding:
             await writing.finish()
         try:
             async with store.reading(key, 0, len(_PROBE)) as pieces:
-                held = b"".join([piece async for piece in pieces])
+                content = b"".join([piece async for piece in pieces])
         finally:
             await store.delete(key)
     except SettingsError as error:
@@ -144,7 +144,7 @@ async def blobs(storage: Storage) -> Finding:
             if storage.blob_url
             else "check that this user may write to the folder",
         )
-    if held != _PROBE:
+    if content != _PROBE:
         return failure(
             "blobs",
             f"{where}: the data read differ from the data written",

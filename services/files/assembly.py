@@ -18,7 +18,7 @@ from services.files.sweeper import file_sweeper
 from services.files.uploads import Uploads
 
 
-class Files:
+class FileService:
     """The file store of one process, with its sweeper running.
 
     Attributes:

@@ -47,7 +47,7 @@ _KEY = re.compile(r"file-[0-9A-Z]{26}(#[0-9]+)?", re.ASCII)
 log = logging.getLogger(__name__)
 
 
-class Entry(NamedTuple):
+class BlobEntry(NamedTuple):
     """A blob, or an incomplete one: its key, and the time of its last write in Unix seconds."""
 
     key: str
@@ -145,7 +145,7 @@ class Blobs(ABC):
         """
 
     @abstractmethod
-    def entries(self) -> AsyncIterator[Sequence[Entry]]:
+    def entries(self) -> AsyncIterator[Sequence[BlobEntry]]:
         """List the gateway's blobs, also incomplete ones in a folder, in batches in any order.
 
         Raises:
@@ -316,7 +316,7 @@ class FolderBlobs(Blobs):
         with suppress(BlobMissingError), translate_errors():
             await asyncio.to_thread(os.unlink, self._folder / key)
 
-    async def entries(self) -> AsyncIterator[Sequence[Entry]]:
+    async def entries(self) -> AsyncIterator[Sequence[BlobEntry]]:
         """List the folder itself: the library hides the incomplete files of a killed process."""
         with translate_errors():
             entries = await asyncio.to_thread(_scan, self._folder)
@@ -371,12 +371,12 @@ class BucketBlobs(Blobs):
         with suppress(BlobMissingError), translate_errors():
             await self._store.delete_async(key)
 
-    async def entries(self) -> AsyncIterator[Sequence[Entry]]:
+    async def entries(self) -> AsyncIterator[Sequence[BlobEntry]]:
         """List the objects under the prefix."""
         with translate_errors():
             async for batch in self._store.list(chunk_size=_LIST_AT_ONCE):
                 yield [
-                    Entry(item["path"], item["last_modified"].timestamp())
+                    BlobEntry(item["path"], item["last_modified"].timestamp())
                     for item in batch
                     if _KEY.fullmatch(item["path"])
                 ]
@@ -410,11 +410,11 @@ def _sync(*paths: Path) -> None:
             os.close(descriptor)
 
 
-def _scan(folder: Path) -> list[Entry]:
+def _scan(folder: Path) -> list[BlobEntry]:
     entries = []
     with os.scandir(folder) as listing:
         for item in listing:
             if _KEY.fullmatch(item.name):
                 with suppress(FileNotFoundError):
-                    entries.append(Entry(item.name, item.stat().st_mtime))
+                    entries.append(BlobEntry(item.name, item.stat().st_mtime))
     return entries

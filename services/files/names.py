@@ -7,7 +7,7 @@ from services.common.errors import invalid
 MAX_LENGTH = 255
 
 
-def clean_filename(written: str) -> str:
+def clean_filename(sent_name: str) -> str:
     """Return a caller's file name without its folders.
 
     All Unicode except control characters is accepted, including right-to-left marks; how to
@@ -17,9 +17,9 @@ def clean_filename(written: str) -> str:
         GatewayError: invalid_request, when it contains control characters, nothing but
             folders, or more than 255 characters.
     """
-    if any(unicodedata.category(character) == "Cc" for character in written):
+    if any(unicodedata.category(character) == "Cc" for character in sent_name):
         raise invalid("file", "file: the filename must not contain control characters")
-    name = written.replace("\\", "/").rpartition("/")[2].strip()
+    name = sent_name.replace("\\", "/").rpartition("/")[2].strip()
     if name in ("", ".", ".."):
         raise invalid(
             "file", "file: the filename must have at least one character after the folders"

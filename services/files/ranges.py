@@ -38,8 +38,8 @@ def resolve_range(request: ReadFileRequest, size: int) -> Range:
     if request.HasField("suffix"):
         length = min(request.suffix, size)
         return Range(size - length, length)
-    asked = request.HasField("first") or request.HasField("last")
-    if asked and request.first >= size:
+    has_range = request.HasField("first") or request.HasField("last")
+    if has_range and request.first >= size:
         raise GatewayError(
             REASON_RANGE_NOT_SATISFIABLE,
             f"range: the first byte must be less than {size}, the size of the file",

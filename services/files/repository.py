@@ -131,12 +131,12 @@ class FileRepository:
 
         async def insert_within_quota(connection: AsyncConnection) -> None:
             await _open_account(connection, owner_id)
-            taken = await connection.execute(
+            inserted = await connection.execute(
                 update(usage)
                 .where(usage.c.owner_id == owner_id, usage.c.size_bytes + file.size_bytes <= quota)
                 .values(files=usage.c.files + 1, size_bytes=usage.c.size_bytes + file.size_bytes)
             )
-            if not taken.rowcount:
+            if not inserted.rowcount:
                 raise quota_exceeded(quota)
             if not in_time():
                 raise storage_unavailable()
@@ -177,9 +177,13 @@ class FileRepository:
             query = query.where(files.c.id.in_([*filter(_ID.fullmatch, request.ids)]))
         async with self._reading() as connection:
             if cursor_id:
-                at = await self._position(connection, owner_id, cursor_id, cursor_field)
+                cursor_position = await self._position(
+                    connection, owner_id, cursor_id, cursor_field
+                )
                 position = tuple_(files.c.created_at_s, files.c.id)
-                query = query.where(position > at if ascending else position < at)
+                query = query.where(
+                    position > cursor_position if ascending else position < cursor_position
+                )
             order = (files.c.created_at_s, files.c.id)
             query = query.order_by(*(order if ascending else [key.desc() for key in order]))
             rows = (await connection.execute(query.limit(limit + 1))).all()
@@ -223,10 +227,12 @@ class FileRepository:
 
     async def unknown(self, file_ids: Iterable[str]) -> set[str]:
         """Return the ids that no row has, expired or not."""
-        asked = set(file_ids)
+        requested_ids = set(file_ids)
         async with self._reading_once() as connection:
-            stored_ids = await connection.scalars(select(files.c.id).where(files.c.id.in_(asked)))
-            return asked.difference(stored_ids)
+            stored_ids = await connection.scalars(
+                select(files.c.id).where(files.c.id.in_(requested_ids))
+            )
+            return requested_ids.difference(stored_ids)
 
     async def usage(self, owner_id: str) -> FileTotals:
         """Return an owner's usage, including expired files that are not swept yet."""
@@ -280,9 +286,9 @@ class FileRepository:
 
 def not_found(file_id: str) -> GatewayError:
     """Return the 404 error for a file that the caller does not have, whatever the cause."""
-    named = f" {file_id!r}" if _ID.fullmatch(file_id) else ""
+    quoted_id = f" {file_id!r}" if _ID.fullmatch(file_id) else ""
     return GatewayError(
-        errors_pb2.REASON_NOT_FOUND, f"file_id: no such file{named}", param="file_id"
+        errors_pb2.REASON_NOT_FOUND, f"file_id: no such file{quoted_id}", param="file_id"
     )
 
 

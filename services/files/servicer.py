@@ -84,12 +84,12 @@ class FileStoreServicer(FileStoreServiceServicer):
         self, request: ReadFileRequest, context: "Context[Any, Any]"
     ) -> AsyncIterator[ReadFileResponse]:
         """Read a file or a range of it."""
-        async with self._store.reading(owner_of(caller.get()), request) as opened:
-            first, length = opened.range
+        async with self._store.reading(owner_of(caller.get()), request) as reading:
+            first, length = reading.range
             yield ReadFileResponse(
-                opening=ReadFileOpening(file=opened.file, first=first, length=length)
+                opening=ReadFileOpening(file=reading.file, first=first, length=length)
             )
-            async for piece in opened.pieces:
+            async for piece in reading.pieces:
                 yield ReadFileResponse(chunk=piece)
                 self._metrics.downloaded_bytes.inc(len(piece))
 

@@ -18,7 +18,7 @@ from services.files.repository import FileRepository
 log = logging.getLogger(__name__)
 
 
-class Opened(NamedTuple):
+class OpenedFile(NamedTuple):
     """An open file: its description, the range that is read, and its bytes in pieces."""
 
     file: File
@@ -47,7 +47,7 @@ class FileStore:
             log.warning("the bytes of a deleted file could not be deleted", extra={"file": file_id})
 
     @asynccontextmanager
-    async def reading(self, owner_id: str, request: ReadFileRequest) -> AsyncIterator[Opened]:
+    async def reading(self, owner_id: str, request: ReadFileRequest) -> AsyncIterator[OpenedFile]:
         """Open the requested range of a file for reading.
 
         Raises:
@@ -59,7 +59,7 @@ class FileStore:
         byte_range = resolve_range(request, file.size_bytes)
         try:
             async with self._blobs.reading(file.id, *byte_range) as pieces:
-                yield Opened(file, byte_range, pieces)
+                yield OpenedFile(file, byte_range, pieces)
         except BlobMissingError as error:
             # Raises not_found if the file was deleted meanwhile; else a row has no bytes.
             await self._repository.get(owner_id, request.id)

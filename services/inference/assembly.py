@@ -23,7 +23,7 @@ from services.common.storage.leases import Lease
 from services.common.storage.secrets import Secrets
 from services.inference import abilities, diagnostics, discovery, embeddings
 from services.inference.adaptation.cache import Cache
-from services.inference.adaptation.session import Adaptation
+from services.inference.adaptation.session import MediaAdaptation
 from services.inference.byte_store import StoreLimits, open_store
 from services.inference.catalogue import Inputs
 from services.inference.engine import Engine
@@ -307,8 +307,8 @@ class Inference:
         sweeper.start()
         self._sweepers.append(sweeper)
 
-    def _adaptation(self) -> Adaptation:
-        return Adaptation(
+    def _adaptation(self) -> MediaAdaptation:
+        return MediaAdaptation(
             self._converter,
             self._fetcher,
             Cache(self._conversions, self._metrics),

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.errors import UpstreamError
-from services.common.messages.passthrough_answer import PassthroughAnswer, Route, TokenCounts
+from services.common.messages.passthrough_answer import AnswerRoute, PassthroughAnswer, TokenCounts
 from services.inference.providers.base import Call, Provider
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter
@@ -123,12 +123,12 @@ class Attempt:
             signing = ThinkingSigner(self._signer, self._call.target.upstream)
             self._filters = (signing, *self._filters)
 
-    def route(self, step_id: str, attempts: int) -> Route:
+    def route(self, step_id: str, attempts: int) -> AnswerRoute:
         """Return the route: the model and provider, and what was dropped or converted."""
         call = self._call
         target = call.target
         headers, request_id = call.answer_head(self._provider.dialect)
-        route = Route(target.name, target.provider, step_id, attempts, headers, request_id)
+        route = AnswerRoute(target.name, target.provider, step_id, attempts, headers, request_id)
         if call.dropped:
             route.dropped = call.dropped
         if self._left_out:

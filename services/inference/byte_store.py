@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Entry(NamedTuple):
+class StoredBytes(NamedTuple):
     """A stored entry: its key, its size in bytes, and its modification time in Unix seconds."""
 
     key: str
@@ -74,7 +74,7 @@ class ByteStore(ABC):
         """
 
     @abstractmethod
-    async def entries(self) -> list[Entry]:
+    async def entries(self) -> list[StoredBytes]:
         """Return all entries, in any order.
 
         Raises:
@@ -135,7 +135,7 @@ class Folder(ByteStore):
         except OSError as error:
             raise _unavailable(error) from error
 
-    async def entries(self) -> list[Entry]:
+    async def entries(self) -> list[StoredBytes]:
         """List the folder, including temporary files that a killed process left."""
         try:
             return await asyncio.to_thread(lambda: list(_scan(self._folder)))
@@ -199,13 +199,13 @@ class Bucket(ByteStore):
         except BaseError as error:
             raise _unavailable(error) from error
 
-    async def entries(self) -> list[Entry]:
+    async def entries(self) -> list[StoredBytes]:
         """List the objects under the prefix."""
         from obstore.exceptions import BaseError
 
         try:
             return [
-                Entry(one["path"], one["size"], one["last_modified"].timestamp())
+                StoredBytes(one["path"], one["size"], one["last_modified"].timestamp())
                 async for batch in self._store.list(chunk_size=1000)
                 for one in batch
             ]
@@ -227,7 +227,7 @@ class StoreLimits(NamedTuple):
     kept_bytes_per_owner: int
 
 
-def overdue(entries: Iterable[Entry], now_s: float, bounds: StoreLimits) -> list[str]:
+def overdue(entries: Iterable[StoredBytes], now_s: float, bounds: StoreLimits) -> list[str]:
     """Return the keys to delete: old entries, then the oldest beyond the bounds. Pure."""
     going: list[str] = []
     total = 0
@@ -272,7 +272,7 @@ def _unlink(paths: Iterable[Path]) -> None:
             path.parent.rmdir()  # removes the owner's folder if it is empty
 
 
-def _scan(folder: Path) -> Iterator[Entry]:
+def _scan(folder: Path) -> Iterator[StoredBytes]:
     if not folder.is_dir():
         return
     for owner in os.scandir(folder):
@@ -281,4 +281,4 @@ def _scan(folder: Path) -> Iterator[Entry]:
         with suppress(FileNotFoundError):
             for one in os.scandir(owner.path):
                 status = one.stat()
-                yield Entry(f"{owner.name}/{one.name}", status.st_size, status.st_mtime)
+                yield StoredBytes(f"{owner.name}/{one.name}", status.st_size, status.st_mtime)

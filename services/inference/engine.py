@@ -23,7 +23,7 @@ from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Limits, Memory
 from services.inference import thinking
 from services.inference.adaptation.helpers import DESCRIBE
-from services.inference.adaptation.session import Adaptation, Admit
+from services.inference.adaptation.session import Admit, MediaAdaptation
 from services.inference.attempt_factory import RequestAttempts
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.loads import Loads
@@ -100,7 +100,7 @@ class Engine:
         memory: Memory,
         metrics: InferenceMetrics,
         monotonic: Callable[[], float],
-        adaptation: Adaptation,
+        adaptation: MediaAdaptation,
         uniform: Uniform = ids.uniform,
         telemetry: Telemetry | None = None,
         metering: Metering | None = None,

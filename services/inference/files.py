@@ -43,7 +43,7 @@ _KINDS: dict[str, MediaKind.ValueType] = {
 }
 
 
-class FileStore:
+class FileStoreReader:
     """Reads files from the FileStoreService, with the caller's own key; see `Files`."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:

@@ -9,7 +9,7 @@ from services.common.errors import unsupported
 from services.common.process.byte_budget import Charge
 from services.inference import thinking, validation
 from services.inference.adaptation.helpers import Generate
-from services.inference.adaptation.session import Admit, Adaptation
+from services.inference.adaptation.session import Admit, MediaAdaptation
 from services.inference.attempt_factory import RequestAttempts
 from services.inference.balancing.balancer import Balancer
 from services.inference.files import place_files
@@ -141,7 +141,7 @@ class RequestPreparer:
     def __init__(
         self,
         files: Files,
-        adaptation: Adaptation,
+        adaptation: MediaAdaptation,
         describe: Generate,
         signer: thinking.Signer,
         refusals: Refusals,

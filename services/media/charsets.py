@@ -32,14 +32,16 @@ def decode(content: bytes, *charsets: str) -> str | None:
     for mark, charset in _BOMS:
         if content.startswith(mark):
             return content[len(mark) :].decode(charset, errors="replace")
-    named = [found for name in charsets if (found := _codec(name))]
+    known_charsets = [codec for name in charsets if (codec := _codec(name))]
     # ASCII with escapes is valid UTF-8 too, and so is UTF-16 without a byte order mark.
-    if not any(name.startswith(("iso2022", "utf-16", "utf-32", "hz")) for name in named[:1]):
+    if not any(
+        name.startswith(("iso2022", "utf-16", "utf-32", "hz")) for name in known_charsets[:1]
+    ):
         try:
             return content.decode()
         except UnicodeDecodeError:
             pass
-    return content.decode(named[0], errors="replace") if named else None
+    return content.decode(known_charsets[0], errors="replace") if known_charsets else None
 
 
 def _codec(name: str) -> str:

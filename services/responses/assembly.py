@@ -27,7 +27,7 @@ from services.responses.servicer import ResponseServicer
 from services.responses.sweeper import response_sweeper
 
 
-class Responses:
+class ResponseService:
     """The service of stored responses in one process, with its sweeper running.
 
     Attributes:

@@ -49,11 +49,11 @@ class UserSlots:
         Raises:
             GatewayError: rate_limited, the user has as many running and queued ones as allowed.
         """
-        most = self._max_running + self._max_queued
-        if self._admitted[user_id] >= most:
+        max_admitted = self._max_running + self._max_queued
+        if self._admitted[user_id] >= max_admitted:
             raise GatewayError(
                 errors_pb2.REASON_RATE_LIMITED,
-                f"background: {most} of your responses are already queued or in "
+                f"background: {max_admitted} of your responses are already queued or in "
                 "progress, the maximum; try again when one has finished",
                 param="background",
                 limit="limits.max_queued_responses",
@@ -124,12 +124,12 @@ class BackgroundResponses:
             GatewayError: rate_limited, the user has too many background responses; as
                 `Charge.reserve` and `ResponseRuns.run`; invalid.
         """
-        async with AsyncExitStack() as held:
-            held.enter_context(self._slots.admitted(owner_id))
-            charge = held.enter_context(Charge(self._budget, owner_id))
+        async with AsyncExitStack() as resources:
+            resources.enter_context(self._slots.admitted(owner_id))
+            charge = resources.enter_context(Charge(self._budget, owner_id))
             charge.reserve(create.ByteSize() + request.ByteSize())
             renderer, first_events = self._queued(create)
-            run = await held.enter_async_context(
+            run = await resources.enter_async_context(
                 self._runs.run(owner_id, max_bytes, create.response)
             )
             begin_call = partial(self._inference.StreamGenerate, request, metadata=metadata)
@@ -137,7 +137,7 @@ class BackgroundResponses:
             generation = Generation(
                 run, renderer, charge, slot, begin_call, first_events if create.stream else b""
             )
-            task = asyncio.create_task(_run(generation, held.pop_all()))
+            task = asyncio.create_task(_run(generation, resources.pop_all()))
         self._tasks[task] = generation
         task.add_done_callback(self._tasks.pop)
         return generation
@@ -170,10 +170,10 @@ class BackgroundResponses:
     async def _ended(self, within_s: float) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + within_s
-        while self._tasks and (left := end - loop.time()) > 0:
-            await asyncio.wait(set(self._tasks), timeout=left)
+        while self._tasks and (left_s := end - loop.time()) > 0:
+            await asyncio.wait(set(self._tasks), timeout=left_s)
 
 
-async def _run(generation: Generation, held: AsyncExitStack) -> None:
-    async with held:
+async def _run(generation: Generation, resources: AsyncExitStack) -> None:
+    async with resources:
         await generation.run()

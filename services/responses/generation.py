@@ -13,7 +13,7 @@ from services.common.process.byte_budget import Charge, request_charge
 from services.common.process.offload import offload_if
 from services.responses.live_events import LiveEvents
 from services.responses.rendering import Renderer
-from services.responses.runs import Run
+from services.responses.runs import ResponseRun
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Generation:
 
     def __init__(
         self,
-        run: Run,
+        run: ResponseRun,
         renderer: Renderer,
         charge: Charge,
         slot: asyncio.Semaphore,

@@ -13,7 +13,7 @@ from gateway.memory.v1.responses_pb2 import (
     StoredResponse,
 )
 from services.common.process.offload import offload_if
-from services.responses.records import STATE_TO_PROTO, ResponseState
+from services.responses.records import STATE_TO_PROTO, StoredState
 
 # Bytes charged for a response, and for each item of its output, besides the content.
 _ROW_BYTES = 512
@@ -68,7 +68,7 @@ async def unpack_response(row: Row[Any], *, with_events: bool) -> StoredResponse
     return StoredResponse(
         id=row.response_id,
         previous_id=row.previous_id,
-        state=STATE_TO_PROTO[ResponseState(row.state)],
+        state=STATE_TO_PROTO[StoredState(row.state)],
         background=row.background,
         created_at_ms=row.created_at_ms,
         expires_at_ms=row.expires_at_ms,

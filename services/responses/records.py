@@ -19,7 +19,7 @@ ITEM_COST = 4
 RUN_BYTES = 4096
 
 
-class ResponseState(StrEnum):
+class StoredState(StrEnum):
     """The state of a response; see `StoredResponse.State`."""
 
     QUEUED = "queued"
@@ -29,14 +29,14 @@ class ResponseState(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-RUNNING = (ResponseState.QUEUED, ResponseState.IN_PROGRESS)
+RUNNING = (StoredState.QUEUED, StoredState.IN_PROGRESS)
 
 STATE_TO_PROTO = {
-    ResponseState.QUEUED: StoredResponse.STATE_QUEUED,
-    ResponseState.IN_PROGRESS: StoredResponse.STATE_IN_PROGRESS,
-    ResponseState.ENDED: StoredResponse.STATE_ENDED,
-    ResponseState.CANCELLED: StoredResponse.STATE_CANCELLED,
-    ResponseState.INTERRUPTED: StoredResponse.STATE_INTERRUPTED,
+    StoredState.QUEUED: StoredResponse.STATE_QUEUED,
+    StoredState.IN_PROGRESS: StoredResponse.STATE_IN_PROGRESS,
+    StoredState.ENDED: StoredResponse.STATE_ENDED,
+    StoredState.CANCELLED: StoredResponse.STATE_CANCELLED,
+    StoredState.INTERRUPTED: StoredResponse.STATE_INTERRUPTED,
 }
 
 

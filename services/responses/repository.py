@@ -39,7 +39,7 @@ from services.responses.records import (
     RUNNING,
     LeasedResponse,
     ResponseLimits,
-    ResponseState,
+    StoredState,
     lease_lost_error,
     not_found,
     not_in_background,
@@ -135,14 +135,14 @@ class ResponseRepository:
             GatewayError: conflict, the user has a response of that id; too_large;
                 memory_storage_exceeded.
         """
-        row, _ = await self._new_row(owner_id, new, ResponseState.ENDED, append=append)
+        row, _ = await self._new_row(owner_id, new, StoredState.ENDED, append=append)
         self._remember(owner_id, await self._committer.store(row, max_bytes))
 
     async def create_leased(
         self, owner_id: str, max_bytes: int, new: NewResponse
     ) -> LeasedResponse:
         """Store a queued response, leased to this process; raises the errors of `create`."""
-        row, leased = await self._new_row(owner_id, new, ResponseState.QUEUED)
+        row, leased = await self._new_row(owner_id, new, StoredState.QUEUED)
         await self._committer.store(row, max_bytes)
         return leased
 
@@ -152,9 +152,7 @@ class ResponseRepository:
         Raises:
             GatewayError: conflict, this process does not hold it any more.
         """
-        start = (
-            update(responses).where(self._is_held(leased)).values(state=ResponseState.IN_PROGRESS)
-        )
+        start = update(responses).where(self._is_held(leased)).values(state=StoredState.IN_PROGRESS)
         started = await write(self._engine, lambda connection: connection.execute(start))
         if not started.rowcount:
             raise lease_lost_error()
@@ -234,8 +232,10 @@ class ResponseRepository:
         Raises:
             CapacityExceededError: its conversation is full.
         """
-        sent = await connection.scalar(select(contents.c.input).where(contents.c.id == leased.id))
-        items = [*(await unpack_items([sent or b""])).items, *output]
+        packed_input = await connection.scalar(
+            select(contents.c.input).where(contents.c.id == leased.id)
+        )
+        items = [*(await unpack_items([packed_input or b""])).items, *output]
         try:
             return await response_rows.append_of_response(
                 connection,
@@ -253,7 +253,7 @@ class ResponseRepository:
     async def renew(self, leased: Collection[LeasedResponse]) -> Collection[LeasedResponse]:
         """Renew the leases of responses; return those that this process still holds."""
         which = and_(
-            responses.c.id.in_([one.id for one in leased]),
+            responses.c.id.in_([lease.id for lease in leased]),
             responses.c.holder == self._holder,
             _IS_RUNNING,
         )
@@ -261,18 +261,18 @@ class ResponseRepository:
             self._engine, lambda connection: self._rows.hold(connection, which), is_lasting=False
         )
         renewed = {row.id for row in rows}
-        return [one for one in leased if one.id in renewed]
+        return [lease for lease in leased if lease.id in renewed]
 
     async def interrupt(self, leased: LeasedResponse) -> None:
         """Mark a response as interrupted, unless it has ended."""
-        await self._end(self._is_held(leased), ResponseState.INTERRUPTED)
+        await self._end(self._is_held(leased), StoredState.INTERRUPTED)
 
     async def interrupt_expired(self) -> int:
         """Interrupt all responses whose lease has expired; return their number."""
         which = and_(
             responses.c.holder != response_rows.FREE, _IS_RUNNING, self._rows.has_expired()
         )
-        return await self._end(which, ResponseState.INTERRUPTED)
+        return await self._end(which, StoredState.INTERRUPTED)
 
     async def interrupt_of_process(self, process: str) -> None:
         """Interrupt all responses of a process that has died."""
@@ -313,12 +313,10 @@ class ResponseRepository:
         Raises:
             GatewayError: not_found; invalid_request, it was not generated in the background.
         """
-        found = await self.find(owner_id, response_id)
-        if not found.background:
+        response = await self.find(owner_id, response_id)
+        if not response.background:
             raise not_in_background(response_id)
-        await self._end(
-            and_(_is_owned(owner_id, response_id), _IS_RUNNING), ResponseState.CANCELLED
-        )
+        await self._end(and_(_is_owned(owner_id, response_id), _IS_RUNNING), StoredState.CANCELLED)
         return await self.find(owner_id, response_id)
 
     async def delete(self, owner_id: str, response_id: str) -> None:
@@ -345,17 +343,17 @@ class ResponseRepository:
         )
 
     async def _new_row(
-        self, owner_id: str, new: NewResponse, state: ResponseState, *, append: bool = False
+        self, owner_id: str, new: NewResponse, state: StoredState, *, append: bool = False
     ) -> tuple[NewRow, LeasedResponse]:
         """Return the row of a new response, and its handle.
 
         Raises:
             GatewayError: too_large.
         """
-        packed, sent = await PackedContent.of(new.content), await pack_items(new.input)
+        packed, packed_input = await PackedContent.of(new.content), await pack_items(new.input)
         origin = new.conversation if new.HasField("conversation") else None
         leased = LeasedResponse(
-            self._new_id(PREFIX), owner_id, new.id, len(sent), origin.id if origin else ""
+            self._new_id(PREFIX), owner_id, new.id, len(packed_input), origin.id if origin else ""
         )
         size = packed.size(leased.input_bytes)
         if size > self.limits.max_bytes:
@@ -376,9 +374,9 @@ class ResponseRepository:
             "size_bytes": size + (RUN_BYTES if is_running else 0),
         }
         if origin is None:
-            return NewRow(row, sent, packed), leased
+            return NewRow(row, packed_input, packed), leased
         appended = [*new.input, *new.content.output] if append else ()
-        return NewRow(row, sent, packed, origin, appended), leased
+        return NewRow(row, packed_input, packed, origin, appended), leased
 
     def _remember(self, owner_id: str, stored: int) -> None:
         """Cache an owner's stored size for some seconds."""
@@ -390,16 +388,16 @@ class ResponseRepository:
         """Interrupt leased responses; without any, nothing is written."""
         query = select(responses.c.id).where(response_rows.IS_HELD, which)
         async with reading_once(self._engine) as connection:
-            found = list(await connection.scalars(query))
+            response_ids = list(await connection.scalars(query))
         ended = 0
-        for start in range(0, len(found), _AT_ONCE):
-            chosen = responses.c.id.in_(found[start : start + _AT_ONCE])
+        for start in range(0, len(response_ids), _AT_ONCE):
+            is_in_batch = responses.c.id.in_(response_ids[start : start + _AT_ONCE])
             ended += await self._end(
-                and_(chosen, response_rows.IS_HELD, which), ResponseState.INTERRUPTED
+                and_(is_in_batch, response_rows.IS_HELD, which), StoredState.INTERRUPTED
             )
         return ended
 
-    async def _end(self, which: ColumnElement[bool], state: ResponseState) -> int:
+    async def _end(self, which: ColumnElement[bool], state: StoredState) -> int:
         return await write(
             self._engine, lambda connection: response_rows.end_running(connection, which, state)
         )

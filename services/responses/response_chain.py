@@ -69,16 +69,16 @@ class ResponseChainReader:
             )
         own_bytes = chain.first.items_bytes
         if chain.first.conversation_id:
-            left = None if max_bytes is None else max_bytes - own_bytes
-            before = await self._read_origin(owner_id, chain.first, left)
+            bytes_left = None if max_bytes is None else max_bytes - own_bytes
+            before = await self._read_origin(owner_id, chain.first, bytes_left)
         else:
             before = ReadItems(())
         size = own_bytes + before.omitted_bytes
         if max_bytes is not None and size > max_bytes:
             return ReadItems((), size)
-        found = await unpack_items(chain.packed)
+        own_items = await unpack_items(chain.packed)
         chain.packed.clear()  # it may be as large
-        return ReadItems([*before.items, *found.items] if before.items else found.items)
+        return ReadItems([*before.items, *own_items.items] if before.items else own_items.items)
 
     async def _read_origin(
         self, owner_id: str, first: Row[Any], max_bytes: int | None
@@ -195,7 +195,7 @@ async def read_outputs(
     Raises:
         GatewayError: too_large.
     """
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     size = func.length(contents.c.output).label("size")
     for start in range(0, len(item_ids), _IDS_AT_ONCE):
         query = (
@@ -208,16 +208,16 @@ async def read_outputs(
                 responses.c.expires_at_ms > now_ms,
             )
         )
-        found.update({row.id: row.size for row in await connection.execute(query)})
-    if sum(found.values()) > limits.max_conversation_bytes:
+        sizes.update({row.id: row.size for row in await connection.execute(query)})
+    if sum(sizes.values()) > limits.max_conversation_bytes:
         raise conversation_too_large(limits.max_conversation_bytes)
-    if max_bytes is not None and sum(found.values()) > max_bytes:
-        return sum(found.values())
-    ids = list(found)
+    if max_bytes is not None and sum(sizes.values()) > max_bytes:
+        return sum(sizes.values())
+    ids = list(sizes)
     packed: list[bytes] = []
     for start in range(0, len(ids), _IDS_AT_ONCE):
-        chosen = contents.c.id.in_(ids[start : start + _IDS_AT_ONCE])
-        packed += await connection.scalars(select(contents.c.output).where(chosen))
+        is_in_batch = contents.c.id.in_(ids[start : start + _IDS_AT_ONCE])
+        packed += await connection.scalars(select(contents.c.output).where(is_in_batch))
     return packed
 
 
@@ -313,10 +313,10 @@ def _select_conversation(
     max_bytes: int | None,
 ) -> Select[Any]:
     chain = _chain(owner_id, response_id, now_ms, limits)
-    most = limits.max_conversation_bytes
+    max_items_bytes = limits.max_conversation_bytes
     if max_bytes is not None:
-        most = min(most, max_bytes)
-    fits = and_(contents.c.id == chain.c.id, chain.c.items_bytes <= most)
+        max_items_bytes = min(max_items_bytes, max_bytes)
+    fits = and_(contents.c.id == chain.c.id, chain.c.items_bytes <= max_items_bytes)
     return (
         select(
             chain,

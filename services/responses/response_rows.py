@@ -20,7 +20,7 @@ from services.responses.conversations.records import ConversationLimits
 from services.responses.conversations.rows import append_items
 from services.responses.conversations.tables import origins
 from services.responses.packing import PackedContent
-from services.responses.records import RUN_BYTES, ResponseState
+from services.responses.records import RUN_BYTES, StoredState
 from services.responses.tables import contents, output_items, responses
 
 # The holder of a response that is not being generated.
@@ -66,19 +66,21 @@ async def insert_responses(
         GatewayError: too_large, a conversation has no room.
     """
     sizes: Counter[str] = Counter()
-    for one in new:
-        sizes[one.row["owner_id"]] += one.row["size_bytes"]
+    for new_row in new:
+        sizes[new_row.row["owner_id"]] += new_row.row["size_bytes"]
     # The same order everywhere, so that two transactions never deadlock.
     ordered = sorted(sizes.items())
     for owner_id, _ in ordered:
         await ensure_owner(connection, owner_id)
-    await execute_many(connection, _INSERT_RESPONSE, [one.row for one in new])
-    await execute_many(connection, _INSERT_CONTENT, [_content_row(one) for one in new])
+    await execute_many(connection, _INSERT_RESPONSE, [new_row.row for new_row in new])
+    await execute_many(connection, _INSERT_CONTENT, [_content_row(new_row) for new_row in new])
     items = [
-        row for one in new for row in _item_rows(one.row["id"], one.row["owner_id"], one.packed)
+        row
+        for new_row in new
+        for row in _item_rows(new_row.row["id"], new_row.row["owner_id"], new_row.packed)
     ]
     await execute_many(connection, _INSERT_ITEM, items)
-    from_conversations = [one for one in new if one.origin is not None]
+    from_conversations = [new_row for new_row in new if new_row.origin is not None]
     if from_conversations:
         sizes.update(await _insert_origins(connection, from_conversations, limits))
         ordered = sorted(sizes.items())
@@ -96,16 +98,16 @@ async def _insert_origins(
     Raises:
         GatewayError: too_large.
     """
-    await connection.execute(insert(origins), [_origin_row(one) for one in new])
+    await connection.execute(insert(origins), [_origin_row(new_row) for new_row in new])
     sizes: Counter[str] = Counter()
     # Conversations in the same order everywhere, responses of one in the order of the calls.
-    for one in sorted(new, key=_conversation_id):
-        sizes[one.row["owner_id"]] += await append_of_response(
+    for new_row in sorted(new, key=_conversation_id):
+        sizes[new_row.row["owner_id"]] += await append_of_response(
             connection,
-            one.row["owner_id"],
-            _conversation_id(one),
-            one.appended,
-            one.row["created_at_ms"],
+            new_row.row["owner_id"],
+            _conversation_id(new_row),
+            new_row.appended,
+            new_row.row["created_at_ms"],
             limits,
         )
     return sizes
@@ -151,12 +153,12 @@ async def write_end(
     await connection.execute(
         update(responses)
         .where(responses.c.id == row_id)
-        .values(state=ResponseState.ENDED, holder=FREE, ends_at_ms=0, size_bytes=size)
+        .values(state=StoredState.ENDED, holder=FREE, ends_at_ms=0, size_bytes=size)
     )
 
 
 async def end_running(
-    connection: AsyncConnection, which: ColumnElement[bool], state: ResponseState
+    connection: AsyncConnection, which: ColumnElement[bool], state: StoredState
 ) -> int:
     """End responses that are being generated, without content; return their number."""
     ordered = select(responses.c.id).where(which).order_by(responses.c.id).with_for_update()
@@ -171,10 +173,10 @@ async def end_running(
         )
         .returning(responses.c.owner_id)
     )
-    counted = Counter(ended.scalars())
-    for owner_id, count in sorted(counted.items()):
+    ended_by_owner = Counter(ended.scalars())
+    for owner_id, count in sorted(ended_by_owner.items()):
         await charge(connection, owner_id, -RUN_BYTES * count)
-    return counted.total()
+    return ended_by_owner.total()
 
 
 async def delete_responses(
@@ -221,7 +223,7 @@ def _content_row(new: NewRow) -> dict[str, Any]:
 
 
 def _item_rows(row_id: str, owner_id: str, packed: PackedContent) -> list[dict[str, Any]]:
-    return [{"id": row_id, "item_id": one, "owner_id": owner_id} for one in packed.item_ids]
+    return [{"id": row_id, "item_id": item_id, "owner_id": owner_id} for item_id in packed.item_ids]
 
 
 def _conversation_id(new: NewRow) -> str:

@@ -20,7 +20,7 @@ _RUNNING = (StoredResponse.STATE_QUEUED, StoredResponse.STATE_IN_PROGRESS)
 _T = TypeVar("_T")
 
 
-class Run:
+class ResponseRun:
     """A response that this process generates.
 
     Attributes:
@@ -92,11 +92,13 @@ class ResponseRuns:
     def __init__(self, repository: ResponseRepository) -> None:
         self._repository = repository
         self._renewer = LeaseRenewer(repository.renew, repository.limits.lease_s)
-        self._running: dict[tuple[str, str], Run] = {}
+        self._running: dict[tuple[str, str], ResponseRun] = {}
         self._ended = asyncio.Event()
 
     @asynccontextmanager
-    async def run(self, owner_id: str, max_bytes: int, new: NewResponse) -> AsyncIterator[Run]:
+    async def run(
+        self, owner_id: str, max_bytes: int, new: NewResponse
+    ) -> AsyncIterator[ResponseRun]:
         """Store a queued response, and hold its lease until the block is left.
 
         A response that has not ended by then is interrupted.
@@ -106,7 +108,7 @@ class ResponseRuns:
         """
         leased = await self._repository.create_leased(owner_id, max_bytes, new)
         del new  # it may be large
-        run = Run(self._repository, leased, max_bytes)
+        run = ResponseRun(self._repository, leased, max_bytes)
         key = (owner_id, leased.response_id)
         self._running[key] = run
         self._renewer.add(leased, run.mark_lost)
@@ -139,13 +141,13 @@ class ResponseRuns:
         while True:
             ended = self._ended
             charge.release()
-            found = await self._repository.find(
+            response = await self._repository.find(
                 owner_id, response_id, with_events=with_events, admit=charge.at(ITEM_COST)
             )
-            left = deadline - clock()
-            if found.state not in _RUNNING or left <= 0:
-                return found
-            await wait_briefly(ended, min(left, _POLL_S))
+            left_s = deadline - clock()
+            if response.state not in _RUNNING or left_s <= 0:
+                return response
+            await wait_briefly(ended, min(left_s, _POLL_S))
 
     async def cancel(self, owner_id: str, response_id: str) -> StoredResponse:
         """Cancel a response; see `ResponseRepository.cancel`."""

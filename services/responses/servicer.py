@@ -150,14 +150,14 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
             raise invalid("wait_ms", f"wait_ms: must be at most {_MAX_WAIT_MS}")
         user_id = caller.get().user_id
         with reading_charge(self._budget, user_id) as charge:
-            found = await self._runs.wait(
+            response = await self._runs.wait(
                 user_id,
                 _possible(request.id),
                 request.wait_ms / 1000,
                 charge,
                 with_events=request.with_events,
             )
-            return responses_pb2.GetResponseResponse(response=found)
+            return responses_pb2.GetResponseResponse(response=response)
 
     async def CancelResponse(
         self, request: responses_pb2.CancelResponseRequest, context: Context
@@ -186,8 +186,8 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
             )
 
         with reading_charge(self._budget, user_id) as charge:
-            found = await load_charged(charge, ITEM_COST, read)
-            items = found.items if request.ascending else found.items[::-1]
+            input_items = await load_charged(charge, ITEM_COST, read)
+            items = input_items.items if request.ascending else input_items.items[::-1]
             first = _place_after(items, request.after) if request.after else 0
             return responses_pb2.ListInputItemsResponse(
                 items=items[first : first + size], has_more=len(items) > first + size
@@ -202,9 +202,9 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         def read(max_bytes: int | None) -> Coroutine[Any, Any, ReadItems]:
             return self._reader.read(user_id, response_id, max_bytes=max_bytes)
 
-        async with reading_items(self._budget, user_id, context, request.max_bytes, read) as found:
+        async with reading_items(self._budget, user_id, context, request.max_bytes, read) as chain:
             return responses_pb2.GetResponseChainResponse(
-                items=found.items, omitted_bytes=found.omitted_bytes
+                items=chain.items, omitted_bytes=chain.omitted_bytes
             )
 
     async def FindItems(
@@ -221,9 +221,11 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
         def read(max_bytes: int | None) -> Coroutine[Any, Any, ReadItems]:
             return self._reader.find_items(user_id, request.ids, max_bytes)
 
-        async with reading_items(self._budget, user_id, context, request.max_bytes, read) as found:
+        async with reading_items(
+            self._budget, user_id, context, request.max_bytes, read
+        ) as stored_items:
             return responses_pb2.FindItemsResponse(
-                items=found.items, omitted_bytes=found.omitted_bytes
+                items=stored_items.items, omitted_bytes=stored_items.omitted_bytes
             )
 
     def _max_bytes(self, owner: Caller) -> int:

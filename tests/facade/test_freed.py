@@ -14,7 +14,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from facade.http.responses import JsonResponse
-from services.common.http.connection import Connection
+from services.common.http.connection import UpstreamConnection
 from tests.bench import wire
 from tests.e2e.raw_connection import RawConnection
 from tests.facade.deployment_upstream import DeploymentUpstream
@@ -69,7 +69,9 @@ def alive() -> Counter[str]:
     Connections to providers that are kept for the next request are left out.
     """
     kinds = Counter(
-        type(one) for one in gc.get_objects() if not (type(one) is Connection and one.is_usable)
+        type(one)
+        for one in gc.get_objects()
+        if not (type(one) is UpstreamConnection and one.is_usable)
     )
     return Counter(
         {

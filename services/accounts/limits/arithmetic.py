@@ -42,6 +42,6 @@ def grant(
     needed = min(amount, max(0, free))
     if needed < min(amount, min_amount):
         needed = min(amount, min_amount) if overdraws and free > 0 else 0
-    left = free - needed
-    extra = min(prefetch_amount, max(0, left) // _PREFETCH_DIVISOR)
-    return Granted(needed + extra, left - extra)
+    unused = free - needed
+    extra = min(prefetch_amount, max(0, unused) // _PREFETCH_DIVISOR)
+    return Granted(needed + extra, unused - extra)

@@ -52,7 +52,7 @@ _HELD_BY_OTHERS = (
 _CLOSE = delete(table).where(_OF_CLAIMS, table.c.holder == bindparam("claimant"))
 
 
-class Claim(NamedTuple):
+class AllowanceClaim(NamedTuple):
     """A worker's claim on an allowance; see `limits.proto`.
 
     Attributes:
@@ -91,7 +91,7 @@ class Claim(NamedTuple):
         return self.kind.value, self.subject_id, self.measure, self.window_start_ms
 
 
-class Lease(NamedTuple):
+class ClaimResult(NamedTuple):
     """The result of a claim.
 
     Attributes:
@@ -137,7 +137,7 @@ class LeaseRepository:
         self._purged_at = clock.monotonic()
         self._upserts: _Upserts | None = None
 
-    async def lease(self, holder: str, claims: Sequence[Claim]) -> list[Lease]:
+    async def lease(self, holder: str, claims: Sequence[AllowanceClaim]) -> list[ClaimResult]:
         """Acquire, renew and give up leases of one worker; return the result of each claim.
 
         Args:
@@ -149,11 +149,13 @@ class LeaseRepository:
         """
         # Not lasting: after a power failure, the next claims restore the rows.
 
-        async def transact(connection: AsyncConnection) -> list[Lease]:
+        async def transact(connection: AsyncConnection) -> list[ClaimResult]:
             amounts = await _limits_of(connection, claims)
-            held = await self._held_by_others(connection, holder, claims)
+            amounts_of_others = await self._held_by_others(connection, holder, claims)
             leases = [
-                _answer(claim, amounts.get(claim.key[:2], {}), *held.get(claim.key, (0, 0)))
+                _answer(
+                    claim, amounts.get(claim.key[:2], {}), *amounts_of_others.get(claim.key, (0, 0))
+                )
                 for claim in claims
             ]
             if self._upserts is None:
@@ -166,7 +168,7 @@ class LeaseRepository:
         return leases
 
     async def _held_by_others(
-        self, connection: AsyncConnection, holder: str, claims: Sequence[Claim]
+        self, connection: AsyncConnection, holder: str, claims: Sequence[AllowanceClaim]
     ) -> dict[tuple[str, str, str, int], tuple[int, int]]:
         """Return the amounts that other workers hold, and the reserved parts of them."""
         values = {
@@ -176,8 +178,8 @@ class LeaseRepository:
         }
         rows = await connection.execute(_HELD_BY_OTHERS, values)
         return {
-            (kind, one, measure, start): (int(amount), int(reserved))
-            for kind, one, measure, start, amount, reserved in rows
+            (kind, subject_id, measure, start): (int(amount), int(reserved))
+            for kind, subject_id, measure, start, amount, reserved in rows
         }
 
     async def _purge(self) -> None:
@@ -195,7 +197,7 @@ class LeaseRepository:
 
 
 async def _limits_of(
-    connection: AsyncConnection, claims: Sequence[Claim]
+    connection: AsyncConnection, claims: Sequence[AllowanceClaim]
 ) -> dict[tuple[str, str], RowMapping]:
     """Lock and return the limits of all claimed subjects, by kind and id."""
     subjects = list({claim.key[:2] for claim in claims})
@@ -204,43 +206,43 @@ async def _limits_of(
 
 
 def _answer(
-    claim: Claim, amounts: Mapping[Any, Any], others: int, reserved_by_others: int
-) -> Lease:
+    claim: AllowanceClaim, amounts: Mapping[Any, Any], used_by_others: int, reserved_by_others: int
+) -> ClaimResult:
     limit = amounts.get(claim.measure)
-    free = UNLIMITED if limit is None else limit - others - claim.held_amount
-    spent = others - reserved_by_others + claim.held_amount - claim.reserved_amount
+    free = UNLIMITED if limit is None else limit - used_by_others - claim.held_amount
+    spent_amount = used_by_others - reserved_by_others + claim.held_amount - claim.reserved_amount
     if claim.releases:
-        return Lease(Granted(0, free), limit, spent)
+        return ClaimResult(Granted(0, free), limit, spent_amount)
     granted = grant(
         free, claim.amount, claim.min_amount, claim.prefetch_amount, overdraws=claim.overdraws
     )
-    return Lease(granted, limit, spent)
+    return ClaimResult(granted, limit, spent_amount)
 
 
 async def _write(
     connection: AsyncConnection,
     upserts: _Upserts,
     holder: str,
-    claims: Sequence[Claim],
-    leases: Sequence[Lease],
+    claims: Sequence[AllowanceClaim],
+    leases: Sequence[ClaimResult],
 ) -> None:
     """Write the amounts that the worker holds from now on."""
-    held = [
+    held_rows = [
         _row(claim, holder, lease.granted.amount)
         for claim, lease in zip(claims, leases, strict=True)
         if not claim.releases
     ]
-    if held:
-        await execute_many(connection, upserts.replacing, held)
+    if held_rows:
+        await execute_many(connection, upserts.replacing, held_rows)
     releasing = [claim for claim in claims if claim.releases]
-    if left := [_row(claim, SHARED, 0) for claim in releasing if claim.held_amount]:
-        await execute_many(connection, upserts.adding, left)
+    if released_rows := [_row(claim, SHARED, 0) for claim in releasing if claim.held_amount]:
+        await execute_many(connection, upserts.adding, released_rows)
     if releasing:
         values = {"claims": [claim.key for claim in releasing], "claimant": holder}
         await connection.execute(_CLOSE, values)
 
 
-def _row(claim: Claim, holder: str, granted: int) -> dict[str, Any]:
+def _row(claim: AllowanceClaim, holder: str, granted: int) -> dict[str, Any]:
     """Return the row of a holder after a claim."""
     if claim.releases:
         claim = claim._replace(reserved_amount=0)

@@ -105,9 +105,9 @@ AMOUNTS: Sequence[str] = [
 
 
 def _check_amount(name: str, amount: int | None) -> None:
-    most = MAX_CONCURRENT if name == "concurrent_requests" else MAX_AMOUNT
-    if amount is not None and not 0 <= amount <= most:
-        raise invalid(name, f"{name}: must be an integer from 0 to {most:,}")
+    maximum = MAX_CONCURRENT if name == "concurrent_requests" else MAX_AMOUNT
+    if amount is not None and not 0 <= amount <= maximum:
+        raise invalid(name, f"{name}: must be an integer from 0 to {maximum:,}")
 
 
 def _check_patterns(patterns: tuple[str, ...]) -> None:

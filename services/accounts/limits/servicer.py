@@ -8,7 +8,7 @@ import grpc
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Grant, LeaseRequest, LeaseResponse, Measure
 from gateway.accounts.v1.limits_pb2_grpc import LimitServiceServicer
-from services.accounts.limits.leases import Claim, LeaseRepository
+from services.accounts.limits.leases import AllowanceClaim, LeaseRepository
 from services.accounts.limits.rules import SubjectKind
 from services.accounts.limits.usage import MEASURES
 from services.common.errors import invalid
@@ -37,7 +37,7 @@ class LimitServicer(LimitServiceServicer):
             raise invalid("holder", f"holder: must be 1 to {_MAX_ID} characters")
         if not 1 <= len(request.claims) <= MAX_CLAIMS:
             raise invalid("claims", f"claims: must contain 1 to {MAX_CLAIMS:,} claims")
-        claims = [_claim(claim, f"claims[{at}]") for at, claim in enumerate(request.claims)]
+        claims = [_claim(claim, f"claims[{index}]") for index, claim in enumerate(request.claims)]
         if len({claim.key for claim in claims}) < len(claims):
             raise invalid("claims", "claims: two claims are for the same allowance")
         leases = await self._leases.lease(request.holder, claims)
@@ -54,7 +54,7 @@ class LimitServicer(LimitServiceServicer):
         )
 
 
-def _claim(claim: limits_pb2.Claim, path: str) -> Claim:
+def _claim(claim: limits_pb2.Claim, path: str) -> AllowanceClaim:
     measure = _NAMES.get(claim.measure)
     if measure is None:
         raise invalid(f"{path}.measure", f"{path}.measure: is required")
@@ -80,7 +80,7 @@ def _claim(claim: limits_pb2.Claim, path: str) -> Claim:
         raise invalid(
             f"{path}.reserved_amount", f"{path}.reserved_amount: must be at most held_amount"
         )
-    return Claim(
+    return AllowanceClaim(
         kind,
         claim.id,
         measure,

@@ -47,11 +47,11 @@ async def usage_of_limits(
         .where(tuple_(*_KEY).in_(list(states)), table.c.ends_at_ms > now_ms)
         .group_by(*_KEY)
     )
-    for *key, held, unspent in await connection.execute(query):
+    for *key, held_amount, unspent in await connection.execute(query):
         state = states[tuple(key)]
         if state.measure == limits_pb2.MEASURE_CONCURRENT_REQUESTS:
-            unspent = held
-        state.used, state.reserved = int(held) - int(unspent), int(unspent)
+            unspent = held_amount
+        state.used, state.reserved = int(held_amount) - int(unspent), int(unspent)
     for state in states.values():
         state.remaining = max(0, state.limit - state.used - state.reserved)
     return list(states.values())

@@ -74,7 +74,7 @@ async def report_activity(
     """
     check_page_size(request.page_size)
     groups = _groups(request)
-    wanted = [*_in_time(request, clock), *conditions_of(request.filter, records)]
+    conditions = [*_in_time(request, clock), *conditions_of(request.filter, records)]
     after = _after(groups, request.page_token) if request.page_token else ()
     query = (
         select(
@@ -82,7 +82,7 @@ async def report_activity(
             groups.split.label("split"),
             *_sums(),
         )
-        .where(*wanted, *after)
+        .where(*conditions, *after)
         .group_by("grp", "split")
         .order_by("grp", "split")
         .limit(request.page_size + 1)
@@ -94,9 +94,11 @@ async def report_activity(
             return ReportActivityResponse()
         of_page = groups.group.between(page[0].grp, page[-1].grp)
         first_contents = await _latencies(
-            connection, groups, records.c.first_content_ms, [*wanted, of_page]
+            connection, groups, records.c.first_content_ms, [*conditions, of_page]
         )
-        durations = await _latencies(connection, groups, records.c.duration_ms, [*wanted, of_page])
+        durations = await _latencies(
+            connection, groups, records.c.duration_ms, [*conditions, of_page]
+        )
         names = await names_of(connection, groups.by, [row.grp for row in page])
         split_names = await names_of(connection, groups.split_by, [row.split for row in page])
     response = ReportActivityResponse()
@@ -184,7 +186,7 @@ async def _latencies(
     connection: AsyncConnection,
     groups: _Groups,
     time: ColumnElement[Any],
-    wanted: Sequence[ColumnElement[bool]],
+    conditions: Sequence[ColumnElement[bool]],
 ) -> Mapping[tuple[Any, Any], Latencies]:
     """Return the distribution of a column of durations for each group."""
     within = [groups.group, groups.split]
@@ -196,7 +198,7 @@ async def _latencies(
             func.row_number().over(partition_by=within, order_by=time).label("place"),
             func.count().over(partition_by=within).label("number"),
         )
-        .where(*wanted, _IS_SERVED, time.is_not(None))
+        .where(*conditions, _IS_SERVED, time.is_not(None))
         .subquery()
     )
 
@@ -216,9 +218,9 @@ async def _latencies(
         percentile(99),
         func.max(ranked.c.ms),
     ).group_by(ranked.c.grp, ranked.c.split)
-    found = {}
+    latencies = {}
     for group, split, count, total, p50, p95, p99, longest in await connection.execute(query):
-        found[group, split] = Latencies(
+        latencies[group, split] = Latencies(
             count=count,
             mean_ms=float(total) / count,
             p50_ms=p50,
@@ -226,7 +228,7 @@ async def _latencies(
             p99_ms=p99,
             max_ms=longest,
         )
-    return found
+    return latencies
 
 
 def _usage(groups: _Groups, row: Any, names: Mapping[Any, str]) -> UsageSum:

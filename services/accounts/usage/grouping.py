@@ -31,18 +31,18 @@ def check_page_size(page_size: int) -> None:
         raise invalid("page_size", f"page_size: must be 1 to {MAX_PAGE_SIZE:,}")
 
 
-def conditions_of(wanted: UsageFilter, table: Table) -> Sequence[ColumnElement[bool]]:
+def conditions_of(usage_filter: UsageFilter, table: Table) -> Sequence[ColumnElement[bool]]:
     """Return the SQL conditions of a filter; the table's columns have the names of its fields."""
-    return [table.c[field.name] == value for field, value in wanted.ListFields()]
+    return [table.c[field.name] == value for field, value in usage_filter.ListFields()]
 
 
 async def names_of(
-    connection: AsyncConnection, by: UsageGrouping.ValueType, ids: Sequence[Any]
+    connection: AsyncConnection, grouping: UsageGrouping.ValueType, ids: Sequence[Any]
 ) -> Mapping[Any, str]:
     """Return the names of users or teams, or the prefixes of keys, by id."""
-    if by not in _NAMES:
+    if grouping not in _NAMES:
         return {}
-    key, name = _NAMES[by]
+    key, name = _NAMES[grouping]
     rows = await connection.execute(select(key, name).where(key.in_(ids)))
     return {row[0]: row[1] for row in rows}
 

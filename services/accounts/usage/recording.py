@@ -103,8 +103,8 @@ async def _add_to_sqlite(connection: AsyncConnection, batch: UsageBatch) -> None
 def _parameters(batch: UsageBatch, rows: int) -> Iterator[Sequence[Any]]:
     """Yield the parameters of each statement that adds `rows` rows: 1 or `_ROWS`."""
     for shared, of_group in batch.groups.items():
-        whole = len(of_group) - len(of_group) % _ROWS
-        start, end = (0, whole) if rows == _ROWS else (whole, len(of_group))
+        in_full_batches = len(of_group) - len(of_group) % _ROWS
+        start, end = (0, in_full_batches) if rows == _ROWS else (in_full_batches, len(of_group))
         for first in range(start, end, rows):
             yield (*shared, *chain.from_iterable(of_group[first : first + rows]))
 

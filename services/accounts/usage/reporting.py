@@ -83,17 +83,17 @@ def cost_of(row: Any) -> str:
 
 
 def _conditions(request: ReportUsageRequest, group: Column[Any]) -> Sequence[ColumnElement[bool]]:
-    found = [*conditions_of(request.filter, days)]
+    conditions = [*conditions_of(request.filter, days)]
     if request.from_day:
-        found.append(days.c.day >= _day("from_day", request.from_day))
+        conditions.append(days.c.day >= _day("from_day", request.from_day))
     if request.to_day:
-        found.append(days.c.day <= _day("to_day", request.to_day))
+        conditions.append(days.c.day <= _day("to_day", request.to_day))
     if request.page_token:
         after = group_of_token(request.page_token)
         if group is days.c.day and not _DAY_NUMBER.fullmatch(after):
             raise invalid_token()
-        found.append(group > (int(after) if group is days.c.day else after))
-    return found
+        conditions.append(group > (int(after) if group is days.c.day else after))
+    return conditions
 
 
 def _sum(row: Any, names: Mapping[Any, str]) -> UsageSum:

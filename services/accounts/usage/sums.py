@@ -20,7 +20,7 @@ _OUTCOME, _REQUESTS = SHARED.index("outcome"), SHARED.index("requests")
 
 def sums_of(batch: UsageBatch) -> Sequence[tuple[int | str, ...]]:
     """Return rows of the table of sums, in the order of their keys: `GROUP`, then `SUMS`."""
-    found: dict[tuple[int | str, ...], list[int]] = {}
+    totals: dict[tuple[int | str, ...], list[int]] = {}
     for shared, rows in batch.groups.items():
         names = tuple(shared[place] for place in _OF_SHARED)
         requests = shared[_REQUESTS]
@@ -37,11 +37,13 @@ def sums_of(batch: UsageBatch) -> Sequence[tuple[int | str, ...]]:
                 len(of_day) - len(costs),
                 sum(columns[_ESTIMATED]),
             ]
-            known = found.get((day, *names))
-            if known is not None:
-                added = [a + b for a, b in zip(known, added, strict=True)]
-            found[(day, *names)] = added
-    return [(*key, *(min(one, BIGGEST) for one in sums)) for key, sums in sorted(found.items())]
+            total_before = totals.get((day, *names))
+            if total_before is not None:
+                added = [a + b for a, b in zip(total_before, added, strict=True)]
+            totals[(day, *names)] = added
+    return [
+        (*key, *(min(amount, BIGGEST) for amount in sums)) for key, sums in sorted(totals.items())
+    ]
 
 
 def _by_day(rows: Sequence[Own]) -> Iterator[tuple[int, Sequence[Own]]]:
@@ -50,7 +52,7 @@ def _by_day(rows: Sequence[Own]) -> Iterator[tuple[int, Sequence[Own]]]:
     if min(times) // DAY_MS == max(times) // DAY_MS:
         yield times[0] // DAY_MS, rows
         return
-    found: dict[int, list[Own]] = {}
+    rows_by_day: dict[int, list[Own]] = {}
     for row in rows:
-        found.setdefault(row[_TIME] // DAY_MS, []).append(row)
-    yield from found.items()
+        rows_by_day.setdefault(row[_TIME] // DAY_MS, []).append(row)
+    yield from rows_by_day.items()

@@ -26,64 +26,64 @@ _TWO_DOLLARS = re.compile(r"\$(?=\$)")
 _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
-class Context(NamedTuple):
+class MarkdownContext(NamedTuple):
     """The style and the citation numbers of the rendered document."""
 
     style: Style
     numbers: Numbers
 
 
-def block_markdown(element: Element, context: Context) -> str:
+def block_markdown(element: Element, context: MarkdownContext) -> str:
     """Return the Markdown of an element of any type."""
     return _RENDERERS[element.type](element, context)
 
 
-def _source(element: Element, context: Context) -> str:
+def _source(element: Element, context: MarkdownContext) -> str:
     leaves = element.leaves
     if not any(leaf.text.strip() or leaf.cite is not None for leaf in leaves):
         return ""
     return inline(leaves, context.numbers)
 
 
-def _heading(element: Element, context: Context) -> str:
+def _heading(element: Element, context: MarkdownContext) -> str:
     source = _source(element, context)
     return f"{_HEADINGS[element.type]} {heading(source)}" if source else ""
 
 
-def _paragraph(element: Element, context: Context) -> str:
+def _paragraph(element: Element, context: MarkdownContext) -> str:
     return paragraph(_source(element, context))
 
 
-def _abstract(element: Element, context: Context) -> str:
+def _abstract(element: Element, context: MarkdownContext) -> str:
     source = _source(element, context)
     name = _ABSTRACT_NAMES.get(str(computed_style(context.style, element).get("language")))
     return paragraph(f"**{name}** {source}" if name and source else source)
 
 
-def _label(element: Element, context: Context) -> str:
+def _label(element: Element, context: MarkdownContext) -> str:
     if not element.elements:
         return _paragraph(element, context)
     sources = [_item_source(item, context) for item in element.elements]
     return paragraph("\n".join(source for source in sources if source))
 
 
-def _label_item(element: Element, context: Context) -> str:
+def _label_item(element: Element, context: MarkdownContext) -> str:
     return paragraph(_item_source(element, context))
 
 
-def _item_source(item: Element, context: Context) -> str:
+def _item_source(item: Element, context: MarkdownContext) -> str:
     name = str(item.content["name"])
     bold = inline((Leaf(newlines(name).replace("\n", " "), bold=True),), {}).strip()
     return " ".join(part for part in (bold, _source(item, context)) if part)
 
 
-def _equation(element: Element, context: Context) -> str:
+def _equation(element: Element, context: MarkdownContext) -> str:
     source = formula(str(element.content["equation"])).strip()
     source = _BLANK_LINES.sub("\n", _TWO_DOLLARS.sub("$ ", source))
     return f"$$\n{source}\n$$" if source else ""
 
 
-def _code(element: Element, context: Context) -> str:
+def _code(element: Element, context: MarkdownContext) -> str:
     code = newlines(str(element.content["code"]))
     if not code:
         return ""
@@ -93,7 +93,7 @@ def _code(element: Element, context: Context) -> str:
     return f"{fence}{language}\n{code}\n{fence}"
 
 
-def _image(element: Element, context: Context) -> str:
+def _image(element: Element, context: MarkdownContext) -> str:
     images: Any = element.content["image"]
     return "\n".join(_one_image(image) for image in images)
 
@@ -107,7 +107,7 @@ def _one_image(image: Mapping[str, Any]) -> str:
     return f"![{one_line(image.get('alt', ''))}]({destination(url)}{title})"
 
 
-def _author(element: Element, context: Context) -> str:
+def _author(element: Element, context: MarkdownContext) -> str:
     authors: Any = element.content["author"]
     institutions: Any = element.content["institution"]
     numbers = {institution["id"]: n for n, institution in enumerate(institutions, 1)}
@@ -129,7 +129,7 @@ def _one_author(author: Mapping[str, Any], numbers: Mapping[int, int]) -> str:
     return one_line(author["name"]) + above
 
 
-def _list(element: Element, context: Context) -> str:
+def _list(element: Element, context: MarkdownContext) -> str:
     ordered = computed_style(context.style, element).get("orderType") != "disc"
     items = []
     for number, item in enumerate(element.elements, 1):
@@ -141,7 +141,7 @@ def _list(element: Element, context: Context) -> str:
     return "\n".join(items)
 
 
-def _list_item(element: Element, context: Context) -> str:
+def _list_item(element: Element, context: MarkdownContext) -> str:
     text = _paragraph(element, context)
     nested = [block_markdown(child, context) for child in element.elements if child.children]
     if not nested:
@@ -152,19 +152,19 @@ def _list_item(element: Element, context: Context) -> str:
     return text + gap + nested[0]
 
 
-def _table(element: Element, context: Context) -> str:
+def _table(element: Element, context: MarkdownContext) -> str:
     return table(element, context.numbers)
 
 
-def _row(element: Element, context: Context) -> str:
+def _row(element: Element, context: MarkdownContext) -> str:
     return row_markdown(element, context.numbers)
 
 
-def _cell(element: Element, context: Context) -> str:
+def _cell(element: Element, context: MarkdownContext) -> str:
     return cell_markdown(element, context.numbers)
 
 
-_RENDERERS: dict[str, Callable[[Element, Context], str]] = {
+_RENDERERS: dict[str, Callable[[Element, MarkdownContext], str]] = {
     **dict.fromkeys(_HEADINGS, _heading),
     "paragraph": _paragraph,
     "abstract": _abstract,

@@ -42,8 +42,8 @@ def with_markers(leaves: Sequence[Leaf], numbers: Numbers) -> Iterator[tuple[Lea
     """Yield each leaf with the citation number after it: at the end of a run of one citation."""
     for index, leaf in enumerate(leaves):
         following = leaves[index + 1].cite if index + 1 < len(leaves) else None
-        shown = leaf.cite is not None and leaf.cite != following
-        yield leaf, numbers[leaf.cite] if shown and leaf.cite is not None else None
+        has_marker = leaf.cite is not None and leaf.cite != following
+        yield leaf, numbers[leaf.cite] if has_marker and leaf.cite is not None else None
 
 
 def inline(leaves: Sequence[Leaf], numbers: Numbers, pipe: str = "|") -> str:
@@ -57,20 +57,20 @@ def inline(leaves: Sequence[Leaf], numbers: Numbers, pipe: str = "|") -> str:
     if len(leaves) == 1 and _is_plain(leaves[0]):
         return escaped(newlines(leaves[0].text))
     # Joined at the end: appending to one long string takes quadratic time.
-    made = [""]
+    parts = [""]
     marked = list(with_markers(leaves, numbers))
     for index, (leaf, number) in enumerate(marked):
         if number is not None:
             following = "["
         else:
             following = _first_character(leaves[index + 1]) if index + 1 < len(leaves) else ""
-        source = _rendered(leaf, made[-1][-1:], following, pipe)
+        source = _rendered(leaf, parts[-1][-1:], following, pipe)
         if source:
-            made[-1], source = _joined(made[-1], source)
-            made.append(source)
+            parts[-1], source = _joined(parts[-1], source)
+            parts.append(source)
         if number is not None:
-            made.append(f"[{number}]")
-    return "".join(made)
+            parts.append(f"[{number}]")
+    return "".join(parts)
 
 
 def _is_plain(leaf: Leaf) -> bool:
@@ -117,15 +117,15 @@ def _rendered(leaf: Leaf, before: str, following: str, pipe: str) -> str:
     if not core:
         return text
     start = text.index(core)
-    head, tail = text[:start], text[start + len(core) :]
+    leading, trailing = text[:start], text[start + len(core) :]
     if linked:
         before, following = "[", "]"
     else:
-        before, following = (head or before)[-1:], (tail or following)[:1]
+        before, following = (leading or before)[-1:], (trailing or following)[:1]
     inner = _marked(leaf, core, before, following, pipe)
     if linked and leaf.url is not None:
         inner = f"[{inner}]({destination(leaf.url)})"
-    return head + inner + tail
+    return leading + inner + trailing
 
 
 def _marked(leaf: Leaf, core: str, before: str, following: str, pipe: str) -> str:
@@ -206,12 +206,12 @@ def _is_symbol(character: str) -> bool:
 
 def inline_html(leaves: Sequence[Leaf], numbers: Numbers) -> str:
     """Return leaves as HTML, for a table that Markdown cannot express."""
-    made = ""
+    html = ""
     for leaf, number in with_markers(leaves, numbers):
-        made += _html(leaf)
+        html += _html(leaf)
         if number is not None:
-            made += f"[{number}]"
-    return made
+            html += f"[{number}]"
+    return html
 
 
 def _html(leaf: Leaf) -> str:

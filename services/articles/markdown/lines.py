@@ -57,5 +57,5 @@ def _line(line: str) -> str:
     start = _BLOCK_START.match(line)
     if start is None:
         return line
-    at = start.end() - 1
-    return f"{line[:at]}\\{line[at:]}"
+    index = start.end() - 1
+    return f"{line[:index]}\\{line[index:]}"

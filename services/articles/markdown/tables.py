@@ -13,7 +13,7 @@ def table(element: Element, numbers: Numbers) -> str:
     rows = element.elements
     if not rows:
         return ""
-    if any(_spans(one) for row in rows for one in row.elements):
+    if any(_spans(table_cell) for row in rows for table_cell in row.elements):
         return _html_table(rows, numbers)
     header, *body = [row_markdown(row, numbers) for row in rows]
     delimiters = f"|{' --- |' * len(rows[0].children)}"
@@ -22,17 +22,17 @@ def table(element: Element, numbers: Numbers) -> str:
 
 def row_markdown(row: Element, numbers: Numbers) -> str:
     """Return a row of a GFM table."""
-    cells = [cell_markdown(one, numbers) for one in row.elements]
+    cells = [cell_markdown(element, numbers) for element in row.elements]
     return f"| {' | '.join(cells)} |"
 
 
-def cell_markdown(one: Element, numbers: Numbers) -> str:
+def cell_markdown(element: Element, numbers: Numbers) -> str:
     """Return the content of a cell of a GFM table."""
-    return cell(inline(one.leaves, numbers, _PIPE))
+    return cell(inline(element.leaves, numbers, _PIPE))
 
 
-def _spans(one: Element) -> bool:
-    return one.content["colSpan"] != 1 or one.content["rowSpan"] != 1
+def _spans(element: Element) -> bool:
+    return element.content["colSpan"] != 1 or element.content["rowSpan"] != 1
 
 
 def _html_table(rows: tuple[Element, ...], numbers: Numbers) -> str:
@@ -40,15 +40,15 @@ def _html_table(rows: tuple[Element, ...], numbers: Numbers) -> str:
     lines = ["<table>"]
     for index, row in enumerate(rows):
         tag = "td" if index else "th"
-        cells = "".join(_html_cell(one, tag, numbers) for one in row.elements)
+        cells = "".join(_html_cell(element, tag, numbers) for element in row.elements)
         lines.append(f"<tr>{cells}</tr>")
     return "\n".join([*lines, "</table>"])
 
 
-def _html_cell(one: Element, tag: str, numbers: Numbers) -> str:
+def _html_cell(element: Element, tag: str, numbers: Numbers) -> str:
     spans = "".join(
-        f' {name.lower()}="{one.content[name]}"'
+        f' {name.lower()}="{element.content[name]}"'
         for name in ("colSpan", "rowSpan")
-        if one.content[name] != 1
+        if element.content[name] != 1
     )
-    return f"<{tag}{spans}>{inline_html(one.leaves, numbers)}</{tag}>"
+    return f"<{tag}{spans}>{inline_html(element.leaves, numbers)}</{tag}>"

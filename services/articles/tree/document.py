@@ -58,9 +58,9 @@ class Document:
         top = self.blocks.position_of(chain.pop())
         path, element = [top], self.blocks[top]
         while chain:
-            wanted = chain.pop()
+            child_id = chain.pop()
             for index, child in enumerate(element.children):
-                if isinstance(child, Element) and child.id == wanted:
+                if isinstance(child, Element) and child.id == child_id:
                     path.append(index)
                     element = child
                     break
@@ -89,11 +89,11 @@ class Document:
 
     def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "Document":
         """Return the document with its top-level blocks `start:stop` replaced by `elements`."""
-        gone = [self.blocks[index] for index in range(start, stop)]
+        removed = [self.blocks[index] for index in range(start, stop)]
         return replace(
             self,
             blocks=self.blocks.spliced(start, stop, elements),
-            parents=self._parents("", gone, elements),
+            parents=self._parents("", removed, elements),
         )
 
     def replaced(self, path: Path, element: Element) -> "Document":
@@ -104,8 +104,10 @@ class Document:
         for depth in range(len(path) - 1, 0, -1):
             holder = self.node_at(path[:depth])
             assert isinstance(holder, Element)
-            at = path[depth]
-            top = holder.with_children((*holder.children[:at], top, *holder.children[at + 1 :]))
+            index = path[depth]
+            top = holder.with_children(
+                (*holder.children[:index], top, *holder.children[index + 1 :])
+            )
         return replace(
             self,
             blocks=self.blocks.spliced(path[0], path[0] + 1, (top,)),
@@ -114,13 +116,13 @@ class Document:
 
     def _parents(self, holder: str, old: Sequence[Element], new: Sequence[Element]) -> ParentIndex:
         # Children that are the same objects on both sides are skipped with all that is below them.
-        kept = {id(element) for element in old} & {id(element) for element in new}
-        gone = [e for element in old if id(element) not in kept for e in walk(element)]
-        came = [element for element in new if id(element) not in kept]
-        if not gone and not came:
+        common_ids = {id(element) for element in old} & {id(element) for element in new}
+        removed = [e for element in old if id(element) not in common_ids for e in walk(element)]
+        added = [element for element in new if id(element) not in common_ids]
+        if not removed and not added:
             return self.parents
-        pairs = [pair for element in came for pair in parent_pairs(element, holder)]
-        return self.parents.changed((element.id for element in gone), pairs)
+        pairs = [pair for element in added for pair in parent_pairs(element, holder)]
+        return self.parents.changed((element.id for element in removed), pairs)
 
     def to_json(self) -> dict[str, Json]:
         """Return the document as JSON for storage."""
@@ -143,7 +145,7 @@ class Document:
 
 def parent_pairs(element: Element, holder: str) -> list[tuple[str, str]]:
     """Return the ids of an element and of all elements below it, each with its parent's id."""
-    made = [(element.id, holder)]
+    pairs = [(element.id, holder)]
     for child in element.elements:
-        made.extend(parent_pairs(child, element.id))
-    return made
+        pairs.extend(parent_pairs(child, element.id))
+    return pairs

@@ -11,7 +11,7 @@ import orjson
 
 from gateway.articles.v1 import edits_pb2 as pb
 from services.articles.tree.document import Path
-from services.articles.tree.errors import Code, EditError, join_pointer
+from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 from services.articles.tree.nodes import CONTENT_KEYS, VOID_TYPES, Leaf, Node
 from services.articles.tree.operations import (
     AddReference,
@@ -56,18 +56,18 @@ def read_edit(edit: pb.Edit, new_id: NewId) -> Operation:
     """
     kind = edit.WhichOneof("kind")
     if kind is None:
-        raise EditError(Code.FIELDS, "", "an edit is required")
+        raise EditError(EditErrorCode.FIELDS, "", "an edit is required")
     return _READERS[kind](getattr(edit, kind), new_id)
 
 
 def _insert_blocks(edit: pb.InsertBlocks, new_id: NewId) -> InsertBlocks:
     path = _path(edit.path, "/path")
-    sent = array(_json(edit.blocks, "/blocks"), "/blocks")
-    if not 1 <= len(sent) <= limits.BLOCKS_AN_INSERT:
+    block_array = array(_json(edit.blocks, "/blocks"), "/blocks")
+    if not 1 <= len(block_array) <= limits.BLOCKS_AN_INSERT:
         raise schema_error("/blocks", f"must contain 1 to {limits.BLOCKS_AN_INSERT} blocks")
     blocks = [
         parse_element(block, join_pointer("/blocks", index), 1, new_id, {})
-        for index, block in enumerate(sent)
+        for index, block in enumerate(block_array)
     ]
     return InsertBlocks(path, tuple(blocks))
 
@@ -79,8 +79,8 @@ def _delete_block(edit: pb.DeleteBlock, new_id: NewId) -> DeleteBlocks:
 def _replace_text(edit: pb.ReplaceText, new_id: NewId) -> ReplaceText:
     fields = _object(edit.fields)
     if not any(key in fields for key in ("children", *_VOID_FIELDS)):
-        known = ", ".join(("children", *_VOID_FIELDS))
-        raise EditError(Code.FIELDS, "", f"at least one of {known} is required")
+        field_names = ", ".join(("children", *_VOID_FIELDS))
+        raise EditError(EditErrorCode.FIELDS, "", f"at least one of {field_names} is required")
     sent_ids: dict[str, str] = {}
     children: tuple[Node, ...] | None = None
     if "children" in fields:
@@ -136,7 +136,7 @@ def _set_leaf_style(edit: pb.SetLeafStyle, new_id: NewId) -> SetLeafStyle:
     target = _target(edit)
     if not marks:
         problem = "at least one of bold, color, italic, textDecoration is required"
-        raise EditError(Code.FIELDS, "", problem)
+        raise EditError(EditErrorCode.FIELDS, "", problem)
     return SetLeafStyle(target, marks)
 
 
@@ -163,7 +163,7 @@ _READERS: Mapping[str, Callable[[Any, NewId], Operation]] = {
 
 def _target(edit: pb.Cite | pb.SetLeafStyle) -> Target:
     if edit.HasField("block_id") == bool(edit.leaf_path):
-        raise EditError(Code.FIELDS, "", "exactly one of blockId and leafPath is required")
+        raise EditError(EditErrorCode.FIELDS, "", "exactly one of blockId and leafPath is required")
     if edit.HasField("block_id"):
         return edit.block_id
     return _path(edit.leaf_path, "/leafPath")
@@ -171,7 +171,7 @@ def _target(edit: pb.Cite | pb.SetLeafStyle) -> Target:
 
 def _path(indices: Sequence[int], pointer: str) -> Path:
     if not indices:
-        raise EditError(Code.PATH, pointer, "must be a non-empty array of integers")
+        raise EditError(EditErrorCode.PATH, pointer, "must be a non-empty array of integers")
     return tuple(indices)
 
 
@@ -179,11 +179,11 @@ def _json(content: bytes, pointer: str) -> Any:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
-        raise EditError(Code.BODY, pointer, "must be JSON in UTF-8") from None
+        raise EditError(EditErrorCode.BODY, pointer, "must be JSON in UTF-8") from None
 
 
 def _object(content: bytes) -> Mapping[str, Any]:
     value = _json(content, "")
     if not isinstance(value, dict):
-        raise EditError(Code.BODY, "", "must be a JSON object")
+        raise EditError(EditErrorCode.BODY, "", "must be a JSON object")
     return value

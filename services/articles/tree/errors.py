@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 
-class Code(IntEnum):
+class EditErrorCode(IntEnum):
     """Numbers that callers get as `code`: the HTTP status times 100, plus a running number."""
 
     BODY = 40001
@@ -20,14 +20,14 @@ class EditError(Exception):
     """Error raised for an edit that cannot be applied; the document is unchanged.
 
     Attributes:
-        code: see `Code`.
+        code: see `EditErrorCode`.
         pointer: JSON pointer (RFC 6901) into the edit, such as `/blocks/0/children/2/text`; ""
             for the whole edit.
         problem: human-readable description of the error at the pointer.
         message: pointer and problem.
     """
 
-    def __init__(self, code: Code, pointer: str, problem: str) -> None:
+    def __init__(self, code: EditErrorCode, pointer: str, problem: str) -> None:
         self.code = code
         self.pointer = pointer
         self.problem = problem

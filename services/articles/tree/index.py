@@ -24,8 +24,8 @@ class ParentIndex:
         """Return the parent's id, or None for an id that is not in the document."""
         return self._buckets[hash(element_id) % _BUCKETS].get(element_id)
 
-    def changed(self, gone: Iterable[str], new: Iterable[tuple[str, str]]) -> "ParentIndex":
-        """Return the map without the ids `gone` and with the pairs `new`.
+    def changed(self, removed_ids: Iterable[str], new: Iterable[tuple[str, str]]) -> "ParentIndex":
+        """Return the map without the ids `removed_ids` and with the pairs `new`.
 
         Raises:
             ValueError: an id in `new` exists already.
@@ -34,14 +34,14 @@ class ParentIndex:
         copied: set[int] = set()
 
         def bucket(element_id: str) -> dict[str, str]:
-            at = hash(element_id) % _BUCKETS
-            if at not in copied:
-                copied.add(at)
-                buckets[at] = dict(buckets[at])
-            return buckets[at]
+            bucket_number = hash(element_id) % _BUCKETS
+            if bucket_number not in copied:
+                copied.add(bucket_number)
+                buckets[bucket_number] = dict(buckets[bucket_number])
+            return buckets[bucket_number]
 
         length = self._length
-        for element_id in gone:
+        for element_id in removed_ids:
             del bucket(element_id)[element_id]
             length -= 1
         for element_id, parent in new:
@@ -50,6 +50,6 @@ class ParentIndex:
                 raise ValueError(f"duplicate element id {element_id}")
             target[element_id] = parent
             length += 1
-        made = object.__new__(ParentIndex)
-        made._buckets, made._length = tuple(buckets), length
-        return made
+        index = object.__new__(ParentIndex)
+        index._buckets, index._length = tuple(buckets), length
+        return index

@@ -157,20 +157,20 @@ def height(element: Element) -> int:
 
 def leaf_to_json(leaf: Leaf) -> dict[str, Json]:
     """Return a leaf as a TextLeaf, without fields that are not set."""
-    made: dict[str, Json] = {"type": leaf.type, "text": leaf.text}
+    json_object: dict[str, Json] = {"type": leaf.type, "text": leaf.text}
     if leaf.bold:
-        made["bold"] = True
+        json_object["bold"] = True
     if leaf.italic:
-        made["italic"] = True
+        json_object["italic"] = True
     if leaf.decoration is not None:
-        made["textDecoration"] = leaf.decoration
+        json_object["textDecoration"] = leaf.decoration
     if leaf.color is not None:
-        made["color"] = leaf.color
+        json_object["color"] = leaf.color
     if leaf.url is not None:
-        made["url"] = leaf.url
+        json_object["url"] = leaf.url
     if leaf.cite is not None:
-        made["cite"] = leaf.cite
-    return made
+        json_object["cite"] = leaf.cite
+    return json_object
 
 
 def leaf_from_json(stored: Mapping[str, Any]) -> Leaf:
@@ -189,12 +189,12 @@ def leaf_from_json(stored: Mapping[str, Any]) -> Leaf:
 
 def element_to_json(element: Element) -> dict[str, Json]:
     """Return an element as an ElementBlock, the form that is stored and that callers read."""
-    made: dict[str, Json] = {"id": element.id, "type": element.type}
-    made.update(element.content)
-    made["children"] = [node_to_json(child) for child in element.children]
+    json_object: dict[str, Json] = {"id": element.id, "type": element.type}
+    json_object.update(element.content)
+    json_object["children"] = [node_to_json(child) for child in element.children]
     if element.style:
-        made["style"] = element.style
-    return made
+        json_object["style"] = element.style
+    return json_object
 
 
 def element_from_json(stored: Mapping[str, Any]) -> Element:

@@ -13,9 +13,9 @@ def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
 
     Never empty: without any text the first leaf stays, or an empty one is made.
     """
-    given = list(leaves)
+    leaf_list = list(leaves)
     runs: list[list[Leaf]] = []
-    for leaf in given:
+    for leaf in leaf_list:
         if not leaf.text:
             continue
         if runs and runs[-1][0].same_marks(leaf):
@@ -23,11 +23,11 @@ def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
         else:
             runs.append([leaf])
     # A run is joined at once: joining each leaf to the one before takes quadratic time.
-    made = tuple(
+    normal = tuple(
         replace(run[0], text="".join(leaf.text for leaf in run)) if len(run) > 1 else run[0]
         for run in runs
     )
-    return made or (given[0] if given else EMPTY_LEAF,)
+    return normal or (leaf_list[0] if leaf_list else EMPTY_LEAF,)
 
 
 def normal_children(kind: str, children: Sequence[Node]) -> tuple[Node, ...]:
@@ -72,18 +72,18 @@ def _lay_row(row: Element, y: int, height: int, free_from: list[int], pointer: s
     for cell in row.elements:
         while x < width and free_from[x] > y:
             x += 1
-        columns, down = _spans(cell)
+        columns, row_span = _spans(cell)
         cell_text = f"the cell at row {y}, column {x} of the table"
         if x + columns > width:
             raise schema_error(pointer, f"{cell_text} extends beyond the last column, {width - 1}")
-        if y + down > height:
+        if y + row_span > height:
             raise schema_error(pointer, f"{cell_text} spans beyond the last row")
         for column in range(x, x + columns):
             if free_from[column] > y:
                 raise schema_error(
                     pointer, f"{cell_text} overlaps a cell that spans down from above"
                 )
-            free_from[column] = y + down
+            free_from[column] = y + row_span
         x += columns
     if any(free <= y for free in free_from):
         raise schema_error(

@@ -6,7 +6,7 @@ from typing import Any
 
 from services.articles.tree import schema
 from services.articles.tree.colours import is_colour
-from services.articles.tree.errors import Code, EditError, join_pointer
+from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 from services.articles.tree.nodes import (
     CONTENT_KEYS,
     ELEMENT_TYPES,
@@ -149,12 +149,12 @@ def with_checked_children(element: Element, children: Sequence[Node], pointer: s
 
 
 def _fit(kind: str, children: Sequence[Node], pointer: str) -> None:
-    held = HOLDS.get(kind)
+    held_type = HOLDS.get(kind)
     leaves = sum(isinstance(child, Leaf) for child in children)
     if kind in VOID_TYPES and children:
         raise schema_error(pointer, f"a block of type {kind} cannot have children")
     for index, child in enumerate(children):
-        if isinstance(child, Element) and child.type != held:
+        if isinstance(child, Element) and child.type != held_type:
             raise schema_error(join_pointer(pointer, index), f"{kind} cannot contain {child.type}")
     if kind == "list-item":
         if any(isinstance(child, Element) for child in children[:-1]):
@@ -167,7 +167,7 @@ def _fit(kind: str, children: Sequence[Node], pointer: str) -> None:
                 pointer, "a label must contain either leaves or label-items, not both"
             )
     elif leaves and kind not in LEAVES_ONLY_TYPES:
-        raise schema_error(pointer, f"{kind} must contain {held}, and no text of its own")
+        raise schema_error(pointer, f"{kind} must contain {held_type}, and no text of its own")
 
 
 def _content(kind: str, fields: Mapping[str, Any], pointer: str) -> dict[str, Json]:
@@ -209,7 +209,7 @@ def _image(item: Mapping[str, Json], pointer: str) -> Json:
     """Return an image, checked to have exactly one of url and fileId, without null fields."""
     url = item.get("url")
     if (url is None) == (item.get("fileId") is None):
-        raise EditError(Code.FIELDS, pointer, "exactly one of url and fileId is required")
+        raise EditError(EditErrorCode.FIELDS, pointer, "exactly one of url and fileId is required")
     if isinstance(url, str):
         _check_image_url(url, join_pointer(pointer, "url"))
     names = ("url", "fileId", "alt", "title", "width", "height")
@@ -235,11 +235,11 @@ def _author(item: Mapping[str, Json], index: int) -> Json:
 
 
 def _institutions(items: Sequence[Mapping[str, Json]], pointer: str) -> list[Json]:
-    made: dict[Json, Json] = {}
+    institutions: dict[Json, Json] = {}
     for index, item in enumerate(items):
         identifier = item.get("id", index + 1)
-        if identifier in made:
+        if identifier in institutions:
             where = join_pointer(join_pointer(pointer, index), "id")
             raise schema_error(where, "id of another institution of the block")
-        made[identifier] = {"id": identifier, "name": item["name"]}
-    return list(made.values())
+        institutions[identifier] = {"id": identifier, "name": item["name"]}
+    return list(institutions.values())

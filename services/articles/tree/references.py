@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
-from services.articles.tree.errors import Code, EditError, join_pointer
+from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 from services.articles.tree.nodes import Json
 from services.articles.tree.values import array, mapping, schema_error, string
 from services.common.articles import limits
@@ -23,9 +23,9 @@ def parse_reference(value: object, pointer: str, new_id: Callable[[], str]) -> R
     Raises:
         EditError: a key or a value is wrong.
     """
-    given = _checked(value, pointer)
-    identifier = given.get("id", None) if "id" in given else new_id()
-    return {"id": identifier, **{key: v for key, v in given.items() if v is not None}}
+    fields = _checked(value, pointer)
+    identifier = fields.get("id", None) if "id" in fields else new_id()
+    return {"id": identifier, **{key: v for key, v in fields.items() if v is not None}}
 
 
 def parse_patch(value: object, pointer: str) -> tuple[str, Reference]:
@@ -34,13 +34,13 @@ def parse_patch(value: object, pointer: str) -> tuple[str, Reference]:
     Raises:
         EditError: the id is missing, or a key or a value is wrong.
     """
-    given = _checked(value, pointer)
-    identifier = given.get("id")
+    fields = _checked(value, pointer)
+    identifier = fields.get("id")
     if not isinstance(identifier, str):
         raise EditError(
-            Code.FIELDS, join_pointer(pointer, "id"), "is required to update a reference"
+            EditErrorCode.FIELDS, join_pointer(pointer, "id"), "is required to update a reference"
         )
-    return identifier, {key: v for key, v in given.items() if key != "id"}
+    return identifier, {key: v for key, v in fields.items() if key != "id"}
 
 
 def citation_numbers(cites: tuple[str, ...]) -> dict[str, int]:
@@ -53,7 +53,7 @@ def citation_numbers(cites: tuple[str, ...]) -> dict[str, int]:
 
 
 def _checked(value: object, pointer: str) -> Reference:
-    made: dict[str, Json] = {}
+    fields: dict[str, Json] = {}
     for key, entry in mapping(value, pointer).items():
         entry_pointer = join_pointer(pointer, str(key))
         if not isinstance(key, str) or not _KEY.fullmatch(key):
@@ -61,10 +61,10 @@ def _checked(value: object, pointer: str) -> Reference:
                 entry_pointer, "invalid field name: must be a letter, then letters, digits, _ or -"
             )
         if key == "id":
-            made[key] = string(entry, entry_pointer, limits.IDENTIFIER, empty=False)
+            fields[key] = string(entry, entry_pointer, limits.IDENTIFIER, empty=False)
         else:
-            made[key] = None if entry is None else _field(key, entry, entry_pointer)
-    return made
+            fields[key] = None if entry is None else _field(key, entry, entry_pointer)
+    return fields
 
 
 def _field(key: str, entry: object, pointer: str) -> Json:

@@ -65,8 +65,8 @@ def _trimmed(value: Any) -> Any:
         return [_trimmed(item) for item in value]
     if not isinstance(value, dict):
         return value
-    some = islice(value.items(), _MAX_FIELDS)
-    return {key: field if key == "children" else _trimmed(field) for key, field in some}
+    first_fields = islice(value.items(), _MAX_FIELDS)
+    return {key: field if key == "children" else _trimmed(field) for key, field in first_fields}
 
 
 @cache
@@ -78,16 +78,18 @@ def fields_of(kind: type) -> frozenset[str]:
 @cache
 def object_type(kind: type, field: str) -> type:
     """Return the object type of a field, which may be optional or an array of such objects."""
-    found = _object_type(get_type_hints(kind)[field])
-    assert found is not None
-    return found
+    type_of_object = _object_type(get_type_hints(kind)[field])
+    assert type_of_object is not None
+    return type_of_object
 
 
 def _object_type(hint: Any) -> type | None:
     if is_typeddict(hint):
         kind: type = hint
         return kind
-    return next((found for part in get_args(hint) if (found := _object_type(part))), None)
+    return next(
+        (type_of_object for part in get_args(hint) if (type_of_object := _object_type(part))), None
+    )
 
 
 @cache
@@ -104,8 +106,8 @@ def _edit_error(kind: type, detail: ErrorDetails, value: object, pointer: str) -
         for step in steps[:-1]:
             if isinstance(step, str):
                 kind = object_type(kind, step)
-        known = ", ".join(sorted(fields_of(kind)))
-        return schema_error(error_pointer, f"unknown field; known fields: {known}")
+        field_names = ", ".join(sorted(fields_of(kind)))
+        return schema_error(error_pointer, f"unknown field; known fields: {field_names}")
     if detail["type"] == "literal_error":
         options = _QUOTED.findall(detail["ctx"]["expected"])
         return schema_error(error_pointer, f"must be one of {', '.join(options)}")

@@ -53,8 +53,8 @@ class BlockSequence:
 
     def __getitem__(self, position: int) -> Element:
         """Return the element at a position from 0 to length - 1."""
-        at = bisect_right(self._starts, position) - 1
-        return self._runs[at].elements[position - self._starts[at]]
+        run_index = bisect_right(self._starts, position) - 1
+        return self._runs[run_index].elements[position - self._starts[run_index]]
 
     def position_of(self, element_id: str) -> int:
         """Return the position of the element with an id; raise KeyError if there is none."""
@@ -71,18 +71,18 @@ class BlockSequence:
         last = len(self._runs) - 1
         first_run = min(bisect_right(self._starts, start) - 1, last)
         last_run = max(first_run, bisect_left(self._starts, stop) - 1)
-        head = self._runs[first_run].elements[: start - self._starts[first_run]]
-        tail = self._runs[last_run].elements[stop - self._starts[last_run] :]
-        made = object.__new__(BlockSequence)
-        cut = _cut((*head, *elements, *tail))
-        made._set((*self._runs[:first_run], *cut, *self._runs[last_run + 1 :]))
-        return made
+        leading = self._runs[first_run].elements[: start - self._starts[first_run]]
+        trailing = self._runs[last_run].elements[stop - self._starts[last_run] :]
+        sequence = object.__new__(BlockSequence)
+        cut = _cut((*leading, *elements, *trailing))
+        sequence._set((*self._runs[:first_run], *cut, *self._runs[last_run + 1 :]))
+        return sequence
 
     def updated(self, changed: Mapping[str, Element]) -> "BlockSequence":
         """Return the sequence with new states of elements, by id; each run is built once."""
-        made = object.__new__(BlockSequence)
-        made._set(tuple([_updated(run, changed) for run in self._runs]))
-        return made
+        sequence = object.__new__(BlockSequence)
+        sequence._set(tuple([_updated(run, changed) for run in self._runs]))
+        return sequence
 
     def cites(self) -> tuple[str, ...]:
         """Return the ids of all cited references, each once, in order of appearance."""

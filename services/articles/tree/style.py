@@ -56,32 +56,32 @@ def merge_patch(target: Json, patch: Json) -> Json:
     """Apply a merge patch (RFC 7396): objects merge, null removes, all else replaces."""
     if not isinstance(patch, Mapping):
         return patch
-    made = dict(target) if isinstance(target, Mapping) else {}
+    merged = dict(target) if isinstance(target, Mapping) else {}
     for key, value in patch.items():
         if value is None:
-            made.pop(key, None)
+            merged.pop(key, None)
         else:
-            made[key] = merge_patch(made.get(key), value)
-    return made
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
 
 
 def apply_style_patch(target: Style, patch: Style) -> Style:
     """Apply a merge patch to an object."""
-    made = merge_patch(target, patch)
-    assert isinstance(made, Mapping)
-    return made
+    patched = merge_patch(target, patch)
+    assert isinstance(patched, Mapping)
+    return patched
 
 
 def inverse_patch(target: Style, patch: Style) -> Style:
     """Return the patch that changes `apply_style_patch(target, patch)` back to `target`."""
-    made: dict[str, Json] = {}
+    inverse: dict[str, Json] = {}
     for key, value in patch.items():
         before = target.get(key)
         if isinstance(before, Mapping) and isinstance(value, Mapping):
-            made[key] = inverse_patch(before, value)
+            inverse[key] = inverse_patch(before, value)
         else:
-            made[key] = before
-    return made
+            inverse[key] = before
+    return inverse
 
 
 def computed_style(article: Style, element: Element) -> Style:
@@ -97,12 +97,12 @@ def computed_style(article: Style, element: Element) -> Style:
     inherited: dict[str, Json] = {}
     if isinstance(everywhere, Mapping):
         inherited = {key: everywhere[key] for key in _INHERITED if key in everywhere}
-    made: Json = _DEFAULTS.get(element.type, {})
+    style: Json = _DEFAULTS.get(element.type, {})
     if inherited:
-        made = merge_patch(made, {"style": inherited})
+        style = merge_patch(style, {"style": inherited})
     if element.type in article:
-        made = merge_patch(made, article[element.type])
+        style = merge_patch(style, article[element.type])
     if element.style:
-        made = merge_patch(made, element.style)
-    assert isinstance(made, Mapping)
-    return made
+        style = merge_patch(style, element.style)
+    assert isinstance(style, Mapping)
+    return style

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Mapping
 
-from services.articles.tree.errors import Code, EditError, join_pointer
+from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 
 
 def schema_error(pointer: str, problem: str) -> EditError:
     """Return the error for a value that does not match its schema."""
-    return EditError(Code.SCHEMA, pointer, problem)
+    return EditError(EditErrorCode.SCHEMA, pointer, problem)
 
 
 def string(value: object, pointer: str, limit: int, *, empty: bool = True) -> str:
@@ -39,8 +39,8 @@ def mapping(
     if allowed is not None:
         for key in value:
             if key not in allowed:
-                known = ", ".join(sorted(allowed))
+                field_names = ", ".join(sorted(allowed))
                 raise schema_error(
-                    join_pointer(pointer, str(key)), f"unknown field; known fields: {known}"
+                    join_pointer(pointer, str(key)), f"unknown field; known fields: {field_names}"
                 )
     return value

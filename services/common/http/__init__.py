@@ -7,10 +7,10 @@ than the rest of this process.
 
 ::
 
-    Client          connection pool by origin
-    Connection      one connection: an asyncio.Protocol with httptools' parser
-    Response        the response to one request, read incrementally
-    HttpError       base class of the errors
+    Client              connection pool by origin
+    UpstreamConnection  one connection: an asyncio.Protocol with httptools' parser
+    Response            the response to one request, read incrementally
+    HttpError           base class of the errors
 """
 
 from services.common.http.client import Client
@@ -25,10 +25,9 @@ from services.common.http.fields import fields
 from services.common.http.origins import Origin, origin_of
 from services.common.http.proxies import Proxies
 from services.common.http.request_body import PiecedBody
-from services.common.http.response import Body, OnPiece, Response
+from services.common.http.response import OnPiece, Response, ResponseBody
 
 __all__ = [
-    "Body",
     "Client",
     "ConnectionBrokenError",
     "CutOffError",
@@ -39,6 +38,7 @@ __all__ = [
     "PiecedBody",
     "Proxies",
     "Response",
+    "ResponseBody",
     "TooLargeError",
     "fields",
     "origin_of",

@@ -10,7 +10,7 @@ from typing import Self
 
 import aiohappyeyeballs
 
-from services.common.http.connection import Connection, read_size
+from services.common.http.connection import UpstreamConnection, read_size
 from services.common.http.errors import ConnectionBrokenError
 from services.common.http.origins import Origin
 from services.common.http.proxies import Proxies, Proxy
@@ -65,10 +65,10 @@ class Client:
         self._tls = tls
         self._monotonic = monotonic
         # Idle connections by server, the most recently used ones last.
-        self._idle: dict[Origin, dict[Connection, None]] = {}
+        self._idle: dict[Origin, dict[UpstreamConnection, None]] = {}
         self._idle_count = 0
         self._sweep: asyncio.TimerHandle | None = None
-        self._open: set[Connection] = set()
+        self._open: set[UpstreamConnection] = set()
         self._is_closed = False
         self._none_open = asyncio.Event()
         self._start = lru_cache(_HEADS)(self._start_of)
@@ -139,7 +139,7 @@ class Client:
         if self._open:
             await self._none_open.wait()
 
-    def _take(self, origin: Origin) -> Connection | None:
+    def _take(self, origin: Origin) -> UpstreamConnection | None:
         """Return an idle connection to a server, if there is a usable one."""
         idle = self._idle.get(origin)
         if idle is None:
@@ -160,7 +160,7 @@ class Client:
             connection.close_idle()
         return None
 
-    def _keep(self, origin: Origin, connection: Connection) -> None:
+    def _keep(self, origin: Origin, connection: UpstreamConnection) -> None:
         """Put a connection into the pool."""
         if self._is_closed:
             connection.close()
@@ -175,7 +175,7 @@ class Client:
             loop = asyncio.get_running_loop()
             self._sweep = loop.call_later(self._idle_s, self._close_old)
 
-    def _remove(self, origin: Origin, connection: Connection) -> None:
+    def _remove(self, origin: Origin, connection: UpstreamConnection) -> None:
         """Remove a connection from the pool."""
         idle = self._idle.get(origin)
         if idle is None or connection not in idle:
@@ -199,15 +199,15 @@ class Client:
             first = min(next(iter(idle)).idle_since for idle in self._idle.values())
             self._sweep = asyncio.get_running_loop().call_later(first - oldest, self._close_old)
 
-    async def _connect(self, origin: Origin) -> Connection:
-        def lost(connection: Connection) -> None:
+    async def _connect(self, origin: Origin) -> UpstreamConnection:
+        def lost(connection: UpstreamConnection) -> None:
             self._open.discard(connection)
             if self._is_closed and not self._open:
                 self._none_open.set()
             self._remove(origin, connection)
 
         proxy = self._proxies.before(origin)
-        connection = Connection(
+        connection = UpstreamConnection(
             self._max_answer, self._read_size, partial(self._keep, origin), lost
         )
         try:
@@ -227,7 +227,9 @@ class Client:
     def _read_size(self) -> int:
         return read_size(len(self._open) - self._idle_count)
 
-    async def _reach(self, connection: Connection, origin: Origin, proxy: Proxy | None) -> None:
+    async def _reach(
+        self, connection: UpstreamConnection, origin: Origin, proxy: Proxy | None
+    ) -> None:
         loop = asyncio.get_running_loop()
         first = origin if proxy is None else proxy.origin
         is_direct = proxy is None and origin.is_secure
@@ -249,7 +251,7 @@ class Client:
                 connection.close()
                 raise
 
-    async def _tunnel(self, connection: Connection, origin: Origin, proxy: Proxy) -> None:
+    async def _tunnel(self, connection: UpstreamConnection, origin: Origin, proxy: Proxy) -> None:
         """Open a tunnel through a proxy and start TLS with the server (RFC 9110, 9.3.6)."""
         place = f"{origin.host}:{origin.port}"
         head = f"CONNECT {place} HTTP/1.1\r\nhost: {place}\r\n{proxy.fields}\r\n"

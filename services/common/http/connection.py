@@ -22,7 +22,7 @@ from services.common.http.errors import (
     TooLargeError,
 )
 from services.common.http.request_body import PiecedBody
-from services.common.http.response import Body, OnPiece, Response, UnpackedBody
+from services.common.http.response import OnPiece, Response, ResponseBody, UnpackedBody
 
 # Maximum consecutive bytes outside the body: a head with preceding interim responses, chunk
 # extensions, trailers.
@@ -43,7 +43,7 @@ def read_size(answers: int) -> int:
     return max(_READ_LEAST, min(_READ_MOST, _READ_OF_ALL // max(answers, 1)))
 
 
-class Connection(asyncio.BufferedProtocol):
+class UpstreamConnection(asyncio.BufferedProtocol):
     """A connection, used by one request at a time.
 
     Args:
@@ -64,8 +64,8 @@ class Connection(asyncio.BufferedProtocol):
         self,
         max_answer_bytes: int,
         read_size: Callable[[], int],
-        released: Callable[["Connection"], None],
-        lost: Callable[["Connection"], None],
+        released: Callable[["UpstreamConnection"], None],
+        lost: Callable[["UpstreamConnection"], None],
     ) -> None:
         self.is_usable = True
         self.idle_since = 0.0
@@ -131,7 +131,7 @@ class Connection(asyncio.BufferedProtocol):
             self._waiter = self._loop.create_future()
             await self._waiter
         headers = self._headers
-        answer: Body = self
+        answer: ResponseBody = self
         encoding = headers.get("content-encoding", "").lower()
         if encoding and encoding != "identity":
             answer = UnpackedBody(self, encoding, self._max_answer)
@@ -168,7 +168,7 @@ class Connection(asyncio.BufferedProtocol):
         self._parser = httptools.HttpResponseParser(self)
 
     async def read(self) -> bytes:
-        """Return the next piece of the body, b"" at its end; see `Body.read`."""
+        """Return the next piece of the body, b"" at its end; see `ResponseBody.read`."""
         while not self._pieces:
             if self.is_received:
                 return b""
@@ -188,7 +188,7 @@ class Connection(asyncio.BufferedProtocol):
         return data
 
     async def deliver(self, on_piece: OnPiece) -> bool:
-        """Pass the pieces of the body to `on_piece` as they arrive; see `Body.deliver`."""
+        """Pass the pieces of the body to `on_piece` as they arrive; see `ResponseBody.deliver`."""
         while self._pieces:
             if on_piece(await self.read()):
                 return True
@@ -217,7 +217,7 @@ class Connection(asyncio.BufferedProtocol):
         return data
 
     async def whole(self) -> bytes:
-        """Return the rest of the body once it is complete; see `Body.whole`."""
+        """Return the rest of the body once it is complete; see `ResponseBody.whole`."""
         self._is_collected = True
         if self._is_paused:
             self._is_paused = False

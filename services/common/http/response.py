@@ -19,7 +19,7 @@ _AT_ONCE = 1 << 18
 _WBITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 
-class Body(Protocol):
+class ResponseBody(Protocol):
     """The body of a response."""
 
     @property
@@ -80,11 +80,11 @@ class Response:
 
     status: int
     headers: CIMultiDictProxy[str]
-    body: Body
+    body: ResponseBody
 
 
 class UnpackedBody:
-    """The decompressed body of a response; see `Body`.
+    """The decompressed body of a response; see `ResponseBody`.
 
     Args:
         packed: the body as it is received.
@@ -95,7 +95,7 @@ class UnpackedBody:
         NotHttpError: the encoding was not requested.
     """
 
-    def __init__(self, packed: Body, encoding: str, max_bytes: int) -> None:
+    def __init__(self, packed: ResponseBody, encoding: str, max_bytes: int) -> None:
         self._packed = packed
         self._unpacker = _Unpacker(encoding)
         self._unpacked: Iterator[bytes] = iter(())
@@ -105,11 +105,11 @@ class UnpackedBody:
 
     @property
     def is_received(self) -> bool:
-        """See `Body`."""
+        """See `ResponseBody`."""
         return self._packed.is_received
 
     async def read(self) -> bytes:
-        """Return the next piece of the body; see `Body`."""
+        """Return the next piece of the body; see `ResponseBody`."""
         while True:
             if part := next(self._unpacked, b""):
                 self._left -= len(part)
@@ -126,14 +126,14 @@ class UnpackedBody:
             self._unpacked = self._unpacker.feed(piece)
 
     async def whole(self) -> bytes:
-        """Return the rest of the body; see `Body`."""
+        """Return the rest of the body; see `ResponseBody`."""
         body = BytesIO()
         while piece := await self.read():
             body.write(piece)
         return body.getvalue()
 
     async def deliver(self, on_piece: OnPiece) -> bool:
-        """Pass pieces of the body to `on_piece`; see `Body`."""
+        """Pass pieces of the body to `on_piece`; see `ResponseBody`."""
         while piece := await self.read():
             if on_piece(piece):
                 return True

@@ -66,7 +66,7 @@ class CallerLimit:
         )
 
 
-class Route:
+class AnswerRoute:
     """The route of an answer; attributes as the fields of `RouteInfo`."""
 
     cache = CACHE_STATUS_UNSPECIFIED
@@ -154,4 +154,4 @@ class PassthroughAnswer:
         return self.response().SerializeToString()
 
 
-_NO_ROUTE = Route("", "", "", 0, {})
+_NO_ROUTE = AnswerRoute("", "", "", 0, {})

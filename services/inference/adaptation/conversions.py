@@ -83,7 +83,7 @@ class Conversions:
         self,
         conversion: Conversion,
         media: Media,
-        label: wording.Label,
+        label: wording.MediumLabel,
         path: str,
         capabilities: MediaCapabilities,
     ) -> list[Block]:
@@ -113,7 +113,7 @@ class Conversions:
             case Conversion.INLINE:
                 return [Block(media=media)]
 
-    async def _described(self, media: Media, label: wording.Label, path: str) -> Block:
+    async def _described(self, media: Media, label: wording.MediumLabel, path: str) -> Block:
         image = self._multimodal.image
         helper = self._helpers.describer("multimodal.image.model", image.model, path)
         if helper.target is None:
@@ -123,7 +123,7 @@ class Conversions:
         text = await self._description(helper, media.data, media.mime_type, image.prompt, path)
         return wording.description(label, helper.by, text)
 
-    async def _recalled(self, media: Media, label: wording.Label, path: str) -> list[Block]:
+    async def _recalled(self, media: Media, label: wording.MediumLabel, path: str) -> list[Block]:
         """Return the cached description of an image, if there is one."""
         image = self._multimodal.image
         helper = self._helpers.describer("multimodal.image.model", image.model, path)
@@ -199,7 +199,9 @@ class Conversions:
         )
         return pictures
 
-    async def _described_pages(self, source: Source, label: wording.Label, path: str) -> Block:
+    async def _described_pages(
+        self, source: Source, label: wording.MediumLabel, path: str
+    ) -> Block:
         pdf = self._multimodal.pdf
         helper = self._helpers.describer("multimodal.pdf.model", pdf.model, path)
         pictures = await self._pictures(source, path)
@@ -240,7 +242,7 @@ class Conversions:
         return helper.by, text
 
     async def _film(
-        self, source: Source, label: wording.Label, path: str, *, sees: bool
+        self, source: Source, label: wording.MediumLabel, path: str, *, sees: bool
     ) -> list[Block]:
         video = self._multimodal.video
         count = video.frames if video.HasField("frames") else DEFAULT_FRAMES

@@ -45,7 +45,7 @@ Admit = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Adaptation:
+class MediaAdaptation:
     """The media conversion service, shared by all requests.
 
     Attributes:
@@ -137,7 +137,7 @@ class Session:
 
     def __init__(
         self,
-        adaptation: Adaptation,
+        adaptation: MediaAdaptation,
         multimodal: Multimodal,
         routes: Routes,
         generate: Generate,
@@ -253,7 +253,7 @@ class Session:
                 conversion = decided
             elif is_stored(media):
                 media = await self._from_store(media, found.path)
-            label = wording.Label(media, job.number)
+            label = wording.MediumLabel(media, job.number)
             try:
                 blocks = await self._conversions.blocks(
                     conversion, media, label, found.path, capabilities

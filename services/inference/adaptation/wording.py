@@ -14,7 +14,7 @@ _MOST_OF_A_NAME = 128
 _QUOTED_NOTE = " What follows is quoted context."
 
 
-class Label:
+class MediumLabel:
     """The name of a medium in replacement texts.
 
     Args:
@@ -40,17 +40,17 @@ class Label:
         return f"[End of {self._name.lower()}]"
 
 
-def text_of(label: Label, method: str, lines: Iterable[str]) -> Block:
+def text_of(label: MediumLabel, method: str, lines: Iterable[str]) -> Block:
     """Return the text block that replaces a medium."""
     return Block(text="\n".join([label.opening(method), *lines, label.closing()]))
 
 
-def description(label: Label, by: str, text: str) -> Block:
+def description(label: MediumLabel, by: str, text: str) -> Block:
     """Return the block for an image described by a model."""
     return text_of(label, f"described by {by}", [quoted(text)])
 
 
-def facts(label: Label, image_facts: ImageFacts) -> Block:
+def facts(label: MediumLabel, image_facts: ImageFacts) -> Block:
     """Return the block for an image analysed without a model."""
     lines = [
         f"Format: {image_facts.format}, {image_facts.width} x {image_facts.height} pixels",
@@ -65,7 +65,7 @@ def facts(label: Label, image_facts: ImageFacts) -> Block:
     return text_of(label, method, lines)
 
 
-def pages(label: Label, read: Sequence[PageText]) -> Block:
+def pages(label: MediumLabel, read: Sequence[PageText]) -> Block:
     """Return the block for the text of a document."""
     lines: list[str] = [] if read else ["(no text)"]
     for page in read:
@@ -76,7 +76,7 @@ def pages(label: Label, read: Sequence[PageText]) -> Block:
     return text_of(label, "text taken from the file", lines)
 
 
-def page_pictures(label: Label, pictures: Sequence[Picture]) -> list[Block]:
+def page_pictures(label: MediumLabel, pictures: Sequence[Picture]) -> list[Block]:
     """Return the blocks for a document shown as pictures of its pages."""
     blocks = [Block(text=label.opening(f"{len(pictures)} pages as images"))]
     for picture in pictures:
@@ -86,7 +86,7 @@ def page_pictures(label: Label, pictures: Sequence[Picture]) -> list[Block]:
     return blocks
 
 
-def described_pages(label: Label, by: str, texts: Sequence[tuple[Picture, str]]) -> Block:
+def described_pages(label: MediumLabel, by: str, texts: Sequence[tuple[Picture, str]]) -> Block:
     """Return the block for a document whose page pictures were described."""
     lines: list[str] = []
     for picture, text in texts:
@@ -94,13 +94,13 @@ def described_pages(label: Label, by: str, texts: Sequence[tuple[Picture, str]])
     return text_of(label, f"its pages described by {by}", lines)
 
 
-def transcript(label: Label, by: str, text: str) -> Block:
+def transcript(label: MediumLabel, by: str, text: str) -> Block:
     """Return the block for a recording."""
     return text_of(label, f"transcribed by {by}", [_quoted_speech(text)])
 
 
 def film(
-    label: Label,
+    label: MediumLabel,
     extracted: Film,
     speech: tuple[str, str] | None,
     descriptions: Sequence[str] | None,

@@ -9,7 +9,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt as AttemptMessage
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
-from services.common.messages.passthrough_answer import PassthroughAnswer, Route
+from services.common.messages.passthrough_answer import AnswerRoute, PassthroughAnswer
 from services.common.process.telemetry.trace_context import current_trace
 from services.common.process.timer_wheel import Deadline, TimerWheel
 from services.common.text.tokens import estimate_bytes, estimate_tokens
@@ -290,7 +290,7 @@ class Run:
             raise
         return StartedAnswer(index, attempt, record, head, batches, whole)
 
-    def _route(self, index: int, attempt: Attempt) -> Route:
+    def _route(self, index: int, attempt: Attempt) -> AnswerRoute:
         """Return the route of an answer, with the attempts that failed before."""
         step_id = self.plan.steps[index].step_id
         if len(self.records) == 1:

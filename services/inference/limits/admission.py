@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.errors import GatewayError
-from services.common.messages.passthrough_answer import CallerLimit, Route
+from services.common.messages.passthrough_answer import AnswerRoute, CallerLimit
 from services.inference.limits.allowance import Allowance
 from services.inference.limits.leaser import RETURN_AFTER_S, Leaser
 from services.inference.limits.limit_errors import limit_reached
@@ -237,10 +237,10 @@ class Permit:
             limits = self._allowances.limits
             self.amounts = await self._admission.extend(limits, self.amounts, amounts)
 
-    def put_limits(self, route: RouteInfo | Route) -> None:
+    def put_limits(self, route: RouteInfo | AnswerRoute) -> None:
         """Set the state of the caller's limits in the route of an answer."""
         limits = self._allowances.tightest()
-        if isinstance(route, Route):
+        if isinstance(route, AnswerRoute):
             route.limits = limits
         else:
             route.limits.extend([one.message() for one in limits])

@@ -25,7 +25,7 @@ class EventStream:
 
     def __init__(
         self,
-        body: http.Body,
+        body: http.ResponseBody,
         reader: Reader,
         limits: Limits,
         timers: TimerWheel,
@@ -61,7 +61,7 @@ class EventStream:
 
         Raises:
             UpstreamError: an event reports an error, or cannot be parsed.
-            HttpError: as `http.Body.read`.
+            HttpError: as `http.ResponseBody.read`.
             SseTooLongError: as `SseSplitter.feed`.
             TimeoutError: the idle timeout has passed.
         """

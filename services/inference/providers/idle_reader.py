@@ -68,7 +68,7 @@ class IdleTimeoutReader:
         touch: ends a silence.
     """
 
-    def __init__(self, body: http.Body, patience: Patience, timers: TimerWheel) -> None:
+    def __init__(self, body: http.ResponseBody, patience: Patience, timers: TimerWheel) -> None:
         """Create a reader of a body."""
         self.patience = patience
         self._body = body
@@ -77,7 +77,7 @@ class IdleTimeoutReader:
         self._waits = self._is_over = False
 
     async def read(self) -> bytes:
-        """Read the next piece; see `http.Body.read`.
+        """Read the next piece; see `http.ResponseBody.read`.
 
         Raises:
             SilenceError: the response was silent for too long.
@@ -89,7 +89,7 @@ class IdleTimeoutReader:
         return chunk
 
     async def deliver(self, on_piece: http.OnPiece) -> bool:
-        """Pass pieces to `on_piece` as they are received; see `http.Body.deliver`.
+        """Pass pieces to `on_piece` as they are received; see `http.ResponseBody.deliver`.
 
         `on_piece` must call `touch` for each piece.
 

@@ -379,7 +379,7 @@ async def _admitted(
             body.release()
 
 
-async def _let_end(body: http.Body) -> None:
+async def _let_end(body: http.ResponseBody) -> None:
     """Wait briefly for the end of a stream, so that the connection can be reused."""
     try:
         async with asyncio.timeout(_ENDING_GRACE_S):

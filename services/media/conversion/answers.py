@@ -51,10 +51,10 @@ class _Blobs:
         self._content = memoryview(content)
 
     def next(self, size: int) -> bytes:
-        taken, self._content = self._content[:size], self._content[size:]
-        if len(taken) < size:
+        piece, self._content = self._content[:size], self._content[size:]
+        if len(piece) < size:
             raise ValueError("a part is missing")
-        return bytes(taken)
+        return bytes(piece)
 
 
 def _filled(value: Any, blobs: _Blobs) -> Any:
@@ -76,11 +76,11 @@ def failure(name: str, reply: dict[str, Any]) -> GatewayError:
     if (module := reply.get("missing")) is not None:
         library = str(module).partition(".")[0]
         extra = _EXTRAS.get(library, "media")
-        other = _INSTEAD.get(extra, "")
+        alternative = _INSTEAD.get(extra, "")
         return unsupported(
             "",
             f"the conversion requires the library {library}, which is not installed; the operator "
-            f"can install it: pip install 'llm-gateway[{extra}]'{other}",
+            f"can install it: pip install 'llm-gateway[{extra}]'{alternative}",
         )
     if "out_of_memory" in reply:
         return refused(f"the conversion exceeded {_MEMORY}", _MEMORY)

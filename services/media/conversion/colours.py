@@ -24,11 +24,11 @@ _HUES = (
 
 def dominant(image: Image.Image) -> tuple[str, ...]:
     """Return the names of the dominant colours of an RGB image, the most frequent first."""
-    small = image.resize((_SIDE, _SIDE), Image.Resampling.NEAREST)
-    pixels = small.tobytes()
+    reduced = image.resize((_SIDE, _SIDE), Image.Resampling.NEAREST)
+    pixels = reduced.tobytes()
     names = Counter(_name(*pixels[place : place + 3]) for place in range(0, len(pixels), 3))
-    least = _LEAST_SHARE * _SIDE * _SIDE
-    return tuple(name for name, count in names.most_common(_MOST) if count >= least)
+    min_pixels = _LEAST_SHARE * _SIDE * _SIDE
+    return tuple(name for name, count in names.most_common(_MOST) if count >= min_pixels)
 
 
 def _name(red: int, green: int, blue: int) -> str:

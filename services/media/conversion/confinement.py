@@ -145,19 +145,22 @@ def readable() -> Sequence[str]:
     """Return the folders and files that a confined process may read."""
     packages = Path(__file__).parents[2]  # `services`
     names = ("stdlib", "platstdlib", "purelib", "platlib")
-    found = [sysconfig.get_path(name) for name in names]
-    found += [os.path.realpath(path) for path in sys.path if path]
-    found += filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
+    paths = [sysconfig.get_path(name) for name in names]
+    paths += [os.path.realpath(path) for path in sys.path if path]
+    paths += filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
     # A source checkout may have the data folder beside the packages.
     checkout = os.path.realpath(packages.parent)
     if os.path.basename(checkout) not in ("site-packages", "dist-packages"):
-        found = [path for path in found if path != checkout]
-    found += [str(packages), *map(os.path.expanduser, _SYSTEM_FILES)]
-    return sorted({path for path in found if os.path.exists(path)})
+        paths = [path for path in paths if path != checkout]
+    paths += [str(packages), *map(os.path.expanduser, _SYSTEM_FILES)]
+    return sorted({path for path in paths if os.path.exists(path)})
 
 
 def _restrict_files(version: int) -> None:
-    rights = [_known(version, those) for those in (_FILE_RIGHTS, _TCP_RIGHTS, _SCOPES)]
+    rights = [
+        _known(version, rights_by_version)
+        for rights_by_version in (_FILE_RIGHTS, _TCP_RIGHTS, _SCOPES)
+    ]
     # Older versions have fewer fields.
     attributes = struct.pack(f"={sum(map(bool, rights))}Q", *filter(None, rights))
     libc = _libc()
@@ -167,12 +170,12 @@ def _restrict_files(version: int) -> None:
         )
     )
     for path in readable():
-        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         allowed = _READ_FILE | (_READ_DIR if os.path.isdir(path) else 0)
         allowed |= _WRITE_FILE if path in _WRITABLE else 0
-        rule = struct.pack("=Qi", allowed, opened)
+        rule = struct.pack("=Qi", allowed, descriptor)
         _call(libc.syscall(_LANDLOCK_ADD_RULE, ruleset, _PATH_BENEATH, rule, ctypes.c_uint(0)))
-        os.close(opened)
+        os.close(descriptor)
     _call(libc.syscall(_LANDLOCK_RESTRICT_SELF, ruleset, ctypes.c_uint(0)))
     os.close(ruleset)
 

@@ -2,7 +2,7 @@
 
 from services.media.conversion import formats, plain_text
 from services.media.conversion.errors import ConversionError
-from services.media.conversion.formats import Format
+from services.media.conversion.formats import DocumentFormat
 from services.media.conversion.loading import load
 from services.media.conversion.parts import Ocr, PageText, Picture, Source
 
@@ -12,15 +12,15 @@ def pages_as_text(source: Source, *, max_pages: int, ocr: str) -> tuple[PageText
     content = source.content
     pages: tuple[PageText, ...]
     match formats.detect(content):
-        case Format.PDF:
+        case DocumentFormat.PDF:
             pages = load("pdf").pages_as_text(content, max_pages, Ocr(ocr))
-        case Format.DOCX:
+        case DocumentFormat.DOCX:
             pages = (PageText(1, load("docx").as_markdown(content, Ocr(ocr))),)
-        case Format.PPTX:
+        case DocumentFormat.PPTX:
             pages = load("slides").as_pages(content, max_pages, Ocr(ocr))
-        case Format.XLSX:
+        case DocumentFormat.XLSX:
             pages = load("sheets").as_pages(content, max_pages)
-        case Format.TEXT:
+        case DocumentFormat.TEXT:
             pages = (PageText(1, plain_text.decode(content, source.mime_type)),)
     return pages
 
@@ -29,9 +29,9 @@ def pages_as_pictures(source: Source, *, max_pages: int) -> tuple[Picture, ...]:
     """Return pictures of the pages of a document; see `Converter.pages_as_pictures`."""
     content = source.content
     kind = formats.detect(content)
-    if kind is Format.DOCX:
+    if kind is DocumentFormat.DOCX:
         content = load("typeset").docx_as_pdf(content)
-    elif kind is not Format.PDF:
+    elif kind is not DocumentFormat.PDF:
         raise ConversionError(
             f"only pages of PDF and DOCX can be converted to images, not {kind.value}"
         )

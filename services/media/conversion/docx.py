@@ -37,12 +37,12 @@ def as_html(content: bytes, picture: Picture) -> str:
 
     def convert(image: "mammoth.documents.Image") -> dict[str, str]:
         try:
-            with image.open() as opened:
-                held = opened.read()
+            with image.open() as stream:
+                picture_bytes = stream.read()
         except (KeyError, ValueError, OSError, zipfile.BadZipFile, zlib.error):
             # The picture is external, missing or damaged; the rest can be read.
-            held = b""
-        return picture(held, image.alt_text or "")
+            picture_bytes = b""
+        return picture(picture_bytes, image.alt_text or "")
 
     try:
         result = mammoth.convert_to_html(

@@ -53,20 +53,20 @@ def _frames(container: InputContainer, duration: float, count: int) -> Iterator[
     start = (container.start_time or 0) / av.time_base
     last = -1.0
     for place in range(count):
-        wanted = start + duration * (place + 0.5) / count
-        frame = _frame_at(container, wanted)
-        at = 0.0 if frame is None or frame.time is None else frame.time - start
-        if frame is not None and at > last:
-            last = at
-            yield _picture(place + 1, frame, at)
+        target_s = start + duration * (place + 0.5) / count
+        frame = _frame_at(container, target_s)
+        frame_s = 0.0 if frame is None or frame.time is None else frame.time - start
+        if frame is not None and frame_s > last:
+            last = frame_s
+            yield _picture(place + 1, frame, frame_s)
 
 
-def _frame_at(container: InputContainer, wanted: float) -> VideoFrame | None:
+def _frame_at(container: InputContainer, target_s: float) -> VideoFrame | None:
     """Return the first frame at or after a time, or the last one."""
-    container.seek(int(wanted * av.time_base))
+    container.seek(int(target_s * av.time_base))
     frame = None
     for frame in container.decode(video=0):
-        if frame.time is None or frame.time >= wanted:
+        if frame.time is None or frame.time >= target_s:
             break
     return frame
 
@@ -83,9 +83,9 @@ def _picture(number: int, frame: VideoFrame, at_s: float) -> Picture:
 
 def _wav(samples: bytes) -> bytes:
     packed = io.BytesIO()
-    with wave.open(packed, "wb") as written:
-        written.setnchannels(1)
-        written.setsampwidth(2)
-        written.setframerate(RATE)
-        written.writeframes(samples)
+    with wave.open(packed, "wb") as wav_file:
+        wav_file.setnchannels(1)
+        wav_file.setsampwidth(2)
+        wav_file.setframerate(RATE)
+        wav_file.writeframes(samples)
     return packed.getvalue()

@@ -44,7 +44,7 @@ _OTHERS = (
 )
 
 
-class Format(Enum):
+class DocumentFormat(Enum):
     """Supported document formats."""
 
     PDF = "PDF"
@@ -54,7 +54,7 @@ class Format(Enum):
     TEXT = "text"
 
 
-def detect(content: bytes) -> Format:
+def detect(content: bytes) -> DocumentFormat:
     """Return the format of a document; archives are checked to be safe to unpack.
 
     Raises:
@@ -63,7 +63,7 @@ def detect(content: bytes) -> Format:
     if content.startswith(_PDF):
         if _ends_as_archive(content):
             raise ConversionError("the file is both a PDF and a ZIP archive; send only one of them")
-        return Format.PDF
+        return DocumentFormat.PDF
     header = content.find(_PDF, 0, _HEADER_WITHIN)
     if content.startswith(_ZIP):
         if header > 0:
@@ -77,10 +77,10 @@ def detect(content: bytes) -> Format:
         if content.startswith(beginning):
             raise ConversionError(f"the file is {name}, not a document; {_READ}")
     if header > 0 and not content[:header].strip(b"\xef\xbb\xbf \t\r\n\0"):
-        return Format.PDF  # some programs write white space first
+        return DocumentFormat.PDF  # some programs write white space first
     if header > 0 and b"\nstartxref" in content.replace(b"\r", b"\n"):
         raise ConversionError("the file has other data before the PDF; send only the PDF")
-    return Format.TEXT
+    return DocumentFormat.TEXT
 
 
 def _ends_as_archive(content: bytes) -> bool:
@@ -92,12 +92,12 @@ def _ends_as_archive(content: bytes) -> bool:
     return end + _ZIP_END_SIZE + comment == len(content)
 
 
-def _in_archive(content: bytes) -> Format:
+def _in_archive(content: bytes) -> DocumentFormat:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
             _check_members(members)
-            kind = _kind_of({one.filename for one in members})
+            kind = _kind_of({member.filename for member in members})
             _check_tags(archive, members, kind)
     # NotImplementedError: the archive uses a later version of the format.
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError):
@@ -106,38 +106,40 @@ def _in_archive(content: bytes) -> Format:
 
 
 def _check_members(members: Sequence[zipfile.ZipInfo]) -> None:
-    if len(members) > _MAX_MEMBERS or sum(one.file_size for one in members) > MAX_UNPACKED:
+    if len(members) > _MAX_MEMBERS or sum(member.file_size for member in members) > MAX_UNPACKED:
         raise ConversionError(
             f"the document unpacks to more than {MAX_UNPACKED >> 20} MiB or {_MAX_MEMBERS} files"
         )
-    if any(one.flag_bits & _ENCRYPTED for one in members):
+    if any(member.flag_bits & _ENCRYPTED for member in members):
         raise ConversionError("the document is encrypted; send it without a password")
 
 
-def _kind_of(names: Set[str]) -> Format:
-    for name, found in (
-        ("word/document.xml", Format.DOCX),
-        ("ppt/presentation.xml", Format.PPTX),
-        ("xl/workbook.xml", Format.XLSX),
+def _kind_of(names: Set[str]) -> DocumentFormat:
+    for name, kind in (
+        ("word/document.xml", DocumentFormat.DOCX),
+        ("ppt/presentation.xml", DocumentFormat.PPTX),
+        ("xl/workbook.xml", DocumentFormat.XLSX),
     ):
         if name in names:
-            return found
+            return kind
     raise ConversionError(f"the file is a ZIP archive, not a document; {_READ}")
 
 
-def _check_tags(archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo], kind: Format) -> None:
+def _check_tags(
+    archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo], kind: DocumentFormat
+) -> None:
     """Check that the XML of a document can be read within seconds."""
-    left = {True: MAX_TAGS[kind.value], False: MAX_OTHER_TAGS}
+    tags_left = {True: MAX_TAGS[kind.value], False: MAX_OTHER_TAGS}
     for member in members:
         if not member.filename.lower().endswith(_XML):
             continue
         is_content = member.filename.startswith(_CONTENT)
         with archive.open(member) as part:
             while chunk := part.read(_CHUNK):
-                left[is_content] -= chunk.count(b"<")
-                if left[is_content] < 0:
-                    most = MAX_TAGS[kind.value] if is_content else MAX_OTHER_TAGS
+                tags_left[is_content] -= chunk.count(b"<")
+                if tags_left[is_content] < 0:
+                    max_tags = MAX_TAGS[kind.value] if is_content else MAX_OTHER_TAGS
                     raise ConversionError(
                         f"the document is too large: {member.filename[:100]} and the like have "
-                        f"more than {most:,} XML tags; send a part of it"
+                        f"more than {max_tags:,} XML tags; send a part of it"
                     )

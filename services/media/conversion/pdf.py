@@ -88,13 +88,13 @@ def _opened(content: bytes, max_pages: int) -> Iterator[pdfium.PdfDocument]:
         document.close()
 
 
-def _counted(pages: Iterable[pdfium.PdfPage], most: int) -> Iterator[pdfium.PdfPage]:
+def _counted(pages: Iterable[pdfium.PdfPage], max_objects: int) -> Iterator[pdfium.PdfPage]:
     """Yield pages while they draw at most so many objects together."""
-    left = most
+    objects_left = max_objects
     for page in pages:
-        left -= raw.FPDFPage_CountObjects(page)
-        if left < 0:
-            raise ConversionError(f"the PDF draws more than {most:,} objects")
+        objects_left -= raw.FPDFPage_CountObjects(page)
+        if objects_left < 0:
+            raise ConversionError(f"the PDF draws more than {max_objects:,} objects")
         yield page
 
 
@@ -127,15 +127,15 @@ def _is_scan(page: pdfium.PdfPage, text: str) -> bool:
         unknown = sum(unicodedata.category(char) in _NO_CHARACTERS for char in letters)
         return unknown > _MAX_UNKNOWN * len(letters)
     width, height = page.get_size()
-    shown = 0.0
+    picture_area = 0.0
     objects = page.get_objects(max_depth=_MAX_DEPTH)
-    for found in itertools.islice(objects, MAX_SEARCHED_OBJECTS):
-        if found.type == raw.FPDF_PAGEOBJ_IMAGE:
-            left, bottom, right, top = found.get_bounds()
-            shown += (right - left) * (top - bottom)
-        elif not letters and found.type in _DRAWN:
+    for page_object in itertools.islice(objects, MAX_SEARCHED_OBJECTS):
+        if page_object.type == raw.FPDF_PAGEOBJ_IMAGE:
+            left, bottom, right, top = page_object.get_bounds()
+            picture_area += (right - left) * (top - bottom)
+        elif not letters and page_object.type in _DRAWN:
             return True  # perhaps letters drawn as shapes
-    return bool(shown > _LARGE_PICTURE * width * height)
+    return bool(picture_area > _LARGE_PICTURE * width * height)
 
 
 def _own_text(page: pdfium.PdfPage) -> str:

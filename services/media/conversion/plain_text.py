@@ -34,8 +34,8 @@ def decode(content: bytes, mime_type: str) -> str:
 
 def _declared(content: bytes, mime_type: str) -> str | None:
     marked = [encoding for mark, encoding in _MARKS if content.startswith(mark)][:1]
-    named = _CHARSET.search(mime_type)
-    for encoding in (*marked, "utf-8", *([named[1]] if named else [])):
+    charset = _CHARSET.search(mime_type)
+    for encoding in (*marked, "utf-8", *([charset[1]] if charset else [])):
         text = _decoded(content, encoding)
         if text is not None:
             return text

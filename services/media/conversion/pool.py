@@ -60,15 +60,15 @@ class ConversionPool:
 
     def __init__(self, limits: Limits, counters: CollectorRegistry) -> None:
         """Return a pool without processes."""
-        most = limits.max_parallel_conversions
+        max_parallel = limits.max_parallel_conversions
         self._timeout_s = limits.conversion_timeout_s
-        threads = max(1, min(_MAX_THREADS, (os.cpu_count() or 1) // most))
+        threads = max(1, min(_MAX_THREADS, (os.cpu_count() or 1) // max_parallel))
         self._bounds = WorkerLimits(
             limits.conversion_timeout_s, limits.conversion_memory_bytes, threads
         )
-        self._turns = Turns(most, limits.max_waiting_conversions)
+        self._turns = Turns(max_parallel, limits.max_waiting_conversions)
         self._seconds = ConversionSeconds(limits.conversion_seconds_per_user)
-        self._threads = ThreadPoolExecutor(most, thread_name_prefix="convert")
+        self._threads = ThreadPoolExecutor(max_parallel, thread_name_prefix="convert")
         self._loop = asyncio.get_running_loop()
         self._idle: list[Worker] = []
         self._busy: set[Worker] = set()
@@ -85,8 +85,8 @@ class ConversionPool:
 
     def workers(self) -> list[int]:
         """Return the process ids of the workers, idle ones first."""
-        found = [worker.pid for worker in (*self._idle, *self._busy)]
-        return [pid for pid in found if pid is not None]
+        pids = [worker.pid for worker in (*self._idle, *self._busy)]
+        return [pid for pid in pids if pid is not None]
 
     async def run(
         self, owner: str, name: str, source: Source, adapter: TypeAdapter[T], **options: Any

@@ -41,8 +41,8 @@ _FUNCTIONS = {
 _GRACE_S = 10
 
 
-def answer(head: dict[str, Any], held: list[bytes]) -> tuple[Any, list[bytes]]:
-    """Run one conversion of the bytes in `held`; return the frame of its result."""
+def answer(head: dict[str, Any], contents: list[bytes]) -> tuple[Any, list[bytes]]:
+    """Run one conversion of the bytes in `contents`; return the frame of its result."""
     blobs: list[bytes] = []
 
     def hold(value: Any) -> dict[str, int]:
@@ -52,7 +52,7 @@ def answer(head: dict[str, Any], held: list[bytes]) -> tuple[Any, list[bytes]]:
         return {"blob": len(value)}
 
     try:
-        source = Source(held.pop(), head["mime_type"], head["file_name"])
+        source = Source(contents.pop(), head["mime_type"], head["file_name"])
         function = _find(head["name"])
         result = function(source, **head["options"])
         reply = orjson.dumps({"result": result}, default=hold)
@@ -115,10 +115,10 @@ def main() -> None:
     try:
         while True:
             head, content = read_frame(sys.stdin.buffer)
-            held = [content]
+            contents = [content]
             del content
             signal.alarm(int(bounds.seconds) + _GRACE_S)
-            reply, blobs = answer(head, held)
+            reply, blobs = answer(head, contents)
             signal.alarm(0)
             write_frame(answers, reply, *blobs)
             del reply, blobs

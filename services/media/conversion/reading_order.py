@@ -73,7 +73,7 @@ def columns_alternate(lines: Sequence[Line]) -> bool:
     if strip is None:
         return False
     on_left = [line.right <= strip for line in lines if not line.left < strip < line.right]
-    switches = sum(one != other for one, other in itertools.pairwise(on_left))
+    switches = sum(side != next_side for side, next_side in itertools.pairwise(on_left))
     return switches > max(_MIN_LINES, min(on_left.count(True), on_left.count(False)) / 2)
 
 
@@ -101,15 +101,15 @@ def _ordered(lines: list[Line]) -> list[str]:
         (line for line in lines if line.left < strip < line.right), key=lambda line: line.top
     )
     texts: list[str] = []
-    rest = [line for line in lines if not line.left < strip < line.right]
+    below = [line for line in lines if not line.left < strip < line.right]
     # Crossing lines come in groups without column lines between them.
-    while rest or across:
+    while below or across:
         until = across[0].top if across else math.inf
-        above = [line for line in rest if (line.top + line.bottom) / 2 < until]
-        rest = [line for line in rest if (line.top + line.bottom) / 2 >= until]
+        above = [line for line in below if (line.top + line.bottom) / 2 < until]
+        below = [line for line in below if (line.top + line.bottom) / 2 >= until]
         texts += _ordered([line for line in above if line.right <= strip])
         texts += _ordered([line for line in above if line.left >= strip])
-        following = min((line.top for line in rest), default=math.inf)
+        following = min((line.top for line in below), default=math.inf)
         group = [line for line in across if line.top <= following] or across[:1]
         across = across[len(group) :]
         texts += _rows(group)
@@ -118,7 +118,7 @@ def _ordered(lines: list[Line]) -> list[str]:
 
 def _strip(lines: Sequence[Line]) -> float | None:
     """Return the x position of an empty strip between two columns of text, or None."""
-    best, most = None, 0
+    best, best_score = None, 0
     for x in sorted({line.left - 0.5 for line in lines}):
         left = [line for line in lines if line.right <= x]
         right = [line for line in lines if line.left >= x]
@@ -127,18 +127,18 @@ def _strip(lines: Sequence[Line]) -> float | None:
         if smaller < _MIN_LINES or across > _MAX_ACROSS * (len(left) + len(right)):
             continue
         score = smaller - across
-        if (best is None or score > most) and _is_text(left) and _is_text(right):
-            best, most = x, score
+        if (best is None or score > best_score) and _is_text(left) and _is_text(right):
+            best, best_score = x, score
     return best
 
 
 def _is_text(lines: Sequence[Line]) -> bool:
     """Return whether lines are mostly running text: long, and of similar width."""
-    long = [line.width for line in lines if line.width >= _MIN_ASPECT * line.height]
-    if len(long) < _MIN_LINES or sum(long) < _MIN_LONG * sum(line.width for line in lines):
+    widths = [line.width for line in lines if line.width >= _MIN_ASPECT * line.height]
+    if len(widths) < _MIN_LINES or sum(widths) < _MIN_LONG * sum(line.width for line in lines):
         return False
-    widest = statistics.quantiles(long, n=10)[-1]
-    return statistics.median(long) >= _MIN_FILL * widest
+    widest = statistics.quantiles(widths, n=10)[-1]
+    return statistics.median(widths) >= _MIN_FILL * widest
 
 
 def _rows(lines: Sequence[Line]) -> list[str]:
@@ -152,6 +152,6 @@ def _rows(lines: Sequence[Line]) -> list[str]:
     return [" ".join(line.text for line in sorted(row, key=lambda line: line.left)) for row in rows]
 
 
-def _same_row(one: Line, other: Line) -> bool:
-    overlap = min(one.bottom, other.bottom) - max(one.top, other.top)
-    return overlap > _ROW_OVERLAP * min(one.height, other.height)
+def _same_row(first_line: Line, second_line: Line) -> bool:
+    overlap = min(first_line.bottom, second_line.bottom) - max(first_line.top, second_line.top)
+    return overlap > _ROW_OVERLAP * min(first_line.height, second_line.height)

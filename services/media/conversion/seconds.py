@@ -23,8 +23,8 @@ class ConversionSeconds:
         most: seconds of an owner in an hour.
     """
 
-    def __init__(self, most: float) -> None:
-        self._most = most
+    def __init__(self, max_s: float) -> None:
+        self._most = max_s
         # Seconds that are not yet refilled, and when they were counted.
         self._used: OrderedDict[str, tuple[float, float]] = OrderedDict()
 

@@ -78,8 +78,8 @@ class _Reader:
                 return rows, True
             texts = {
                 cell["column"]: text
-                for cell, other in zip(row, same, strict=True)
-                if (text := _text(cell["value"], other["value"]))
+                for cell, same_cell in zip(row, same, strict=True)
+                if (text := _text(cell["value"], same_cell["value"]))
             }
             if texts:
                 rows.append(texts)
@@ -107,18 +107,18 @@ def _parsed(sheet: Any) -> Iterator[Sequence[Mapping[str, Any]]]:
 
 
 def _text(value: Any, formula: Any) -> str:
-    shown = formula if value is None else value
-    match shown:
+    cell_value = formula if value is None else value
+    match cell_value:
         case None:
             return ""
         case ArrayFormula():
-            return str(shown.text)
+            return str(cell_value.text)
         case bool():
-            return "TRUE" if shown else "FALSE"
-        case datetime.datetime() if shown.time() == datetime.time():
-            return shown.date().isoformat()
+            return "TRUE" if cell_value else "FALSE"
+        case datetime.datetime() if cell_value.time() == datetime.time():
+            return cell_value.date().isoformat()
         case datetime.datetime() | datetime.date() | datetime.time():
-            return shown.isoformat()
-        case float() if shown.is_integer() and abs(shown) < 1e15:
-            return str(int(shown))
-    return str(shown)
+            return cell_value.isoformat()
+        case float() if cell_value.is_integer() and abs(cell_value) < 1e15:
+            return str(int(cell_value))
+    return str(cell_value)

@@ -80,9 +80,9 @@ def _chart(chart: Any) -> str:
         rows.append(chart.chart_title.text_frame.text)
     for plot in chart.plots:
         series = list(plot.series)
-        head = ["", *(one.name or "" for one in series)]
+        head = ["", *(data_series.name or "" for data_series in series)]
         body = [
-            [str(category), *(str(one.values[place]) for one in series)]
+            [str(category), *(str(data_series.values[place]) for data_series in series)]
             for place, category in enumerate(plot.categories)
         ]
         rows.append(markdown.table([head, *body]))
@@ -91,12 +91,12 @@ def _chart(chart: Any) -> str:
 
 def _image(shape: Any) -> bytes:
     try:
-        held: bytes = shape.image.blob
-        return held
+        content: bytes = shape.image.blob
+        return content
     except (KeyError, ValueError):  # linked, not embedded
         return b""
 
 
 def _description(shape: Any) -> str:
-    found = shape._element.xpath(".//p:cNvPr/@descr")
-    return str(found[0]) if found else ""
+    descriptions = shape._element.xpath(".//p:cNvPr/@descr")
+    return str(descriptions[0]) if descriptions else ""

@@ -45,11 +45,11 @@ def transcript(source: Source, *, language: str) -> str:
 def _samples(content: bytes) -> tuple[Samples, int]:
     """Return the mono samples of a recording, and their rate."""
     try:
-        with soundfile.SoundFile(io.BytesIO(content)) as opened:
-            if opened.frames > MAX_SOUND_S * opened.samplerate:
+        with soundfile.SoundFile(io.BytesIO(content)) as sound_file:
+            if sound_file.frames > MAX_SOUND_S * sound_file.samplerate:
                 raise ConversionError(f"the recording is longer than {MAX_SOUND_S // 60} minutes")
-            samples: Samples = opened.read(dtype="float32", always_2d=True)
-            return samples.mean(axis=1).astype(np.float32), opened.samplerate
+            samples: Samples = sound_file.read(dtype="float32", always_2d=True)
+            return samples.mean(axis=1).astype(np.float32), sound_file.samplerate
     except soundfile.LibsndfileError:  # such as AAC
         sound = load("sound")
         recognised = np.frombuffer(sound.decoded(content), np.int16)

@@ -18,10 +18,10 @@ _LIMIT = "limits.max_waiting_conversions"
 class Turns:
     """A semaphore that is fair between owners."""
 
-    def __init__(self, most: int, max_waiting: int) -> None:
-        """Create a semaphore with `most` slots; at most `max_waiting` tasks may wait."""
-        self._free = most
-        self._max_held = max(1, most - 1)
+    def __init__(self, max_turns: int, max_waiting: int) -> None:
+        """Create a semaphore with `max_turns` slots; at most `max_waiting` tasks may wait."""
+        self._free = max_turns
+        self._max_held = max(1, max_turns - 1)
         self._held: dict[str, int] = {}
         self._max_waiting = max_waiting
         self._max_own_waiting = max(1, max_waiting // 2)

@@ -64,16 +64,16 @@ def _unseen(page: HtmlElement, backgrounds: Backgrounds) -> Iterator[HtmlElement
 
 
 def _is_hidden(element: HtmlElement, backgrounds: Backgrounds) -> bool:
-    given = element.attrib
-    if not given:
+    attributes = element.attrib
+    if not attributes:
         return False
-    if "hidden" in given or given.get("aria-hidden", "").strip().lower() == "true":
+    if "hidden" in attributes or attributes.get("aria-hidden", "").strip().lower() == "true":
         return True
-    if element.tag == "input" and given.get("type", "").lower() == "hidden":
+    if element.tag == "input" and attributes.get("type", "").lower() == "hidden":
         return True
-    if not _UNSEEN_CLASSES.isdisjoint(given.get("class", "").lower().split()):
+    if not _UNSEEN_CLASSES.isdisjoint(attributes.get("class", "").lower().split()):
         return True
-    style = given.get("style")
+    style = attributes.get("style")
     return style is not None and _hides(element, _declarations(style), backgrounds)
 
 
@@ -106,20 +106,20 @@ def _hides(element: HtmlElement, declared: dict[str, str], backgrounds: Backgrou
 def _background(element: HtmlElement, backgrounds: Backgrounds) -> str:
     """Return the inherited background colour of an element, or "" if none is declared."""
     behind: HtmlElement | None = element
-    passed = []
+    passed_elements = []
     colour = ""
     while behind is not None:
         if behind in backgrounds:
             colour = backgrounds[behind]
             break
-        passed.append(behind)
+        passed_elements.append(behind)
         declared = _declarations(behind.get("style", ""))
-        named = declared.get("background-color") or declared.get("background")
-        if named := named or behind.get("bgcolor", ""):
-            colour = _colour(named)
+        colour_name = declared.get("background-color") or declared.get("background")
+        if colour_name := colour_name or behind.get("bgcolor", ""):
+            colour = _colour(colour_name)
             break
         behind = behind.getparent()
-    backgrounds.update(dict.fromkeys(passed, colour))
+    backgrounds.update(dict.fromkeys(passed_elements, colour))
     return colour
 
 

@@ -67,10 +67,10 @@ def _check(text: str) -> None:
 
 def _text(source: Source) -> str:
     content = source.content
-    named = [found[1] for found in _PARAMETER.finditer(source.mime_type)]
+    charsets = [match[1] for match in _PARAMETER.finditer(source.mime_type)]
     # Read as ASCII to find the declaration.
-    named += [found[1].decode() for found in _META.finditer(content[:_META_WITHIN])]
-    text = decode(content, *(name for name in named if not name.lower().startswith("utf-16")))
+    charsets += [match[1].decode() for match in _META.finditer(content[:_META_WITHIN])]
+    text = decode(content, *(name for name in charsets if not name.lower().startswith("utf-16")))
     if text is None:
         charset = guess(content[:_GUESSED_FROM]) or "cp1252"
         text = content.decode(charset, errors="replace")
@@ -100,9 +100,9 @@ def _fit(page: HtmlElement, base: str) -> None:
     for link in list(page.iter("a")):
         href = link.get("href", "").strip()
         # Links within the page cannot be fetched.
-        whole = _joined(base, href) if href and not href.startswith("#") else ""
-        if whole.startswith(_LINKED):
-            link.set("href", whole)
+        address = _joined(base, href) if href and not href.startswith("#") else ""
+        if address.startswith(_LINKED):
+            link.set("href", address)
         else:
             link.drop_tag()
     for cell in page.iter("td", "th"):

@@ -10,13 +10,13 @@ from io import BytesIO
 from gateway.errors.v1 import errors_pb2
 from services.common import http
 from services.common.errors import GatewayError, invalid
-from services.common.http.connection import Connection, read_size
+from services.common.http.connection import UpstreamConnection, read_size
 from services.common.process.byte_budget import Admit
 from services.common.settings import Limits
 from services.media.fetching import connecting, naming
 from services.media.fetching.addresses import Address
 from services.media.fetching.fetched import Fetched
-from services.media.fetching.targets import WEB_PORTS, Target, redirected, target_of
+from services.media.fetching.targets import WEB_PORTS, FetchTarget, redirected, target_of
 
 MAX_REDIRECTS = 3
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -111,7 +111,7 @@ class Fetcher:
                     "the connection to the server of the URL failed",
                 ) from error
 
-    async def _follow(self, target: Target, at_most: int, admit: Admit) -> Fetched:
+    async def _follow(self, target: FetchTarget, at_most: int, admit: Admit) -> Fetched:
         for _ in range(MAX_REDIRECTS + 1):
             connection = await self._open(target, at_most)
             try:
@@ -125,12 +125,15 @@ class Fetcher:
             target = redirected(target, naming.field_text(location), self._ports)
         raise invalid("", f"the URL redirects more than {MAX_REDIRECTS} times")
 
-    async def _open(self, target: Target, at_most: int) -> Connection:
+    async def _open(self, target: FetchTarget, at_most: int) -> UpstreamConnection:
         host, port, is_secure = target.origin
         addresses = await self._addresses_of(host)
         raw = await self._connect(addresses, port)
-        connection = Connection(
-            _MAX_HEAD + _FRAMING * at_most, lambda: read_size(1), Connection.close, lambda _: None
+        connection = UpstreamConnection(
+            _MAX_HEAD + _FRAMING * at_most,
+            lambda: read_size(1),
+            UpstreamConnection.close,
+            lambda _: None,
         )
         loop = asyncio.get_running_loop()
         try:
@@ -187,7 +190,9 @@ def _outside(timeout: asyncio.Timeout, admit: Admit) -> Admit:
     return admit_outside
 
 
-async def _read(response: http.Response, target: Target, at_most: int, admit: Admit) -> Fetched:
+async def _read(
+    response: http.Response, target: FetchTarget, at_most: int, admit: Admit
+) -> Fetched:
     status, headers = response.status, response.headers
     if not 200 <= status < 300:
         message = f"the server of the URL answered with status {status}"

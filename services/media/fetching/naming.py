@@ -27,8 +27,8 @@ def file_name(disposition: str, path: str) -> str:
     names = [value for field, value in fields if field.lower() == "filename"]
     # `filename*` has a charset, is parsed as a tuple and takes precedence (RFC 6266, section 4.3).
     names.sort(key=lambda name: isinstance(name, str))
-    named = collapse_rfc2231_value(names[0]) if names else ""
-    return _clean(named) or _clean(unquote(path.partition("?")[0].rpartition("/")[2]))
+    header_name = collapse_rfc2231_value(names[0]) if names else ""
+    return _clean(header_name) or _clean(unquote(path.partition("?")[0].rpartition("/")[2]))
 
 
 def _message(field: str, value: str) -> Message:
@@ -47,5 +47,7 @@ def field_text(value: str) -> str:
 
 def _clean(name: str) -> str:
     name = name.replace("\\", "/").rpartition("/")[2]
-    name = "".join(one for one in name if unicodedata.category(one) not in ("Cc", "Cs")).strip()
+    name = "".join(
+        character for character in name if unicodedata.category(character) not in ("Cc", "Cs")
+    ).strip()
     return "" if name in (".", "..") else name[-_MAX_NAME:]

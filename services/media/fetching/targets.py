@@ -20,7 +20,7 @@ _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 _SENDABLE = re.compile(r"[!-~]+")
 
 
-class Target(NamedTuple):
+class FetchTarget(NamedTuple):
     """A checked URL.
 
     Attributes:
@@ -34,7 +34,7 @@ class Target(NamedTuple):
     path: str
 
 
-def target_of(url: str, ports: Container[int]) -> Target:
+def target_of(url: str, ports: Container[int]) -> FetchTarget:
     """Check and parse a URL.
 
     Raises:
@@ -55,10 +55,10 @@ def target_of(url: str, ports: Container[int]) -> Target:
     origin = origin_of(parsed)._replace(host=host)
     if origin.port not in ports:
         raise invalid("", "the port of the URL must be 80, 443, 8080 or 8443")
-    return Target(parsed, origin, path)
+    return FetchTarget(parsed, origin, path)
 
 
-def redirected(before: Target, location: str, ports: Container[int]) -> Target:
+def redirected(before: FetchTarget, location: str, ports: Container[int]) -> FetchTarget:
     """Check and parse the target of a redirect.
 
     A redirect from https to http is rejected: the caller asked for an encrypted connection.

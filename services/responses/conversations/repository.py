@@ -227,12 +227,12 @@ class ConversationRepository:
             query: Select[Any] = select(*_COLUMNS).where(alive).with_for_update()
             row = (await connection.execute(query)).one_or_none()
             conversation = _conversation(row, conversation_id)
-            gone = await connection.execute(
+            deleted = await connection.execute(
                 delete(items)
                 .where(items.c.conversation_id == conversation_id, items.c.item_id == item_id)
                 .returning(func.length(items.c.json))
             )
-            json_bytes = gone.scalar_one_or_none()
+            json_bytes = deleted.scalar_one_or_none()
             if json_bytes is None:
                 raise item_not_found(item_id)
             size = items_size(1, json_bytes)
@@ -264,15 +264,15 @@ class ConversationRepository:
         Raises:
             GatewayError: not_found; invalid, the conversation has no item `after`.
         """
-        wanted: list[ColumnElement[bool]] = []
+        conditions: list[ColumnElement[bool]] = []
         if after:
             place = await self._position(owner_id, conversation_id, after)
-            wanted = [items.c.position > place if ascending else items.c.position < place]
+            conditions = [items.c.position > place if ascending else items.c.position < place]
         rows = await self._rows(
-            owner_id, conversation_id, *wanted, ascending=ascending, limit=size + 1
+            owner_id, conversation_id, *conditions, ascending=ascending, limit=size + 1
         )
-        found = items_of(rows)
-        return found[:size], len(found) > size
+        page_items = items_of(rows)
+        return page_items[:size], len(page_items) > size
 
     async def read(
         self,

@@ -104,7 +104,7 @@ async def append_items(
     if row is None:
         raise conversation_not_found(conversation_id)
     check_size(limits, row.item_count, row.size_bytes)
-    named = _named(new, await _ids_taken(connection, conversation_id, new), new_id)
+    items_with_ids = _named(new, await _ids_taken(connection, conversation_id, new), new_id)
     first = row.last_position - len(new) + 1
     rows = [
         {
@@ -113,10 +113,10 @@ async def append_items(
             "item_id": item.id,
             "json": item.json,
         }
-        for position, item in enumerate(named, first)
+        for position, item in enumerate(items_with_ids, first)
     ]
     await execute_many(connection, insert(items), rows)
-    return Appended(named, size)
+    return Appended(items_with_ids, size)
 
 
 async def read_until(
@@ -191,9 +191,9 @@ async def delete_conversations(
         .with_for_update(skip_locked=skip_locked)
     )
     rows = (await connection.execute(query)).all()
-    gone = [row.id for row in rows]
-    await connection.execute(delete(items).where(items.c.conversation_id.in_(gone)))
-    await connection.execute(delete(conversations).where(conversations.c.id.in_(gone)))
+    conversation_ids = [row.id for row in rows]
+    await connection.execute(delete(items).where(items.c.conversation_id.in_(conversation_ids)))
+    await connection.execute(delete(conversations).where(conversations.c.id.in_(conversation_ids)))
     return [(row.owner_id, row.size_bytes) for row in rows]
 
 
@@ -201,24 +201,24 @@ async def _ids_taken(
     connection: AsyncConnection, conversation_id: str, new: Sequence[ResponseItem]
 ) -> set[str]:
     """Return the ids of new items that exist in the conversation."""
-    wanted = [item.id for item in new]
-    taken: set[str] = set()
-    for start in range(0, len(wanted), _IDS_AT_ONCE):
+    item_ids = [item.id for item in new]
+    taken_ids: set[str] = set()
+    for start in range(0, len(item_ids), _IDS_AT_ONCE):
         query = select(items.c.item_id).where(
             items.c.conversation_id == conversation_id,
-            items.c.item_id.in_(wanted[start : start + _IDS_AT_ONCE]),
+            items.c.item_id.in_(item_ids[start : start + _IDS_AT_ONCE]),
         )
-        taken.update(await connection.scalars(query))
-    return taken
+        taken_ids.update(await connection.scalars(query))
+    return taken_ids
 
 
 def _named(
-    new: Iterable[ResponseItem], taken: set[str], new_id: ids.IdGenerator
+    new: Iterable[ResponseItem], taken_ids: set[str], new_id: ids.IdGenerator
 ) -> list[ResponseItem]:
-    """Return items with ids that are not taken; their ids are added to `taken`."""
-    named = []
+    """Return items with ids that are not taken; their ids are added to `taken_ids`."""
+    items_with_ids = []
     for item in new:
-        item_id = new_id(_NEW_ITEM) if item.id in taken else item.id
-        taken.add(item_id)
-        named.append(ResponseItem(id=item_id, json=item.json))
-    return named
+        item_id = new_id(_NEW_ITEM) if item.id in taken_ids else item.id
+        taken_ids.add(item_id)
+        items_with_ids.append(ResponseItem(id=item_id, json=item.json))
+    return items_with_ids

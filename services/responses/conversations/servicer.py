@@ -65,8 +65,8 @@ class ConversationServicer(conversations_pb2_grpc.ConversationServiceServicer):
         self, request: conversations_pb2.GetConversationRequest, context: Context
     ) -> conversations_pb2.GetConversationResponse:
         """Return a conversation."""
-        found = await self._repository.find(caller.get().user_id, _possible(request.id))
-        return conversations_pb2.GetConversationResponse(conversation=found)
+        conversation = await self._repository.find(caller.get().user_id, _possible(request.id))
+        return conversations_pb2.GetConversationResponse(conversation=conversation)
 
     async def UpdateConversation(
         self, request: conversations_pb2.UpdateConversationRequest, context: Context
@@ -105,10 +105,10 @@ class ConversationServicer(conversations_pb2_grpc.ConversationServiceServicer):
         self, request: conversations_pb2.GetItemRequest, context: Context
     ) -> conversations_pb2.GetItemResponse:
         """Return an item."""
-        found = await self._repository.find_item(
+        item = await self._repository.find_item(
             caller.get().user_id, _possible(request.conversation_id), _possible_item(request.id)
         )
-        return conversations_pb2.GetItemResponse(item=found)
+        return conversations_pb2.GetItemResponse(item=item)
 
     async def DeleteItem(
         self, request: conversations_pb2.DeleteItemRequest, context: Context
@@ -126,14 +126,14 @@ class ConversationServicer(conversations_pb2_grpc.ConversationServiceServicer):
         size = page_size(request)
         if request.after and not is_item_id(request.after):
             raise invalid("after", "after: must be the id of an item of this conversation")
-        found, has_more = await self._repository.page(
+        page_items, has_more = await self._repository.page(
             caller.get().user_id,
             _possible(request.conversation_id),
             size,
             request.after,
             ascending=request.ascending,
         )
-        return conversations_pb2.ListItemsResponse(items=found, has_more=has_more)
+        return conversations_pb2.ListItemsResponse(items=page_items, has_more=has_more)
 
     async def ReadItems(
         self, request: conversations_pb2.ReadItemsRequest, context: Context
@@ -146,11 +146,13 @@ class ConversationServicer(conversations_pb2_grpc.ConversationServiceServicer):
                 user_id, conversation_id, request.new_items, request.new_bytes, max_bytes
             )
 
-        async with reading_items(self._budget, user_id, context, request.max_bytes, read) as found:
+        async with reading_items(
+            self._budget, user_id, context, request.max_bytes, read
+        ) as stored_items:
             return conversations_pb2.ReadItemsResponse(
-                items=found.items,
-                last_position=found.last_position,
-                omitted_bytes=found.omitted_bytes,
+                items=stored_items.items,
+                last_position=stored_items.last_position,
+                omitted_bytes=stored_items.omitted_bytes,
             )
 
     def _max_bytes(self, owner: Caller) -> int:

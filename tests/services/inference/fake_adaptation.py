@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from services.common.errors import GatewayError, invalid
 from services.common.process.byte_budget import Admit
 from services.inference.adaptation.cache import Cache
-from services.inference.adaptation.session import Adaptation
+from services.inference.adaptation.session import MediaAdaptation
 from services.inference.metrics import InferenceMetrics
 from services.inference.usage.metering import Metering
 from services.media.conversion.parts import (
@@ -131,10 +131,10 @@ class FailingStore:
         raise self.error
 
 
-def adaptation(metrics: InferenceMetrics | None = None) -> Adaptation:
+def adaptation(metrics: InferenceMetrics | None = None) -> MediaAdaptation:
     """Return what converts as `FakeConverter` does."""
     metrics = metrics or InferenceMetrics(CollectorRegistry())
-    return Adaptation(
+    return MediaAdaptation(
         FakeConverter(), FakeFetcher(), Cache(InMemoryStore(), metrics), metrics, Metering()
     )
 

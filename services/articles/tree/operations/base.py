@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
 from services.articles.tree.document import Document, Path
-from services.articles.tree.errors import Code, EditError, join_pointer
+from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 from services.articles.tree.nodes import Element, Json, Leaf, Node, height, walk
 from services.articles.tree.normalise import normal_children
 from services.articles.tree.parsing import with_checked_children
@@ -62,7 +62,7 @@ def find_element(
     path = document.path_of(block_id)
     element = None if path is None else document.node_at(path)
     if path is None or not isinstance(element, Element):
-        raise EditError(Code.NO_BLOCK, pointer, "no block with this id in the document")
+        raise EditError(EditErrorCode.NO_BLOCK, pointer, "no block with this id in the document")
     return path, element
 
 
@@ -74,9 +74,11 @@ def find_leaf(document: Document, path: Path) -> tuple[Path, Element, int]:
     """
     node = document.node_at(path)
     if node is None:
-        raise EditError(Code.NO_LEAF, "/leafPath", "no text leaf at this path")
+        raise EditError(EditErrorCode.NO_LEAF, "/leafPath", "no text leaf at this path")
     if isinstance(node, Element):
-        raise EditError(Code.PATH, "/leafPath", f"path of a {node.type}, not of a text leaf")
+        raise EditError(
+            EditErrorCode.PATH, "/leafPath", f"path of a {node.type}, not of a text leaf"
+        )
     holder = document.node_at(path[:-1])
     assert isinstance(holder, Element)
     return path[:-1], holder, path[-1]
@@ -90,8 +92,8 @@ def replace_element(document: Document, path: Path, element: Element, pointer: s
     if element.type == "table-row":
         table = document.node_at(path[:-1])
         assert isinstance(table, Element)
-        at = path[-1]
-        rows = (*table.children[:at], element, *table.children[at + 1 :])
+        index = path[-1]
+        rows = (*table.children[:index], element, *table.children[index + 1 :])
         return document.replaced(path[:-1], with_checked_children(table, rows, pointer))
     return document.replaced(path, element)
 
@@ -123,9 +125,9 @@ def map_leaves(element: Element, change: Callable[[Leaf], Leaf]) -> Element:
     return element.with_children(normal_children(element.type, children))
 
 
-def with_leaf(element: Element, at: int, leaf: Leaf) -> Element:
+def with_leaf(element: Element, index: int, leaf: Leaf) -> Element:
     """Return the element with another leaf at a place, in normal form."""
-    children = (*element.children[:at], leaf, *element.children[at + 1 :])
+    children = (*element.children[:index], leaf, *element.children[index + 1 :])
     return element.with_children(normal_children(element.type, children))
 
 
@@ -134,31 +136,36 @@ def check_cites(document: Document, element: Element, pointer: str) -> None:
     if all(cite in document.references for cite in element.cites):
         return
     for index, child in enumerate(element.children):
-        here = join_pointer(join_pointer(pointer, "children"), index)
+        child_pointer = join_pointer(join_pointer(pointer, "children"), index)
         if isinstance(child, Element):
-            check_cites(document, child, here)
+            check_cites(document, child, child_pointer)
         elif child.cite is not None and child.cite not in document.references:
-            raise unknown_reference_error(join_pointer(here, "cite"))
+            raise unknown_reference_error(join_pointer(child_pointer, "cite"))
 
 
 def unknown_reference_error(pointer: str) -> EditError:
     """Return the error for a reference id that the document does not have."""
-    return EditError(Code.NO_REFERENCE, pointer, "no reference with this id in the document")
+    return EditError(
+        EditErrorCode.NO_REFERENCE, pointer, "no reference with this id in the document"
+    )
 
 
 def check_size(
     document: Document,
     depth: int,
-    gone: Sequence[Element],
+    removed: Sequence[Element],
     new: Sequence[Element],
     pointer: str,
 ) -> None:
-    """Check the document's depth and size with `new` in place of `gone` at a depth."""
+    """Check the document's depth and size with `new` in place of `removed` at a depth."""
     if any(height(element) + depth - 1 > limits.DEPTH for element in new):
         raise schema_error(pointer, f"would be nested more than {limits.DEPTH} elements deep")
-    more = sum(1 for element in new for _ in walk(element))
-    less = sum(1 for element in gone for _ in walk(element))
-    if more > less and len(document.parents) + more - less > limits.ELEMENTS:
+    added_count = sum(1 for element in new for _ in walk(element))
+    removed_count = sum(1 for element in removed for _ in walk(element))
+    if (
+        added_count > removed_count
+        and len(document.parents) + added_count - removed_count > limits.ELEMENTS
+    ):
         raise schema_error(pointer, f"a document can have at most {limits.ELEMENTS} elements")
 
 

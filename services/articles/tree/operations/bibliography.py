@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from services.articles.tree.document import Document
-from services.articles.tree.errors import Code, EditError
+from services.articles.tree.errors import EditError, EditErrorCode
 from services.articles.tree.nodes import (
     Element,
     Json,
@@ -41,8 +41,8 @@ class AddReference:
         """Add the reference."""
         identifier = str(self.reference["id"])
         _check_free(document, identifier)
-        made = replace(document, references={**document.references, identifier: self.reference})
-        return Change(made, DeleteReference(identifier), (identifier,))
+        changed = replace(document, references={**document.references, identifier: self.reference})
+        return Change(changed, DeleteReference(identifier), (identifier,))
 
     def to_json(self) -> dict[str, Json]:
         """Return the reference."""
@@ -57,7 +57,7 @@ class AddReference:
 def _check_free(document: Document, identifier: str) -> None:
     if identifier in document.references:
         problem = "a reference with this id already exists in the document"
-        raise EditError(Code.REFERENCE_EXISTS, "/reference/id", problem)
+        raise EditError(EditErrorCode.REFERENCE_EXISTS, "/reference/id", problem)
     if len(document.references) >= limits.REFERENCES:
         raise schema_error(
             "/reference", f"a document can have at most {limits.REFERENCES} references"
@@ -83,8 +83,8 @@ class UpdateReference:
         if old is None:
             raise unknown_reference_error("/reference/id")
         new = apply_style_patch(old, self.patch)
-        made = replace(document, references={**document.references, self.reference_id: new})
-        return Change(made, UpdateReference(self.reference_id, inverse_patch(old, self.patch)))
+        changed = replace(document, references={**document.references, self.reference_id: new})
+        return Change(changed, UpdateReference(self.reference_id, inverse_patch(old, self.patch)))
 
     def to_json(self) -> dict[str, Json]:
         """Return id and patch."""
@@ -109,19 +109,19 @@ class DeleteReference:
 
     def apply(self, document: Document) -> Change:
         """Remove the reference, which must exist."""
-        gone = document.references.get(self.reference_id)
-        if gone is None:
+        reference = document.references.get(self.reference_id)
+        if reference is None:
             raise unknown_reference_error("/referenceId")
-        at = list(document.references).index(self.reference_id)
-        kept = {k: v for k, v in document.references.items() if k != self.reference_id}
+        index = list(document.references).index(self.reference_id)
+        remaining = {k: v for k, v in document.references.items() if k != self.reference_id}
 
         def clear(leaf: Leaf) -> Leaf:
             return without_cite(leaf, self.reference_id)
 
         citing = tuple(document.blocks.citing(self.reference_id))
         cleared = {block.id: map_leaves(block, clear) for block in citing}
-        made = replace(document, blocks=document.blocks.updated(cleared), references=kept)
-        return Change(made, RestoreReference(gone, at, citing))
+        changed = replace(document, blocks=document.blocks.updated(cleared), references=remaining)
+        return Change(changed, RestoreReference(reference, index, citing))
 
     def to_json(self) -> dict[str, Json]:
         """Return the id."""
@@ -154,8 +154,8 @@ class RestoreReference:
         _check_free(document, identifier)
         entries = list(document.references.items())
         entries.insert(self.at, (identifier, self.reference))
-        made, _ = restored(replace(document, references=dict(entries)), self.elements)
-        return Change(made, DeleteReference(identifier), (identifier,))
+        changed, _ = restored(replace(document, references=dict(entries)), self.elements)
+        return Change(changed, DeleteReference(identifier), (identifier,))
 
     def to_json(self) -> dict[str, Json]:
         """Return the fields."""

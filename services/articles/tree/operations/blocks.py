@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from services.articles.tree.document import Document, Path
-from services.articles.tree.errors import Code, EditError, join_pointer
+from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 from services.articles.tree.nodes import (
     BLOCK_TYPES,
     EMPTY_LEAF,
@@ -47,14 +47,14 @@ class InsertBlocks:
             check_cites(document, block, join_pointer("/blocks", index))
         check_size(document, len(self.path), (), self.blocks, "/blocks")
         if len(self.path) == 1:
-            made = self._at_top(document)
+            changed = self._at_top(document)
         else:
-            made = self._below(document)
+            changed = self._below(document)
         ids = tuple([block.id for block in self.blocks])
-        return Change(made, DeleteBlocks(ids), ids)
+        return Change(changed, DeleteBlocks(ids), ids)
 
     def _at_top(self, document: Document) -> Document:
-        at = self._place(len(document.blocks))
+        position = self._place(len(document.blocks))
         for index, block in enumerate(self.blocks):
             if block.type not in BLOCK_TYPES:
                 pointer = join_pointer(join_pointer("/blocks", index), "type")
@@ -65,31 +65,33 @@ class InsertBlocks:
             raise schema_error(
                 "/blocks", f"a document can have at most {limits.TOP_LEVEL_BLOCKS} top-level blocks"
             )
-        return document.spliced(at, at, self.blocks)
+        return document.spliced(position, position, self.blocks)
 
     def _below(self, document: Document) -> Document:
         holder = document.node_at(self.path[:-1])
         if holder is None:
-            raise EditError(Code.PATH, "/path", "path through a block that does not exist")
+            raise EditError(EditErrorCode.PATH, "/path", "path through a block that does not exist")
         if not isinstance(holder, Element):
-            raise EditError(Code.PATH, "/path", "path through a text leaf")
-        held = HOLDS.get(holder.type)
-        if held is None or holder.type == "table-row":
+            raise EditError(EditErrorCode.PATH, "/path", "path through a text leaf")
+        held_type = HOLDS.get(holder.type)
+        if held_type is None or holder.type == "table-row":
             raise schema_error("/path", f"{holder.type} does not accept inserted blocks")
         for index, block in enumerate(self.blocks):
-            if block.type != held:
+            if block.type != held_type:
                 pointer = join_pointer(join_pointer("/blocks", index), "type")
-                raise schema_error(pointer, f"must be {held} inside {holder.type}")
-        at = self._place(len(holder.children))
+                raise schema_error(pointer, f"must be {held_type} inside {holder.type}")
+        position = self._place(len(holder.children))
         children: Sequence[Node] = holder.children
         if holder.type == "label" and children == (EMPTY_LEAF,):
-            at, children = 0, ()
-        new = (*children[:at], *self.blocks, *children[at:])
+            position, children = 0, ()
+        new = (*children[:position], *self.blocks, *children[position:])
         return document.replaced(self.path[:-1], with_checked_children(holder, new, "/blocks"))
 
     def _place(self, siblings: int) -> int:
         if self.path[-1] > siblings:
-            raise EditError(Code.PATH, "/path", f"the last index must be at most {siblings}")
+            raise EditError(
+                EditErrorCode.PATH, "/path", f"the last index must be at most {siblings}"
+            )
         return self.path[-1]
 
     def to_json(self) -> dict[str, Json]:
@@ -124,12 +126,12 @@ class DeleteBlocks:
             )
         holder, start = path[:-1], path[-1]
         stop = start + len(self.block_ids)
-        gone = [document.node_at((*holder, index)) for index in range(start, stop)]
-        elements = [node for node in gone if isinstance(node, Element)]
+        removed = [document.node_at((*holder, index)) for index in range(start, stop)]
+        elements = [node for node in removed if isinstance(node, Element)]
         if tuple(element.id for element in elements) != self.block_ids:
-            raise EditError(Code.NO_BLOCK, "/blockId", "the blocks are no longer adjacent")
-        made = _without(document, holder, start, stop)
-        return Change(made, InsertBlocks(path, tuple(elements)))
+            raise EditError(EditErrorCode.NO_BLOCK, "/blockId", "the blocks are no longer adjacent")
+        changed = _without(document, holder, start, stop)
+        return Change(changed, InsertBlocks(path, tuple(elements)))
 
     def to_json(self) -> dict[str, Json]:
         """Return the ids."""
@@ -163,8 +165,8 @@ class RestoreElements:
 
     def apply(self, document: Document) -> Change:
         """Restore all or none."""
-        made, replaced = restored(document, self.elements)
-        return Change(made, RestoreElements(replaced))
+        changed, replaced = restored(document, self.elements)
+        return Change(changed, RestoreElements(replaced))
 
     def to_json(self) -> dict[str, Json]:
         """Return the states."""

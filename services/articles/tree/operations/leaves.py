@@ -41,10 +41,10 @@ class Cite:
         def change(leaf: Leaf) -> Leaf:
             return leaf if leaf.cite == cite else replace(leaf, cite=cite)
 
-        made = _changed(document, self.target, change)
+        changed = _changed(document, self.target, change)
         if cite is not None and cite not in document.references:
             raise unknown_reference_error("/cite")
-        return made
+        return changed
 
     def to_json(self) -> dict[str, Json]:
         """Return target and citation."""
@@ -106,8 +106,8 @@ def _changed(document: Document, target: Target, change: Callable[[Leaf], Leaf])
             raise schema_error("/blockId", f"no text leaf inside this {old.type}")
         new = map_leaves(old, change)
     else:
-        path, old, at = find_leaf(document, target)
-        new = with_leaf(old, at, change(old.leaves[at]))
+        path, old, index = find_leaf(document, target)
+        new = with_leaf(old, index, change(old.leaves[index]))
     return Change(document.replaced(path, new), RestoreElements((old,)))
 
 

@@ -61,8 +61,8 @@ class SetArticleStyle:
     def apply(self, document: Document) -> Change:
         """Merge the patch."""
         check_article_style(self.patch, "/style")
-        made = replace(document, style=apply_style_patch(document.style, self.patch))
-        return Change(made, SetArticleStyle(inverse_patch(document.style, self.patch)))
+        changed = replace(document, style=apply_style_patch(document.style, self.patch))
+        return Change(changed, SetArticleStyle(inverse_patch(document.style, self.patch)))
 
     def to_json(self) -> dict[str, Json]:
         """Return the patch."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from services.articles.tree.document import Document, Path
-from services.articles.tree.errors import Code, EditError, join_pointer
+from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 from services.articles.tree.nodes import (
     CONTENT_KEYS,
     PROSE_TYPES,
@@ -64,8 +64,8 @@ class ReplaceText:
         if self.children is not None:
             if old.type in VOID_TYPES:
                 raise schema_error("/children", f"a block of type {old.type} cannot have children")
-            kept = _kept_ids(self.claims, old)
-            children = [_renamed(child, kept) for child in self.children]
+            original_ids = _kept_ids(self.claims, old)
+            children = [_renamed(child, original_ids) for child in self.children]
             new = with_checked_children(new, children, "/children")
             check_size(document, len(path) + 1, old.elements, new.elements, "/children")
             check_cites(document, new, "")
@@ -95,19 +95,19 @@ class ReplaceText:
 
 def _kept_ids(claims: Mapping[str, str], old: Element) -> dict[str, str]:
     free = {element.id for child in old.elements for element in walk(child)}
-    kept = {}
+    original_ids = {}
     for new_id, claimed in claims.items():
         if claimed in free:
             free.remove(claimed)
-            kept[new_id] = claimed
-    return kept
+            original_ids[new_id] = claimed
+    return original_ids
 
 
-def _renamed(node: Node, kept: Mapping[str, str]) -> Node:
-    if isinstance(node, Leaf) or not kept:
+def _renamed(node: Node, original_ids: Mapping[str, str]) -> Node:
+    if isinstance(node, Leaf) or not original_ids:
         return node
-    children = tuple([_renamed(child, kept) for child in node.children])
-    return replace(node, id=kept.get(node.id, node.id), children=children)
+    children = tuple([_renamed(child, original_ids) for child in node.children])
+    return replace(node, id=original_ids.get(node.id, node.id), children=children)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +134,9 @@ class AppendText:
         # If truncation restores the old text, the log does not need a copy of it: many appends to
         # one long paragraph would store the text again and again.
         last = old.leaves[-1]
-        at = len(old.children) - 1
-        if old.children[:at] == new.children[:at]:
-            grown = new.leaves[at]
+        last_index = len(old.children) - 1
+        if old.children[:last_index] == new.children[:last_index]:
+            grown = new.leaves[last_index]
             if last.text and grown.same_marks(last) and grown.text.startswith(last.text):
                 return Truncate(self.block_id, len(old.children), len(last.text))
         return RestoreElements((old,))
@@ -157,7 +157,9 @@ def check_cites_of_leaves(document: Document, leaves: Sequence[Leaf]) -> None:
     for index, leaf in enumerate(leaves):
         if leaf.cite is not None and leaf.cite not in document.references:
             pointer = join_pointer(join_pointer("/text", index), "cite")
-            raise EditError(Code.NO_REFERENCE, pointer, "no reference with this id in the document")
+            raise EditError(
+                EditErrorCode.NO_REFERENCE, pointer, "no reference with this id in the document"
+            )
 
 
 def _target(document: Document, block_id: str) -> tuple[Path, Element]:
@@ -188,12 +190,14 @@ class Truncate:
         """Truncate the block; raise `EditError` if it has fewer leaves than should stay."""
         path, old = _target(document, self.block_id)
         if len(old.children) < self.leaves:
-            raise EditError(Code.NO_LEAF, "/blockId", "the text to remove no longer exists")
+            raise EditError(
+                EditErrorCode.NO_LEAF, "/blockId", "the text to remove no longer exists"
+            )
         last = old.leaves[self.leaves - 1]
-        kept = replace(last, text=last.text[: self.length])
-        rest = replace(last, text=last.text[self.length :])
-        new = old.with_children(normal_leaves((*old.leaves[: self.leaves - 1], kept)))
-        inverse = AppendText(self.block_id, (rest, *old.leaves[self.leaves :]))
+        kept_leaf = replace(last, text=last.text[: self.length])
+        cut_leaf = replace(last, text=last.text[self.length :])
+        new = old.with_children(normal_leaves((*old.leaves[: self.leaves - 1], kept_leaf)))
+        inverse = AppendText(self.block_id, (cut_leaf, *old.leaves[self.leaves :]))
         return Change(document.replaced(path, new), inverse)
 
     def to_json(self) -> dict[str, Json]:

@@ -11,6 +11,6 @@ response, so a sender that reuses a message must copy it. Initial metadata is no
 
 ::
 
-    stub → channel → one request: Call (in the caller's task)            → servicer
-                     request stream: QueuedCall ⇄ queues ⇄ Call (a task) → servicer
+    stub → channel → one request: InProcessCall (in the caller's task)            → servicer
+                     request stream: QueuedCall ⇄ queues ⇄ InProcessCall (a task) → servicer
 """

@@ -27,7 +27,7 @@ PAUSE: Final = object()
 _outer_deadline: ContextVar[float | None] = ContextVar("outer_deadline", default=None)
 
 
-class Call(CallContext):
+class InProcessCall(CallContext):
     """A call of a method, as its servicer's context and as what serves it.
 
     Args:

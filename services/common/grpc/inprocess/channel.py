@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import grpc
 
-from services.common.grpc.inprocess.call import Call, not_serving
+from services.common.grpc.inprocess.call import InProcessCall, not_serving
 from services.common.grpc.inprocess.queued_call import QueuedCall
 from services.common.grpc.inprocess.response_stream import ResponseStream
 from services.common.grpc.inprocess.status import Metadata
@@ -44,7 +44,7 @@ class InProcessServer:
         self._methods: dict[str, Handler] = {}
         self._generic: list[grpc.GenericRpcHandler] = []
         self.is_serving = False
-        self.calls: set[Call] = set()
+        self.calls: set[InProcessCall] = set()
         find: Any = self._find
         for interceptor in reversed(interceptors):
             find = partial(interceptor.intercept_service, find)
@@ -120,7 +120,7 @@ class InProcessChannel(grpc.aio.Channel):
         def start(
             request: Any, *, metadata: Metadata = (), timeout: float | None = None
         ) -> Coroutine[Any, Any, Any]:
-            return Call(server, method, metadata).run(request, timeout)
+            return InProcessCall(server, method, metadata).run(request, timeout)
 
         return start
 
@@ -131,7 +131,7 @@ class InProcessChannel(grpc.aio.Channel):
         def start(
             request: Any, *, metadata: Metadata = (), timeout: float | None = None
         ) -> ResponseStream:
-            call = Call(server, method, metadata)
+            call = InProcessCall(server, method, metadata)
             return ResponseStream(call, request, timeout, server.max_message_bytes)
 
         return start
@@ -141,7 +141,7 @@ class InProcessChannel(grpc.aio.Channel):
         server = self._server
 
         def start(*, metadata: Metadata = (), timeout: float | None = None) -> QueuedCall:
-            call = Call(server, method, metadata)
+            call = InProcessCall(server, method, metadata)
             return QueuedCall(call, timeout, server.max_message_bytes)
 
         return start

@@ -27,7 +27,7 @@ class OverError(grpc.aio.UsageError):
     """Error raised in a servicer that continues after its call has ended."""
 
 
-class Entry(NamedTuple):
+class MetadataEntry(NamedTuple):
     """One entry of metadata."""
 
     key: str
@@ -143,7 +143,7 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
 
     def invocation_metadata(self) -> Any:
         """Return the metadata of the call."""
-        return tuple(Entry(key, value) for key, value in self._metadata)
+        return tuple(MetadataEntry(key, value) for key, value in self._metadata)
 
     async def send_initial_metadata(self, initial_metadata: Any) -> None:
         """Do nothing: callers within the process have no use for it."""

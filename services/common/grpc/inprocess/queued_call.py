@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from services.common.grpc.inprocess.call import Call
+from services.common.grpc.inprocess.call import InProcessCall
 from services.common.grpc.inprocess.message_queue import MessageQueue
 from services.common.grpc.inprocess.status import status_error
 
@@ -22,7 +22,7 @@ class QueuedCall:
     A call that is abandoned is cancelled.
     """
 
-    def __init__(self, call: Call, timeout: float | None, limit: int) -> None:
+    def __init__(self, call: InProcessCall, timeout: float | None, limit: int) -> None:
         """Begin a call; messages have at most `limit` bytes."""
         self._call = call
         self._requests = call.requests = MessageQueue(limit)
@@ -175,7 +175,9 @@ class QueuedCall:
         return grpc.StatusCode.CANCELLED
 
 
-def _on_served(call: Call, caller: "weakref.ref[QueuedCall]", task: asyncio.Task[Any]) -> None:
+def _on_served(
+    call: InProcessCall, caller: "weakref.ref[QueuedCall]", task: asyncio.Task[Any]
+) -> None:
     """End a call; its caller may have abandoned it."""
     call.end()
     if (queued := caller()) is not None:

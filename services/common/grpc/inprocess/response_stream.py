@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 
 import grpc
 
-from services.common.grpc.inprocess.call import Call, pause
+from services.common.grpc.inprocess.call import InProcessCall, pause
 from services.common.grpc.inprocess.context import Receiver
 from services.common.grpc.inprocess.status import size_error
 
@@ -30,7 +30,9 @@ class ResponseStream:
     reader holds it. A stream that is abandoned is cancelled.
     """
 
-    def __init__(self, call: Call, request: Any, timeout: float | None, limit: int) -> None:
+    def __init__(
+        self, call: InProcessCall, request: Any, timeout: float | None, limit: int
+    ) -> None:
         """Create the stream of a call that has not begun; messages have at most `limit` bytes."""
         self._call = call
         self._request = request

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from services.inference.tools.backends.asking import CHECK_KEY, Backend
-from services.inference.tools.backends.engine import Engine
+from services.inference.tools.backends.engine import SearchEngine
 from services.inference.tools.backends.filtering import with_sites
 from services.inference.tools.domains import Domain
 
@@ -29,7 +29,7 @@ async def _find(
     return web.get("results") if isinstance(web, dict) else None
 
 
-BRAVE = Engine(
+BRAVE = SearchEngine(
     url="https://api.search.brave.com/res/v1/web/search",
     key_field="x-subscription-token",
     key_value="{}",

@@ -17,7 +17,7 @@ Find = Callable[
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class SearchEngine:
     """A kind of search engine.
 
     Attributes:
@@ -54,7 +54,7 @@ class EngineSearches:
         max_results: maximum results per search.
     """
 
-    def __init__(self, engine: Engine, backend: Backend, max_results: int) -> None:
+    def __init__(self, engine: SearchEngine, backend: Backend, max_results: int) -> None:
         self._engine = engine
         self._backend = backend
         self._max_results = max_results

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gateway.errors.v1 import errors_pb2
 from services.inference.tools.backends.asking import CHECK_KEY, Backend
-from services.inference.tools.backends.engine import Engine
+from services.inference.tools.backends.engine import SearchEngine
 from services.inference.tools.backends.filtering import with_sites
 from services.inference.tools.domains import Domain
 
@@ -27,7 +27,7 @@ async def _find(
     return found
 
 
-SEARXNG = Engine(
+SEARXNG = SearchEngine(
     url="/search",
     # For a reverse proxy; SearXNG itself has no keys.
     key_field="authorization",

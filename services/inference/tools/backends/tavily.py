@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from services.inference.tools.backends.asking import CHECK_KEY, Backend
-from services.inference.tools.backends.engine import Engine
+from services.inference.tools.backends.engine import SearchEngine
 from services.inference.tools.domains import Domain
 
 _MAX_COUNT = 20
@@ -34,7 +34,7 @@ async def _find(
     return (await backend.post(body)).get("results")
 
 
-TAVILY = Engine(
+TAVILY = SearchEngine(
     url="https://api.tavily.com/search",
     key_field="authorization",
     key_value="Bearer {}",

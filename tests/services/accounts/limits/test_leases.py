@@ -5,7 +5,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.limits.arithmetic import UNLIMITED, Granted
-from services.accounts.limits.leases import Claim, Lease, LeaseRepository
+from services.accounts.limits.leases import AllowanceClaim, ClaimResult, LeaseRepository
 from services.accounts.limits.repository import LimitRepository
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.limits.tables import allowances
@@ -15,11 +15,13 @@ from tests.manual_clock import ManualClock
 NOW_S = 1_700_000_000.0
 MINUTE_MS = 1_699_999_980_000
 END_MS = MINUTE_MS + 60_000
-TEAM = Claim(SubjectKind.TEAM, "team_1", "requests_per_minute", MINUTE_MS, END_MS, 0)
-MONEY = Claim(
+TEAM = AllowanceClaim(SubjectKind.TEAM, "team_1", "requests_per_minute", MINUTE_MS, END_MS, 0)
+MONEY = AllowanceClaim(
     SubjectKind.TEAM, "team_1", "spend_per_day_pusd", MINUTE_MS, END_MS, 0, overdraws=True
 )
-SLOTS = Claim(SubjectKind.TEAM, "team_1", "concurrent_requests", 0, int(1000 * NOW_S) + 30_000, 0)
+SLOTS = AllowanceClaim(
+    SubjectKind.TEAM, "team_1", "concurrent_requests", 0, int(1000 * NOW_S) + 30_000, 0
+)
 
 
 @pytest.fixture
@@ -35,12 +37,14 @@ async def leases(engine: AsyncEngine, clock: ManualClock) -> LeaseRepository:
     return LeaseRepository(engine, clock)
 
 
-async def _leased(leases: LeaseRepository, holder: str, claim: Claim) -> Lease:
+async def _leased(leases: LeaseRepository, holder: str, claim: AllowanceClaim) -> ClaimResult:
     [lease] = await leases.lease(holder, [claim])
     return lease
 
 
-async def _lease(leases: LeaseRepository, holder: str, claim: Claim) -> tuple[Granted, int | None]:
+async def _lease(
+    leases: LeaseRepository, holder: str, claim: AllowanceClaim
+) -> tuple[Granted, int | None]:
     lease = await _leased(leases, holder, claim)
     return lease.granted, lease.limit
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.articles.markdown import Renderer, render_document
+from services.articles.markdown import ElementRenderer, render_document
 from services.articles.tree.nodes import Element
 from tests.grid import each_row
 from tests.services.articles.trees import (
@@ -243,7 +243,7 @@ def test_parts_of_blocks_have_a_text_too() -> None:
     for path, expected in parts.items():
         element = editor.document.node_at(path)
         assert isinstance(element, Element)
-        assert Renderer(editor.document).block(element) == expected
+        assert ElementRenderer(editor.document).block(element) == expected
 
 
 def test_serial_numbers_and_hidden_indices_do_not_show() -> None:

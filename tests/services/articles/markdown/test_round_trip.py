@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from services.articles.markdown import Renderer, render_document
+from services.articles.markdown import ElementRenderer, render_document
 from tests.services.articles.random_edits import random_edits
 from tests.services.articles.trees import (
     Body,
@@ -309,7 +309,7 @@ def test_the_text_is_the_join_of_the_blocks_and_blocks_agree(data: st.DataObject
     assert whole == "\n\n".join(block.text for block in rendered if block.text)
     for block, element in zip(rendered, editor.document.blocks, strict=True):
         assert (block.id, block.type) == (element.id, element.type)
-        assert block.text == Renderer(editor.document).block(element)
+        assert block.text == ElementRenderer(editor.document).block(element)
 
 
 @pytest.mark.parametrize("spans", [{}, {"colSpan": 2}])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from services.articles.tree.document import Document
-from services.articles.tree.errors import Code, EditError
+from services.articles.tree.errors import EditError, EditErrorCode
 from services.articles.tree.operations import InsertBlocks
 from services.articles.tree.parsing import parse_element
 from services.common.articles import limits
@@ -215,4 +215,4 @@ def test_undoing_an_insert_of_separated_blocks_is_refused() -> None:
     editor.insert(paragraph("between"), path=[1])
     with pytest.raises(EditError) as refused:
         change.inverse.apply(editor.document)
-    assert refused.value.code is Code.NO_BLOCK
+    assert refused.value.code is EditErrorCode.NO_BLOCK

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.articles.tree.errors import Code, EditError
+from services.articles.tree.errors import EditError, EditErrorCode
 from services.articles.tree.nodes import EMPTY_LEAF, Element, Leaf
 from services.articles.tree.normalise import grid, normal_children, normal_leaves
 from tests.grid import each_row
@@ -101,7 +101,7 @@ def test_a_wrong_grid_is_refused_in_words(spans: list[str], problem: str) -> Non
     with pytest.raises(EditError) as caught:
         grid(rows(*spans), "/t")
     error = caught.value
-    assert (error.code, error.pointer, error.problem) == (Code.SCHEMA, "/t", problem)
+    assert (error.code, error.pointer, error.problem) == (EditErrorCode.SCHEMA, "/t", problem)
 
 
 def test_the_largest_grid_is_taken() -> None:

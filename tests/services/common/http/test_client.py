@@ -13,7 +13,7 @@ from yarl import URL
 
 from services.common import http
 from services.common.errors import GatewayError
-from services.common.http.connection import Connection as ClientConnection
+from services.common.http.connection import UpstreamConnection
 from tests.grid import each_row
 from tests.services.common.http.servers import ask, say_nothing, serving
 from tests.services.inference.providers.scripted_server import (
@@ -172,7 +172,7 @@ async def test_what_comes_unasked_closes_the_connection(
 
 
 def test_closing_does_not_wait_for_lost_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def reach(self: http.Client, connection: ClientConnection, *_: object) -> None:
+    async def reach(self: http.Client, connection: UpstreamConnection, *_: object) -> None:
         connection.connection_made(_Sink())
         connection.connection_lost(None)
 
@@ -269,7 +269,7 @@ def test_an_answer_cut_anywhere_reads_the_same(cuts: list[int], chunked: bool) -
 
     async def read() -> tuple[int, list[str], bytes]:
         released = asyncio.Event()
-        connection = ClientConnection(
+        connection = UpstreamConnection(
             1 << 20, lambda: 1 << 16, lambda _: released.set(), lambda _: None
         )
         connection.connection_made(_Sink())
@@ -291,7 +291,7 @@ def test_an_answer_cut_anywhere_reads_the_same(cuts: list[int], chunked: bool) -
 
 async def test_a_body_tells_whether_it_is_received() -> None:
     released = asyncio.Event()
-    connection = ClientConnection(1 << 20, lambda: 1 << 16, lambda _: released.set(), print)
+    connection = UpstreamConnection(1 << 20, lambda: 1 << 16, lambda _: released.set(), print)
     connection.connection_made(_Sink())
     for pieces, is_received, content in (
         ([b"HTTP/1.1 200 S\r\ncontent-length: 4\r\n\r\nabcd"], True, b"abcd"),
@@ -316,7 +316,7 @@ async def test_a_body_tells_whether_it_is_received() -> None:
 
 async def test_a_paused_answer_is_read_as_it_arrives() -> None:
     sink = _Sink()
-    connection = ClientConnection(1 << 20, lambda: 60, print, print)
+    connection = UpstreamConnection(1 << 20, lambda: 60, print, print)
     connection.connection_made(sink)
     asking = asyncio.ensure_future(connection.request(b"", b""))
     await asyncio.sleep(0)
@@ -333,7 +333,7 @@ async def test_a_paused_answer_is_read_as_it_arrives() -> None:
 async def test_a_whole_answer_is_read_without_pauses() -> None:
     released = asyncio.Event()
     sink = _Sink()
-    connection = ClientConnection(1 << 10, lambda: 60, lambda _: released.set(), print)
+    connection = UpstreamConnection(1 << 10, lambda: 60, lambda _: released.set(), print)
     connection.connection_made(sink)
     asking = asyncio.ensure_future(connection.request(b"", b""))
     await asyncio.sleep(0)
@@ -358,7 +358,7 @@ async def test_a_whole_answer_is_read_without_pauses() -> None:
 async def test_a_whole_answer_that_is_cut_or_too_large_fails(
     length: int, sent: int, error: type[Exception]
 ) -> None:
-    connection = ClientConnection(1 << 10, lambda: 1 << 16, print, print)
+    connection = UpstreamConnection(1 << 10, lambda: 1 << 16, print, print)
     connection.connection_made(_Sink())
     asking = asyncio.ensure_future(connection.request(b"", b""))
     await asyncio.sleep(0)
@@ -371,7 +371,7 @@ async def test_a_whole_answer_that_is_cut_or_too_large_fails(
         await reading
 
 
-def _feed(connection: ClientConnection, data: bytes) -> None:
+def _feed(connection: UpstreamConnection, data: bytes) -> None:
     """Have a connection read data."""
     connection.get_buffer(-1)[: len(data)] = data
     connection.buffer_updated(len(data))

@@ -1,12 +1,12 @@
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1.inference_pb2 import CACHE_STATUS_MISS, GenerateResponse, RouteInfo
-from services.common.messages.passthrough_answer import PassthroughAnswer, Route, TokenCounts
+from services.common.messages.passthrough_answer import AnswerRoute, PassthroughAnswer, TokenCounts
 
 
 def test_another_process_gets_all_that_is_known_of_an_answer() -> None:
     answer = PassthroughAnswer(b'{"id":"a"}', TokenCounts(1, 2, 3))
-    route = answer.route = Route("m", "p", "primary", 2, {}, "req_1")
+    route = answer.route = AnswerRoute("m", "p", "primary", 2, {}, "req_1")
     # As those do who come after the engine: the cache, and the limits of the caller.
     route.headers["x-ratelimit-limit-requests"] = "9"
     route.cache = CACHE_STATUS_MISS

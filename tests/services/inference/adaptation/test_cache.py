@@ -19,7 +19,14 @@ from services.common.settings import Storage
 from services.common.storage.disk import DiskReserve
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.codec import dump, load
-from services.inference.byte_store import Bucket, Entry, Folder, StoreLimits, open_store, overdue
+from services.inference.byte_store import (
+    Bucket,
+    Folder,
+    StoredBytes,
+    StoreLimits,
+    open_store,
+    overdue,
+)
 from services.inference.metrics import InferenceMetrics
 from services.inference.store_sweeper import store_sweeper
 from services.media.conversion.parts import Film, ImageFacts, PageText, Picture
@@ -125,8 +132,8 @@ async def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
         assert raised.value.code == "storage_unavailable"
 
 
-def entry(owner: str, number: int, size: int, age_s: float) -> Entry:
-    return Entry(f"{owner}/{number}", size, 1000.0 - age_s)
+def entry(owner: str, number: int, size: int, age_s: float) -> StoredBytes:
+    return StoredBytes(f"{owner}/{number}", size, 1000.0 - age_s)
 
 
 ROOM = DiskReserve(Path(), 0)

@@ -6,8 +6,8 @@ from services.inference.adaptation.rules import DOCUMENT, IMAGE
 from services.media.conversion.parts import ImageFacts, PageText
 
 
-def label(kind=IMAGE, name="") -> wording.Label:
-    return wording.Label(Media(kind=kind, name=name), 2)
+def label(kind=IMAGE, name="") -> wording.MediumLabel:
+    return wording.MediumLabel(Media(kind=kind, name=name), 2)
 
 
 def test_a_description_is_quoted_line_by_line():

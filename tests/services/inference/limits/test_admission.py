@@ -12,7 +12,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.accounts.limits.arithmetic import grant
 from services.common.errors import GatewayError, unavailable
-from services.common.messages.passthrough_answer import Route
+from services.common.messages.passthrough_answer import AnswerRoute
 from services.inference.limits.admission import Admission, Permit
 from services.inference.limits.allowance import Claim
 from services.inference.limits.leaser import Key, Leaser
@@ -304,7 +304,7 @@ async def test_the_tightest_limit_of_each_measure_is_told(worker: Worker) -> Non
     user = _with(USER, requests_per_minute=3, tokens_per_minute=3, concurrent_requests=3)
     await worker.admit(user, tokens=1)
     permit = await worker.admit(_with(TEAM, requests_per_minute=3), user)
-    plain, route = Route("model", "provider", "primary", 1, {}), RouteInfo()
+    plain, route = AnswerRoute("model", "provider", "primary", 1, {}), RouteInfo()
     permit.put_limits(plain)
     permit.put_limits(route)
     # Two requests of the user's three, and one of the team's; one token.
@@ -352,7 +352,7 @@ async def test_what_was_forgotten_is_counted_anew(limits: FakeLimits) -> None:
     await worker.end_the_minute(key)
     permit = await worker.admission.admit(caller, Reservation())
     assert worker.leaser.allowance(key, 3).used == 1
-    permit.put_limits(route := Route("model", "provider", "primary", 1, {}))
+    permit.put_limits(route := AnswerRoute("model", "provider", "primary", 1, {}))
     [reported] = route.limits
     assert (reported.remaining, reported.reset_ms) == (2, MINUTE_END_MS + 60_000)
     await worker.leaser.close()

@@ -4,7 +4,7 @@ import pytest
 
 from services.media.conversion import plain_text
 from services.media.conversion.errors import ConversionError
-from services.media.conversion.formats import Format, detect
+from services.media.conversion.formats import DocumentFormat, detect
 from tests.grid import each_row
 from tests.services.media.conversion import office, papers
 
@@ -21,14 +21,14 @@ def refusal(content: bytes) -> str:
 @each_row(
     ("content", "expected"),
     [
-        (PDF, Format.PDF),
-        (b"\xef\xbb\xbf\r\n" + PDF, Format.PDF),
-        (office.docx(office.paragraph("x")), Format.DOCX),
-        (office.zipped({"ppt/presentation.xml": ""}), Format.PPTX),
-        (office.zipped({"xl/workbook.xml": ""}), Format.XLSX),
-        (b"", Format.TEXT),
-        (b"a text that explains %PDF-1.7 headers", Format.TEXT),
-        (b'{"json": true}', Format.TEXT),
+        (PDF, DocumentFormat.PDF),
+        (b"\xef\xbb\xbf\r\n" + PDF, DocumentFormat.PDF),
+        (office.docx(office.paragraph("x")), DocumentFormat.DOCX),
+        (office.zipped({"ppt/presentation.xml": ""}), DocumentFormat.PPTX),
+        (office.zipped({"xl/workbook.xml": ""}), DocumentFormat.XLSX),
+        (b"", DocumentFormat.TEXT),
+        (b"a text that explains %PDF-1.7 headers", DocumentFormat.TEXT),
+        (b'{"json": true}', DocumentFormat.TEXT),
     ],
 )
 def test_the_content_says_what_it_is(content, expected):

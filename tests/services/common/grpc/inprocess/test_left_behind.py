@@ -7,7 +7,7 @@ import random
 import grpc
 import pytest
 
-from services.common.grpc.inprocess.call import Call
+from services.common.grpc.inprocess.call import InProcessCall
 from services.common.grpc.inprocess.message_queue import MessageQueue
 from services.common.grpc.inprocess.response_stream import deliver
 from tests.services.common.grpc.inprocess.carriers import (
@@ -26,7 +26,7 @@ HOUR_S = 3600
 def held() -> int:
     """Count the parts of calls."""
     gc.collect()
-    return sum(isinstance(one, Call | MessageQueue) for one in gc.get_objects())
+    return sum(isinstance(one, InProcessCall | MessageQueue) for one in gc.get_objects())
 
 
 class Abandoned:
@@ -149,7 +149,7 @@ async def test_an_ended_call_is_freed_without_a_collection(inprocess, kind, way)
                 assert calling.cancelled() or calling.exception() is not None
                 del calling
             await asyncio.sleep(0)
-            assert not any(isinstance(one, Call) for one in gc.get_objects())
+            assert not any(isinstance(one, InProcessCall) for one in gc.get_objects())
         finally:
             gc.enable()
 
