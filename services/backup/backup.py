@@ -91,8 +91,8 @@ def _stage(folder: Path) -> Iterator[Path]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Links of a backup that was killed.
-        for one in folder.iterdir():
-            one.unlink()
+        for path in folder.iterdir():
+            path.unlink()
         yield folder
         shutil.rmtree(folder)
     except BlockingIOError as error:
@@ -125,10 +125,10 @@ def _link(blobs: Path, stage: Path) -> None:
     if not blobs.exists():
         return
     with os.scandir(blobs) as listing:
-        for one in listing:
-            if _BLOB.fullmatch(one.name):
+        for entry in listing:
+            if _BLOB.fullmatch(entry.name):
                 try:
-                    os.link(one.path, stage / one.name)
+                    os.link(entry.path, stage / entry.name)
                 except (FileExistsError, FileNotFoundError):
                     continue  # linked before, or deleted now
                 except OSError as error:

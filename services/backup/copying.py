@@ -23,12 +23,12 @@ def copy(source: Path, target: Path) -> BackupFile:
     digest, size = hashlib.sha256(), 0
     with source.open("rb") as read:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as written:
+        with os.fdopen(descriptor, "wb") as file:
             while piece := read.read(_PIECE):
                 digest.update(piece)
-                size += written.write(piece)
-            written.flush()
-            os.fsync(written.fileno())
+                size += file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
     return BackupFile(size, digest.hexdigest())
 
 
@@ -60,8 +60,10 @@ def opened(database: Path) -> Iterator[sqlite3.Connection]:
         BackupError: SQLite cannot read it.
     """
     try:
-        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as one:
-            yield one
+        with closing(
+            sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)
+        ) as connection:
+            yield connection
     except sqlite3.Error as error:
         raise BackupError(f"{database}: {error}") from error
 

@@ -66,10 +66,10 @@ def _put(manifest: Manifest, source: Path, folder: Path) -> None:
     for path, entry in manifest.files.items():
         target = unfinished if path == DATABASE else folder / path
         try:
-            found = copy(source / path, target)
+            copied = copy(source / path, target)
         except FileNotFoundError as error:
             raise BackupError(f"{source / path}: missing, although {NAME} lists it") from error
-        if found != entry:
+        if copied != entry:
             raise BackupError(f"{source / path}: digest does not match the backup")
     check_database(unfinished)
     sync_folder(folder / BLOBS)
@@ -78,8 +78,8 @@ def _put(manifest: Manifest, source: Path, folder: Path) -> None:
 
 
 def _clear(folder: Path) -> None:
-    for one in folder.iterdir():
-        if one.is_dir():
-            shutil.rmtree(one)
-        elif one.name != LOCK_FILE:
-            one.unlink()
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != LOCK_FILE:
+            path.unlink()

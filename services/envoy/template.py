@@ -28,19 +28,19 @@ def render(template: str, values: Values) -> str:
 
 def _rendered(lines: Sequence[str], values: Values) -> Iterator[str]:
     texts = {name: _to_yaml(value) for name, value in values.items()}
-    at = 0
-    while at < len(lines):
-        directive = _DIRECTIVE.fullmatch(lines[at])
+    line_number = 0
+    while line_number < len(lines):
+        directive = _DIRECTIVE.fullmatch(lines[line_number])
         if directive is None:
-            yield Template(lines[at]).substitute(texts)
-            at += 1
+            yield Template(lines[line_number]).substitute(texts)
+            line_number += 1
             continue
-        end = _end_of_section(lines, at)
+        end = _end_of_section(lines, line_number)
         keyword, name = directive.groups()
         items: Sequence[Values] = values[name] if keyword == "for" else [{}] if values[name] else []
         for item in items:
-            yield from _rendered(lines[at + 1 : end], {**values, **item})
-        at = end + 1
+            yield from _rendered(lines[line_number + 1 : end], {**values, **item})
+        line_number = end + 1
 
 
 def _end_of_section(lines: Sequence[str], begin: int) -> int:

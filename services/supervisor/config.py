@@ -52,8 +52,8 @@ class SupervisorConfig:
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> "SupervisorConfig":
         """Parse the arguments of a command line that `command` returned."""
-        host, port, metrics_host, metrics_port, *others = arguments
-        data_dir, drain_s, workers, grpc, scheme, stall_s, has_sandbox = others
+        host, port, metrics_host, metrics_port, *options = arguments
+        data_dir, drain_s, workers, grpc, scheme, stall_s, has_sandbox = options
         return cls(
             host=host,
             port=int(port),

@@ -50,7 +50,7 @@ def run_gateway(config: SupervisorConfig, *, make_programs: MakePrograms | None 
     with ExitStack() as stack:
         stack.enter_context(locked(config.data_dir))
         folder = stack.enter_context(runtime_folder(config.data_dir))
-        sockets, passed = stack.enter_context(short_path(folder))
+        sockets, descriptors = stack.enter_context(short_path(folder))
         port = stack.enter_context(held_port(config.host, config.port, _HTTP_SETTINGS))
         metrics_port = stack.enter_context(
             held_port(config.metrics_host, config.metrics_port, _METRICS_SETTINGS)
@@ -66,7 +66,7 @@ def run_gateway(config: SupervisorConfig, *, make_programs: MakePrograms | None 
         supervisor = Supervisor(
             make_programs(sockets, port, metrics_port),
             environ={**os.environ, METRICS_VARIABLE: metrics},
-            pass_fds=passed,
+            pass_fds=descriptors,
             drain_s=config.drain_s,
             stall_s=config.stall_s,
             on_end=lambda pid: _remove_gauges(pid, metrics),

@@ -54,8 +54,8 @@ def backoff_s(deaths: int, was_ready: bool) -> float:
     The values are 0, 0.2, 0.4 and so on, doubled up to 10, or up to 1 if the last process
     `was_ready`.
     """
-    most = _MAX_BACKOFF_READY_S if was_ready else _MAX_BACKOFF_S
-    return 0.0 if deaths == 0 else min(0.1 * 2**deaths, most)
+    max_backoff_s = _MAX_BACKOFF_READY_S if was_ready else _MAX_BACKOFF_S
+    return 0.0 if deaths == 0 else min(0.1 * 2**deaths, max_backoff_s)
 
 
 class SupervisedProcess:
@@ -245,8 +245,8 @@ class SupervisedProcess:
         if len(self._line) > _MAX_LINE:
             lines, self._line = [*lines, self._line], b""
         for line in lines:
-            name, _, rest = line.partition(b" ")
-            text = rest.decode(errors="replace")
+            name, _, encoded_text = line.partition(b" ")
+            text = encoded_text.decode(errors="replace")
             if name == READY:
                 self._handle_ready(text)
             elif name == FAILED:

@@ -159,9 +159,9 @@ class Supervisor:
             if process.output is not None:
                 poll.register(process.output, select.POLLIN)
         times = [deadline, self._next_check, *(process.restart_at for process in self._processes)]
-        known = [time for time in times if time is not None]
+        due_times = [time for time in times if time is not None]
         # Rounded up, so that the deadline has passed when `poll` returns.
-        wait_ms = max(0.0, (min(known) - monotonic()) * 1000 + 1) if known else None
+        wait_ms = max(0.0, (min(due_times) - monotonic()) * 1000 + 1) if due_times else None
         poll.poll(wait_ms)
         self._clear_wakeups()
         if self._reloads:

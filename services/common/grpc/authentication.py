@@ -235,7 +235,7 @@ class CachingAuthenticator:
             task.exception()  # retrieved, in case that every caller was cancelled
 
     async def _look_up(self, key: str, hashed: bytes) -> Caller:
-        asked = self._monotonic()
+        asked_at = self._monotonic()
         forgotten = self._forgotten
         try:
             owner = await self._identify(key)
@@ -246,8 +246,8 @@ class CachingAuthenticator:
         if forgotten != self._forgotten:
             self._known.pop(hashed, None)
             return owner
-        self._known_until = asked + self._ttl_s
-        self._known[hashed] = _KnownOwner(owner, asked + self._ttl_s / 2, asked + self._ttl_s)
+        self._known_until = asked_at + self._ttl_s
+        self._known[hashed] = _KnownOwner(owner, asked_at + self._ttl_s / 2, asked_at + self._ttl_s)
         self._known.move_to_end(hashed)
         if len(self._known) > self._max_entries:
             self._known.popitem(last=False)

@@ -100,8 +100,8 @@ def of_request(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> dict[s
     # Called for every request; most have no such header.
     family = _FAMILIES[dialect]
     initials = family.initials
-    some = [field for field in headers.items() if field[0][0] in initials]
-    return to_provider(dialect, some) if some else {}
+    dialect_fields = [field for field in headers.items() if field[0][0] in initials]
+    return to_provider(dialect, dialect_fields) if dialect_fields else {}
 
 
 def to_provider(dialect: Dialect.ValueType, headers: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -142,17 +142,17 @@ def of_answer(
             break
     if not is_own:
         return {}, request_id
-    some = []
+    passed_fields = []
     for name, value in headers.items():
         # Called for every response; most have few such headers.
         if name[:1] in family.answer_initials and len(name) <= MAX_NAME:
             if own_name := _name_of(name, family.answers):
-                some.append((own_name, value))
-    return _bounded(some) if some else {}, request_id
+                passed_fields.append((own_name, value))
+    return _bounded(passed_fields) if passed_fields else {}, request_id
 
 
 def _bounded(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    taken: dict[str, str] = {}
+    bounded: dict[str, str] = {}
     remaining = MAX_BYTES
     for name, value in headers:
         if not 0 < len(value) <= MAX_VALUE:
@@ -161,13 +161,13 @@ def _bounded(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
         if not (value.isascii() and value.isprintable()) or " " in (value[0], value[-1]):
             continue
         # Repeated fields form one list (RFC 9110, section 5.3).
-        before = taken.get(name)
+        before = bounded.get(name)
         size = len(value) + (len(name) if before is None else len(", "))
-        if size > remaining or (before is None and len(taken) == MAX_HEADERS):
+        if size > remaining or (before is None and len(bounded) == MAX_HEADERS):
             continue
         remaining -= size
-        taken[name] = value if before is None else f"{before}, {value}"
-    return taken
+        bounded[name] = value if before is None else f"{before}, {value}"
+    return bounded
 
 
 # Cached: the same few short names recur.

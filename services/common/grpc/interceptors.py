@@ -221,12 +221,12 @@ def _release_frames(error: BaseException) -> None:
     Their frames refer to the request, and often to the error itself. Without these references all
     of it is freed at once.
     """
-    seen: BaseException | None = error
+    exception: BaseException | None = error
     for _ in range(_MAX_CHAIN):
-        if seen is None:
+        if exception is None:
             return
-        seen.__traceback__ = None
-        seen = seen.__cause__ or seen.__context__
+        exception.__traceback__ = None
+        exception = exception.__cause__ or exception.__context__
 
 
 def _take_over(entries: Metadata) -> tuple[str, str]:
@@ -244,8 +244,8 @@ def _take_over(entries: Metadata) -> tuple[str, str]:
         raise errors.invalid("authorization", "authorization: must have exactly one value")
     request_id = values.get(REQUEST_ID_KEY, "")
     logs.request_id.set(request_id if len(request_id) <= MAX_REQUEST_ID else "")
-    if passed := values.get(HOPS_KEY):
-        hops.set(parse_hops(passed))
+    if hop_count := values.get(HOPS_KEY):
+        hops.set(parse_hops(hop_count))
     if parent := values.get(TRACEPARENT_KEY):
         current_trace.set(parse_trace_context(parent, values.get(TRACESTATE_KEY, "")))
     return authorization, values.get(USER_ID_KEY, "")

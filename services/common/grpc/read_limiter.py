@@ -122,7 +122,7 @@ class _UserReadLimiter:
         """Read the request of a call; its size counts as held until the call ends."""
         user = caller.get().user_id
         self._calls[user] += 1
-        held = 0
+        charged_bytes = 0
         try:
             async with self._turns.setdefault(
                 user, asyncio.Semaphore(self._bounds.max_reads_per_user)
@@ -138,15 +138,15 @@ class _UserReadLimiter:
                         "when some have ended",
                         limit="grpc.max_held_bytes_per_user",
                     )
-                held = size
-                self._held[user] += held
+                charged_bytes = size
+                self._held[user] += charged_bytes
                 try:
                     request = _decode(deserialize, message)
                 finally:
                     del message
             yield request
         finally:
-            self._held[user] -= held
+            self._held[user] -= charged_bytes
             self._calls[user] -= 1
             if not self._calls[user]:
                 del self._calls[user], self._held[user], self._turns[user]

@@ -123,11 +123,11 @@ class Client:
     def _start_of(self, origin: Origin, method: str, target: str) -> str:
         """Return the request line and the fixed header lines."""
         proxy = None if origin.is_secure else self._proxies.before(origin)
-        more = ""
+        proxy_fields = ""
         if proxy is not None:
             target = f"http://{origin.authority}{target}"
-            more = proxy.fields
-        return f"{method} {target} HTTP/1.1\r\nhost: {origin.authority}\r\n{more}"
+            proxy_fields = proxy.fields
+        return f"{method} {target} HTTP/1.1\r\nhost: {origin.authority}\r\n{proxy_fields}"
 
     async def close(self) -> None:
         """Close all connections."""

@@ -249,8 +249,8 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._busy = False
         # A server that responds before it has read the whole request may take the rest for a new
         # request.
-        sent = not (self._is_request_cut or self._transport.get_write_buffer_size())
-        if self.is_received and self._stays and self.is_usable and sent:
+        is_request_sent = not (self._is_request_cut or self._transport.get_write_buffer_size())
+        if self.is_received and self._stays and self.is_usable and is_request_sent:
             self._pieces.clear()
             self._size = 0
             self._released(self)

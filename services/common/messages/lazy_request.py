@@ -104,8 +104,8 @@ class LazyRequest:
         """Return the `fields` for `orjson.dumps`; those that are already serialized are reused."""
         if not self._written:
             return self.fields
-        written = {name: orjson.Fragment(json) for name, json in self._written.items()}
-        return {**self.fields, **written}
+        fragments = {name: orjson.Fragment(json) for name, json in self._written.items()}
+        return {**self.fields, **fragments}
 
     def complete(self) -> GenerateRequest:
         """Return the request with its messages and tools.

@@ -112,7 +112,7 @@ class AnswerRoute:
             if values := getattr(self, name):
                 getattr(message, name).extend(values)
         if self.limits:
-            message.limits.extend([one.message() for one in self.limits])
+            message.limits.extend([limit.message() for limit in self.limits])
         if self.headers:
             message.headers.update(self.headers)
         return message

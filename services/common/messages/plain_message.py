@@ -74,8 +74,8 @@ class PlainMessage(Struct, frozen=True, gc=False):
         texts = self.texts
         if not self.has_billing_line:
             return texts
-        rest = texts[0].partition("\n")[2]
-        return [rest, *texts[1:]] if rest else texts[1:]
+        without_first_line = texts[0].partition("\n")[2]
+        return [without_first_line, *texts[1:]] if without_first_line else texts[1:]
 
 
 class PlainTool(NamedTuple):

@@ -73,11 +73,11 @@ class UsageBatch:
     def without(self, ids: Collection[str]) -> "UsageBatch":
         """Return the records with other ids than these, without duplicates."""
         remaining = UsageBatch()
-        seen = set(ids)
+        seen_ids = set(ids)
         for shared, rows in self.groups.items():
             for own in rows:
-                if own[0] not in seen:
-                    seen.add(own[0])
+                if own[0] not in seen_ids:
+                    seen_ids.add(own[0])
                     remaining.rows(shared).append(own)
         return remaining
 

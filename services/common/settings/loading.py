@@ -115,11 +115,11 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _names_fit(self) -> Self:
-        seen: set[str] = set()
+        seen_names: set[str] = set()
         for index, model in enumerate(self.models):
-            if model.name in seen:
+            if model.name in seen_names:
                 raise ValueError(f"models[{index}].name: duplicate name {model.name!r}")
-            seen.add(model.name)
+            seen_names.add(model.name)
         for path, place in self.deployments():
             # Whether the sandbox is present depends on the environment too: `load` checks it.
             if place.provider not in self.providers and place.provider != SANDBOX:
@@ -153,10 +153,10 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         SettingsError: the file is missing, not TOML, or has an unknown key or an invalid value; a
             file with a secret cannot be used; or a model is the sandbox's, which is absent.
     """
-    named = environ.get(CONFIG_VARIABLE)
-    path = Path(named) if named else DEFAULT_FILE
+    named_path = environ.get(CONFIG_VARIABLE)
+    path = Path(named_path) if named_path else DEFAULT_FILE
     content: dict[str, Any] = {}
-    if named or path.exists():
+    if named_path or path.exists():
         try:
             content = tomllib.loads(path.read_text())
         except OSError as error:

@@ -37,8 +37,8 @@ class Preset(NamedTuple):
 
     def address(self, environ: Mapping[str, str]) -> str:
         """Return the provider's address, or "" if a required variable is not set."""
-        if self.address_variable and (other := environ.get(self.address_variable)):
-            return other
+        if self.address_variable and (configured_address := environ.get(self.address_variable)):
+            return configured_address
         if not self.place_variable:
             return self.base_url
         place = (environ.get(self.place_variable) or self.place).rstrip("/")

@@ -206,7 +206,7 @@ class Model(Section):
 
     @model_validator(mode="after")
     def _has_wildcard_at_the_end(self) -> Self:
-        upstreams = [self.upstream, *(one.upstream for one in self.deployments)]
+        upstreams = [self.upstream, *(deployment.upstream for deployment in self.deployments)]
         if WILDCARD in self.name[:-1] or any(WILDCARD in upstream for upstream in upstreams):
             raise ValueError(
                 f"name: may contain one {WILDCARD}, at the end; upstream must not contain any"
@@ -217,11 +217,11 @@ class Model(Section):
     def _is_served_somewhere(self) -> Self:
         if (self.provider is None) == (not self.deployments):
             raise ValueError("provider: exactly one of provider and deployments is required")
-        places = [(one.provider, one.upstream) for one in self.served_by]
+        places = [(deployment.provider, deployment.upstream) for deployment in self.served_by]
         for index, place in enumerate(places):
             if place in places[:index]:
                 raise ValueError(f"deployments[{index}]: duplicate deployment")
-        if self.deployments and not any(one.weight for one in self.deployments):
+        if self.deployments and not any(deployment.weight for deployment in self.deployments):
             raise ValueError("deployments: at least one must have a weight above 0")
         return self
 
@@ -234,8 +234,10 @@ class Model(Section):
         if self.provider is not None:
             return (Deployment(provider=self.provider, upstream=self.upstream),)
         return [
-            one if one.upstream else one.model_copy(update={"upstream": self.upstream})
-            for one in self.deployments
+            deployment
+            if deployment.upstream
+            else deployment.model_copy(update={"upstream": self.upstream})
+            for deployment in self.deployments
         ]
 
     @property

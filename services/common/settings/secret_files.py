@@ -94,13 +94,13 @@ def _read(section: dict[str, Any], name: str, place: str) -> None:
     if section.get(name):
         raise SettingsError(f"{key}: cannot be combined with {name}; remove one of them")
     try:
-        with Path(file).open("rb") as opened:
-            held = opened.read(_MAX_BYTES + 1)
-        secret = held.decode().strip()
+        with Path(file).open("rb") as secret_file:
+            content = secret_file.read(_MAX_BYTES + 1)
+        secret = content.decode().strip()
     except OSError as error:
         raise SettingsError(f"{key}: {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"{key}: {file}: is not UTF-8 text") from error
-    if not secret or len(held) > _MAX_BYTES:
+    if not secret or len(content) > _MAX_BYTES:
         raise SettingsError(f"{key}: {file}: {'is too long' if secret else 'is empty'}")
     section[name] = secret

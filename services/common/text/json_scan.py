@@ -44,13 +44,13 @@ def count_values(text: bytes, limit: int) -> int:
     # Each value but the outermost follows a comma or opens a container that is not empty.
     count = 1
     in_string = False
-    held = b""  # an escape or an empty container that the end of a slice may have split
+    carried = b""  # an escape or an empty container that the end of a slice may have split
     for start in range(0, len(text), _SLICE):
-        piece = held + text[start : start + _SLICE]
-        held = b""
+        piece = carried + text[start : start + _SLICE]
+        carried = b""
         backslashes = len(piece) - len(piece.rstrip(b"\\"))
         if backslashes % 2:
-            piece, held = piece[:-1], b"\\"
+            piece, carried = piece[:-1], b"\\"
         # Remove pairs of backslashes first: only then does `\"` denote an escaped quotation mark.
         pieces = piece.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
         # Every second piece is inside a string; the first one if the last slice ended in a string.
@@ -58,8 +58,8 @@ def count_values(text: bytes, limit: int) -> int:
         in_string ^= len(pieces) % 2 == 0
         # One quotation mark represents each string, so that containers of strings are not empty.
         structure = b'"'.join(outside).translate(None, _WHITESPACE)
-        if not in_string and not held and structure.endswith((b"[", b"{")):
-            held, structure = structure[-1:], structure[:-1]
+        if not in_string and not carried and structure.endswith((b"[", b"{")):
+            carried, structure = structure[-1:], structure[:-1]
         count += structure.count(b",") + structure.count(b"[") + structure.count(b"{")
         count -= structure.count(b"[]") + structure.count(b"{}")
         if count > limit:

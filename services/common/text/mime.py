@@ -177,11 +177,11 @@ def _by_signature(head: bytes, hints: Iterable[str]) -> str | None:
         matches = puremagic.magic_string(head)
     except puremagic.PureError:
         return None
-    named = [
+    matching = [
         (len(match.byte_match or b""), _BETTER.get(match.mime_type, match.mime_type))
         for match in matches
         if match.mime_type and len(match.byte_match or b"") >= _SIGNATURE_LENGTH
     ]
-    longest = max((length for length, _ in named), default=0)
-    best = [kind for length, kind in named if length == longest]
+    longest = max((length for length, _ in matching), default=0)
+    best = [kind for length, kind in matching if length == longest]
     return next((hint for hint in hints if hint in best), best[0] if best else None)

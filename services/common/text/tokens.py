@@ -50,11 +50,11 @@ def estimate_bytes(data: bytes) -> int:
     # Deleting a kind of byte counts it at the speed of C.
     no_small = data.translate(None, _SMALL_BYTES)
     no_letter = no_small.translate(None, _CAPITAL_BYTES)
-    other = len(no_letter.translate(None, _HIGH_BYTES))
+    other_count = len(no_letter.translate(None, _HIGH_BYTES))
     hundredths = (
         (len(data) - len(no_small)) * _SMALL
         + (len(no_small) - len(no_letter)) * _CAPITAL
-        + (len(no_letter) - other) * _HIGH
-        + other * _OTHER
+        + (len(no_letter) - other_count) * _HIGH
+        + other_count * _OTHER
     )
     return hundredths // 100 + 1

@@ -29,12 +29,12 @@ def affinity_of(user_id: str, request: GenerateRequest, lazy: LazyRequest | None
     if memory_id := request.memory.memory_id:
         digest.update(memory_id.encode())
         return digest.digest()
-    left = _MAX_BYTES
+    bytes_left = _MAX_BYTES
     for text in _canonical(request) if lazy is None else _plain(lazy):
         # Counted in characters, each of at least one byte.
-        digest.update(text[:left].encode(errors="replace"))
-        left -= len(text)
-        if left <= 0:
+        digest.update(text[:bytes_left].encode(errors="replace"))
+        bytes_left -= len(text)
+        if bytes_left <= 0:
             break
     return digest.digest()
 

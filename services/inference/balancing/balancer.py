@@ -76,7 +76,7 @@ class Balancer:
         """Return a deployment of a model, for a call without a plan."""
         if target.deployments is None:
             return target
-        steps = [Step("", one, 0.0, Retries()) for one in target.deployments.targets]
+        steps = [Step("", deployment, 0.0, Retries()) for deployment in target.deployments.targets]
         order = self._order(steps, target.deployments, b"", 0)
         return target.deployments.targets[order[0]]
 
@@ -123,5 +123,5 @@ class Balancer:
 
 def _user_id() -> str:
     """Return the id of the current task's user, or ""."""
-    known = caller.get(None)
-    return "" if known is None else known.user_id
+    identity = caller.get(None)
+    return "" if identity is None else identity.user_id

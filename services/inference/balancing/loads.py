@@ -55,8 +55,12 @@ class Load:
 
     def note(self, load_class: int, seconds: float, now: float) -> None:
         """Add the time to the first content of an answer to the moving average."""
-        known = self.average(load_class, now)
-        average = seconds if known is None else known + _NEWEST * (seconds - known)
+        average_before = self.average(load_class, now)
+        average = (
+            seconds
+            if average_before is None
+            else average_before + _NEWEST * (seconds - average_before)
+        )
         self._averages[load_class] = average
         self._times[load_class] = now
 
@@ -131,7 +135,7 @@ class Loads:
         now = self.monotonic()
         loads = [self._loads.get(key, _IDLE) for key in keys]
         averages = [load.average(load_class, now) for load in loads]
-        quickest = min((one for one in averages if one is not None), default=_UNKNOWN_S)
+        quickest = min((seconds for seconds in averages if seconds is not None), default=_UNKNOWN_S)
         return [
             (quickest if average is None else average) * (load.calls + 1)
             for load, average in zip(loads, averages, strict=True)

@@ -64,13 +64,13 @@ def after_failure(
     """
     limits_rate = error.reason == errors_pb2.REASON_UPSTREAM_RATE_LIMITED
     if limits_rate or error.status in _OF_LIMITS:
-        asked = wait_of(headers, now)
-        if asked is None:
-            asked = error.upstream_retry_after_s  # in the body
-        if asked is None and limits_rate:
-            found = exhausted(headers, now)
-            asked = UNTOLD_WAIT_S if found is None else found.wait_s
-        return None if asked is None else _bounded(asked, "rate_limited")
+        wait_s = wait_of(headers, now)
+        if wait_s is None:
+            wait_s = error.upstream_retry_after_s  # in the body
+        if wait_s is None and limits_rate:
+            exhausted_limit = exhausted(headers, now)
+            wait_s = UNTOLD_WAIT_S if exhausted_limit is None else exhausted_limit.wait_s
+        return None if wait_s is None else _bounded(wait_s, "rate_limited")
     lacks_key = error.reason == errors_pb2.REASON_UPSTREAM_AUTH and error.status is None
     if lacks_key or error.status in _OF_ACCOUNTS:
         return Cooldown(REFUSED_WAIT_S, "refused")
@@ -112,10 +112,10 @@ def _until_reset(text: str, now: Callable[[], float]) -> float | None:
 
 
 def _of_duration(text: str) -> float | None:
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         return None
-    parts = zip(found.groups(), _UNITS_S, strict=True)
+    parts = zip(match.groups(), _UNITS_S, strict=True)
     return sum(float(number) * unit for number, unit in parts if number)
 
 

@@ -187,14 +187,16 @@ class CallerAllowances:
         self.forgotten = leaser.forgotten
         self.by_need = [(need, leaser.allowance(need.key, need.limit)) for need in limits.needs]
         self._reported = [
-            [self.by_need[at][1] for at in indexes] for indexes in limits.reported_needs
+            [self.by_need[index][1] for index in indexes] for indexes in limits.reported_needs
         ]
 
     def tightest(self) -> Sequence[CallerLimit]:
         """Return for each reported measure the state of the limit with the least remaining."""
         return [
-            (one[0] if len(one) == 1 else min(one, key=Allowance.remaining)).state()
-            for one in self._reported
+            (
+                allowances[0] if len(allowances) == 1 else min(allowances, key=Allowance.remaining)
+            ).state()
+            for allowances in self._reported
         ]
 
 
@@ -243,7 +245,7 @@ class Permit:
         if isinstance(route, AnswerRoute):
             route.limits = limits
         else:
-            route.limits.extend([one.message() for one in limits])
+            route.limits.extend([allowance.message() for allowance in limits])
 
     def end(self, tokens: int, cost_pusd: int) -> None:
         """Settle the request's usage and return its slots; later calls have no effect.

@@ -217,10 +217,10 @@ class Allowance:
 
     def remaining(self) -> int:
         """Return the estimated remainder of the window, at all workers."""
-        left = self._remaining + self._held - self.used
-        if left < 0:
+        left_amount = self._remaining + self._held - self.used
+        if left_amount < 0:
             return 0
-        return left if left < self.limit else self.limit
+        return left_amount if left_amount < self.limit else self.limit
 
     def want(self, amount: int, replaced: int = 0) -> None:
         """Record that a request waits for an amount, until `stop_waiting` is called.
@@ -345,24 +345,24 @@ class Allowance:
             now_ms: the time.
             spent: the amount that all workers have spent.
         """
-        sent, self._sent = self._sent, None
-        assert sent is not None, "nothing was claimed"
+        sent_claim, self._sent = self._sent, None
+        assert sent_claim is not None, "nothing was claimed"
         self.advance(now_ms)
         if limit is not None:
             self.limit = limit
-        if sent.window != self.window:
+        if sent_claim.window != self.window:
             return
-        self._held = sent.held_amount + granted
-        if sent.releases:
+        self._held = sent_claim.held_amount + granted
+        if sent_claim.releases:
             # The LimitService now counts what had been used until the claim.
-            self.used = max(0, self.used - sent.held_amount)
+            self.used = max(0, self.used - sent_claim.held_amount)
             self._held = 0
         if self.is_slots:
-            self._ends_ms = sent.ends_at_ms
+            self._ends_ms = sent_claim.ends_at_ms
         self._remaining = remaining
         self._granted_at_ms = now_ms
         self._spent = spent
-        self._reported_until_ms = sent.reserved_until_ms
+        self._reported_until_ms = sent_claim.reserved_until_ms
 
     def failed(self) -> None:
         """Record that the last claim was not answered; it may have been granted nevertheless."""

@@ -74,7 +74,7 @@ def fees_of(given: GenerateRequest | LazyRequest | EmbedRequest) -> Fees:
             inputs.add(Unit.CACHE_WRITE_1H)
     else:
         request = given
-        tools = [(f"tools[{at}]", *_type_of(tool)) for at, tool in enumerate(request.tools)]
+        tools = [(f"tools[{index}]", *_type_of(tool)) for index, tool in enumerate(request.tools)]
         value = partial(_value, request, _extra_of(request))
         inputs.update(_inputs_of(request))
     unpriced = next(_unpriced(value), None)
@@ -133,7 +133,7 @@ def _type_of(tool: Tool) -> tuple[str, Mapping[str, Any]]:
 def _lazy_tools(lazy: LazyRequest) -> Sequence[tuple[str, str, Mapping[str, Any]]]:
     json = lazy.json_of("tools")
     tools = orjson.loads(json) if json else []
-    return [(f"tools[{at}]", _kind_of(tool), tool) for at, tool in enumerate(tools or [])]
+    return [(f"tools[{index}]", _kind_of(tool), tool) for index, tool in enumerate(tools or [])]
 
 
 def _kind_of(fields: object) -> str:

@@ -32,8 +32,8 @@ def most_input_tokens(given: GenerateRequest | LazyRequest | EmbedRequest) -> in
         return estimate_inputs(given)
     if isinstance(given, LazyRequest):
         return estimate_lazy(given)  # its conversation is only text
-    more = sum(_more(block.media) for block in media_blocks(given.messages))
-    return estimate_input_tokens(given) + more
+    media_tokens = sum(_more(block.media) for block in media_blocks(given.messages))
+    return estimate_input_tokens(given) + media_tokens
 
 
 def _more(media: Media) -> int:
@@ -42,9 +42,9 @@ def _more(media: Media) -> int:
     if media.WhichOneof("source") == "data":
         if not is_document or b"/ObjStm" not in media.data:
             return 0
-        most = PAGE * (len(media.data) // _BYTES_A_PACKED_PAGE + 1)
+        max_tokens = PAGE * (len(media.data) // _BYTES_A_PACKED_PAGE + 1)
     elif media.kind == conversation_pb2.MEDIA_KIND_IMAGE:
         return 0
     else:
-        most = PAGE * _PAGES if is_document else _RECORDING
-    return max(0, most - estimate_media(media))
+        max_tokens = PAGE * _PAGES if is_document else _RECORDING
+    return max(0, max_tokens - estimate_media(media))

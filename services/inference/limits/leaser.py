@@ -93,19 +93,19 @@ class Leaser:
 
         An allowance may be replaced while the caller awaits something; get it again afterwards.
         """
-        found = self._allowances.get(key)
-        if found is None:
-            found = Allowance(
+        allowance = self._allowances.get(key)
+        if allowance is None:
+            allowance = Allowance(
                 key.measure,
                 limit,
                 fresh_ms=self._fresh_ms,
                 slot_lease_ms=self._slot_lease_ms,
                 now_ms=self._now_ms(),
             )
-            self._allowances[key] = found
+            self._allowances[key] = allowance
             if self._ticking is None and not self._is_closed:
                 self._ticking = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
-        return found
+        return allowance
 
     async def claim(self, keys: Sequence[Key]) -> None:
         """Claim the wanted amounts of allowances, and wait for the grants.
@@ -158,14 +158,14 @@ class Leaser:
 
     def _tick(self) -> None:
         now_ms = self._now_ms()
-        for key, one in list(self._allowances.items()):
-            if one.is_forgotten(now_ms):
+        for key, allowance in list(self._allowances.items()):
+            if allowance.is_forgotten(now_ms):
                 del self._allowances[key]
                 self.forgotten += 1
                 self._due.pop(key, None)
             else:
-                one.tick()
-                self._due[key] = one
+                allowance.tick()
+                self._due[key] = allowance
         self._ticking = None
         if self._allowances:
             self._ticking = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
@@ -193,17 +193,17 @@ class Leaser:
         now_ms = self._now_ms()
         if self._logged_at_ms is not None and now_ms < self._logged_at_ms + _LOG_EVERY_MS:
             return
-        told = {"error": error.message, "failures": self._failures}
-        log.warning("limits could not be leased", extra=told)
+        details = {"error": error.message, "failures": self._failures}
+        log.warning("limits could not be leased", extra=details)
         self._logged_at_ms, self._failures = now_ms, 0
 
     async def _claim_due(self, *, releases: bool = False) -> GatewayError | None:
         due, self._due = self._due, {}
         now_ms = self._now_ms()
         claims = [
-            (key, one, claim)
-            for key, one in due.items()
-            if (claim := one.next_claim(now_ms, releases=releases)) is not None
+            (key, allowance, claim)
+            for key, allowance in due.items()
+            if (claim := allowance.next_claim(now_ms, releases=releases)) is not None
         ]
         failure = None
         for start in range(0, len(claims), _MAX_CLAIMS):
@@ -213,11 +213,11 @@ class Leaser:
             except GatewayError as error:
                 failure = error
                 self._log(error)
-                for _, one, _ in part:
-                    one.failed()
+                for _, allowance, _ in part:
+                    allowance.failed()
                 continue
             now_ms = self._now_ms()
-            for (_, one, _), grant in zip(part, grants, strict=True):
+            for (_, allowance, _), grant in zip(part, grants, strict=True):
                 limit = grant.limit if grant.HasField("limit") else None
-                one.apply_grant(grant.granted, grant.remaining, limit, now_ms, grant.spent)
+                allowance.apply_grant(grant.granted, grant.remaining, limit, now_ms, grant.spent)
         return failure

@@ -42,7 +42,7 @@ def limit_reached(key: Key, allowance: Allowance, now_ms: int) -> GatewayError:
     """
     kind, measure = key.kind, key.measure
     name, unit = _MEASURES[measure]
-    counted = f"{_SUBJECTS[kind]}.{name}"
+    limit_name = f"{_SUBJECTS[kind]}.{name}"
     limit, end_ms = allowance.limit, allowance.window.end_ms
     is_spent = allowance.is_spent and not allowance.is_slots
     wait_s = max(1, -(-(end_ms - now_ms) // 1000)) if is_spent else 1
@@ -53,7 +53,7 @@ def limit_reached(key: Key, allowance: Allowance, now_ms: int) -> GatewayError:
             f"{_SHOWN[kind]} has spent its budget of {dollars(limit)} US dollars {unit}; the next "
             f"budget starts on {until}",
             retry_after_s=wait_s,
-            limit=counted,
+            limit=limit_name,
         )
     reached = f"the limit of {_SHOWN[kind]}, {limit:,} {unit}, "
     if measure in SPEND:
@@ -63,7 +63,7 @@ def limit_reached(key: Key, allowance: Allowance, now_ms: int) -> GatewayError:
     else:
         message = f"{reached}is reached; try again in {wait_s} s"
     return GatewayError(
-        errors_pb2.REASON_RATE_LIMITED, message, retry_after_s=wait_s, limit=counted
+        errors_pb2.REASON_RATE_LIMITED, message, retry_after_s=wait_s, limit=limit_name
     )
 
 
@@ -80,5 +80,5 @@ def model_refused(path: str, name: str, kind: SubjectKind.ValueType) -> GatewayE
 
 def dollars(pusd: int) -> str:
     """Format an amount of 10^-12 US dollars in dollars, without trailing zeros."""
-    whole, rest = divmod(pusd, _PUSD)
-    return f"{whole:,}.{rest:012}".rstrip("0").rstrip(".")
+    whole_dollars, fraction = divmod(pusd, _PUSD)
+    return f"{whole_dollars:,}.{fraction:012}".rstrip("0").rstrip(".")

@@ -84,7 +84,11 @@ class LimitedAnswer:
 
     def _settle(self) -> None:
         used = self._used.all
-        cost = sum([self._price(one) or 0 for one in used]) if self._permit.counts_cost else 0
+        cost = (
+            sum([self._price(used_model) or 0 for used_model in used])
+            if self._permit.counts_cost
+            else 0
+        )
         self._permit.end(sum(map(tokens_of, used)), cost)
 
     async def _extend(self, input_tokens: int, output_tokens: int) -> None:
@@ -159,31 +163,31 @@ class Limiter:
             GatewayError: as `Admission.admit`; permission_denied, a model is not allowed, or the
                 caller has a budget and the cost is not known; as `Plans.plan_for`.
         """
-        known = self._known.get(id(limits)) or self._read_limits(limits)
+        caller_limits = self._known.get(id(limits)) or self._read_limits(limits)
         # The fields of a lazy conversation name no models.
         request = given.request if isinstance(given, LazyRequest) else given
-        if known.restrict_models or known.count_cost:
+        if caller_limits.restrict_models or caller_limits.count_cost:
             if isinstance(request, GenerateRequest):
                 mark(request)
-            await offload(check_models, limits, request, counts_cost=known.count_cost)
+            await offload(check_models, limits, request, counts_cost=caller_limits.count_cost)
         demand, amounts = None, _ONE
-        if known.count_tokens:
-            demand = self._demand_of(request, fees_of(given) if known.count_cost else None)
+        if caller_limits.count_tokens:
+            demand = self._demand_of(request, fees_of(given) if caller_limits.count_cost else None)
             amounts = demand.reservation(await _tokens_of(given))
-        permit = await self._admission.admit(known, amounts)
+        permit = await self._admission.admit(caller_limits, amounts)
         return LimitedAnswer(permit, self._price, demand)
 
     def begin_count(self, limits: Sequence[SubjectLimits]) -> LimitedCount:
         """Return the admission of a count of tokens."""
-        known = self._known.get(id(limits)) or self._read_limits(limits)
-        return LimitedCount(self._admission, known)
+        caller_limits = self._known.get(id(limits)) or self._read_limits(limits)
+        return LimitedCount(self._admission, caller_limits)
 
     def _read_limits(self, limits: Sequence[SubjectLimits]) -> CallerLimits:
         """Parse and cache the limits of a caller."""
         if len(self._known) == KEPT_CALLERS:
             self._known.clear()
-        known = self._known[id(limits)] = CallerLimits(limits)
-        return known
+        caller_limits = self._known[id(limits)] = CallerLimits(limits)
+        return caller_limits
 
 
 async def _tokens_of(given: GenerateRequest | LazyRequest | EmbedRequest) -> int:

@@ -36,7 +36,7 @@ def check_models(
     refused = refused_model(limits, models_of(request))
     if refused is not None:
         raise model_refused(*refused)
-    has_list = any(one.HasField("allowed_models") for one in limits)
+    has_list = any(subject_limits.HasField("allowed_models") for subject_limits in limits)
     if has_list or counts_cost:
         for count, model in enumerate(further_models(request)):
             if count == MAX_FURTHER_MODELS:

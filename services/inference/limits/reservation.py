@@ -94,12 +94,12 @@ class Demand:
             raise _unknown(*self._fees.unpriced)
         tokens = cost = 0
         for step in self._plan.places():
-            read, written, fees = self._most(step, input_tokens)
+            read, written_tokens, fees = self._most(step, input_tokens)
             read = min(read, max(step.target.context_window, _LARGEST_CONTEXT))
-            written += output_tokens
-            tokens = max(tokens, read + written)
+            written_tokens += output_tokens
+            tokens = max(tokens, read + written_tokens)
             if fees is not None:
-                cost = max(cost, self._cost(step, read, written, fees))
+                cost = max(cost, self._cost(step, read, written_tokens, fees))
         return Reservation(1, tokens, cost)
 
     def _billed(self, fees: Fees) -> Fees:
@@ -124,10 +124,10 @@ class Demand:
         if not self._generates:
             return 0
         limit = target.max_output_tokens
-        most = request.max_tokens or limit or UNKNOWN_OUTPUT
+        max_tokens = request.max_tokens or limit or UNKNOWN_OUTPUT
         if limit:
-            most = min(most, limit)
-        return most * max(1, self._request.n)
+            max_tokens = min(max_tokens, limit)
+        return max_tokens * max(1, self._request.n)
 
     def _cost(self, step: Step, read: int, written: int, fees: Fees) -> int:
         target = step.target

@@ -60,11 +60,13 @@ class CallerLimits:
 
     def __init__(self, limits: Sequence[SubjectLimits]) -> None:
         self._limits = limits  # kept alive: the limiter's cache is keyed by its `id`
-        self.restrict_models = any(one.HasField("allowed_models") for one in limits)
+        self.restrict_models = any(
+            subject_limits.HasField("allowed_models") for subject_limits in limits
+        )
         allowances = [
-            (Key(one.kind, one.id, _MEASURES[field.name]), limit)
-            for one in limits
-            for field, limit in one.ListFields()
+            (Key(subject_limits.kind, subject_limits.id, _MEASURES[field.name]), limit)
+            for subject_limits in limits
+            for field, limit in subject_limits.ListFields()
             if field.name in _MEASURES
         ]
         # The longest windows first; concurrent requests last.
@@ -105,15 +107,15 @@ def refused_model(
         The path, the name, and the kind of the subject that has the limit.
     """
     for path, name in names:
-        for one in limits:
-            if not _allows(one, name):
-                return path, name, one.kind
+        for subject_limits in limits:
+            if not _allows(subject_limits, name):
+                return path, name, subject_limits.kind
     return None
 
 
 def may_use(limits: Sequence[SubjectLimits], name: str) -> bool:
     """Return whether a caller may use a model."""
-    return all(_allows(one, name) for one in limits)
+    return all(_allows(subject_limits, name) for subject_limits in limits)
 
 
 def _allows(limits: SubjectLimits, name: str) -> bool:
@@ -135,18 +137,18 @@ def models_of(request: GenerateRequest | EmbedRequest) -> list[tuple[str, str]]:
         names.append(("model", request.model))
     if request.fallback in _CHAINS:
         names += [
-            (f"fallback_config.steps[{at}].model", step.model)
-            for at, step in enumerate(request.fallback_config.steps)
+            (f"fallback_config.steps[{index}].model", step.model)
+            for index, step in enumerate(request.fallback_config.steps)
         ]
     if isinstance(request, GenerateRequest) and request.HasField("multimodal"):
-        wanted = request.multimodal
+        multimodal = request.multimodal
         names += [
             (f"multimodal.{kind}.model", model)
             for kind, model in (
-                ("image", wanted.image.model),
-                ("pdf", wanted.pdf.model),
-                ("video", wanted.video.model),
-                ("audio", wanted.audio.model),
+                ("image", multimodal.image.model),
+                ("pdf", multimodal.pdf.model),
+                ("video", multimodal.video.model),
+                ("audio", multimodal.audio.model),
             )
             if model not in ("", _EMBEDDED)
         ]

@@ -93,7 +93,10 @@ def at_deployments(step: Step) -> Step:
     if step.target.deployments is None:
         return step
     group = object()
-    places = (replace(step, target=one, group=group) for one in step.target.deployments.targets)
+    places = (
+        replace(step, target=deployment, group=group)
+        for deployment in step.target.deployments.targets
+    )
     return replace(step, deployments=tuple(places))
 
 
@@ -275,19 +278,19 @@ class Plans:
 
         Models come and go with their servers; the remaining fallbacks are still used.
         """
-        seen = _keys(first)
+        seen_keys = _keys(first)
         for number, name in enumerate(first.target.fallbacks, 1):
             try:
                 target = self._models.resolve(name)
             except GatewayError:
-                told = {"model": first.target.name, "fallback": name}
-                log.warning("fallback not found", extra=told)
+                names = {"model": first.target.name, "fallback": name}
+                log.warning("fallback not found", extra=names)
                 continue
             step = at_deployments(
                 Step(f"fallback-{number}", target, self._limits.step_timeout_s, _AUTO_RETRIES)
             )
-            if not _keys(step) <= seen:
-                seen |= _keys(step)
+            if not _keys(step) <= seen_keys:
+                seen_keys |= _keys(step)
                 yield step
 
 
@@ -297,7 +300,7 @@ def _plan(steps: tuple[Step, ...], **fields: Any) -> Plan:
 
 def _keys(step: Step) -> set[ModelKey]:
     """Return the keys of a step's model, one for each deployment."""
-    return {one.key for one in step.deployments or (step,)}
+    return {deployment.key for deployment in step.deployments or (step,)}
 
 
 def _check_max_tokens(request: GenerateRequest, target: Target) -> None:
@@ -317,15 +320,15 @@ def _check_config(request: GenerateRequest) -> None:
         _check_range(f"{path}.global_timeout_ms", config.global_timeout_ms, 1)
     if not 1 <= len(config.steps) <= MAX_STEPS:
         raise invalid(f"{path}.steps", f"{path}.steps: must contain 1 to {MAX_STEPS} steps")
-    seen: dict[str, int] = {}
+    index_by_id: dict[str, int] = {}
     for index, step in enumerate(config.steps):
         where = f"{path}.steps[{index}].step_id"
         if not step.step_id or len(step.step_id) > MAX_NAME:
             raise invalid(where, f"{where}: is required, with at most {MAX_NAME} characters")
-        earlier = seen.setdefault(step.step_id, index)
+        earlier = index_by_id.setdefault(step.step_id, index)
         if earlier != index:
-            said = f"must be unique; {path}.steps[{earlier}] has the same id {step.step_id!r}"
-            raise invalid(where, f"{where}: {said}")
+            problem = f"must be unique; {path}.steps[{earlier}] has the same id {step.step_id!r}"
+            raise invalid(where, f"{where}: {problem}")
 
 
 def _step(
@@ -339,23 +342,23 @@ def _step(
 ) -> Step:
     """Return a step; a name of no model is one of `provider`, unless that is ""."""
     # One `ListFields` is cheaper than testing each field.
-    given: dict[str, Any] = {field.name: value for field, value in step.ListFields()}
+    fields: dict[str, Any] = {field.name: value for field, value in step.ListFields()}
     timeout_s = limits.step_timeout_s
-    if "timeout_ms" in given:
-        _check_range(f"{path}.timeout_ms", given["timeout_ms"], 1)
+    if "timeout_ms" in fields:
+        _check_range(f"{path}.timeout_ms", fields["timeout_ms"], 1)
         # The operator's timeout holds for every call to a provider.
-        timeout_s = min(given["timeout_ms"] / 1000, timeout_s)
-    if "parameters" in given:
-        _check_parameters(request, given["parameters"], f"{path}.parameters")
+        timeout_s = min(fields["timeout_ms"] / 1000, timeout_s)
+    if "parameters" in fields:
+        _check_parameters(request, fields["parameters"], f"{path}.parameters")
     return at_deployments(
         Step(
-            given.get("step_id", ""),
-            _step_target(given.get("model", ""), path, models, provider),
+            fields.get("step_id", ""),
+            _step_target(fields.get("model", ""), path, models, provider),
             timeout_s,
-            _retries(given["retry_policy"], path) if "retry_policy" in given else _NO_RETRIES,
-            _fail_on(given["fail_on"], f"{path}.fail_on") if "fail_on" in given else None,
+            _retries(fields["retry_policy"], path) if "retry_policy" in fields else _NO_RETRIES,
+            _fail_on(fields["fail_on"], f"{path}.fail_on") if "fail_on" in fields else None,
             request.fallback_config.is_of_dialect or bool(step.fail_on.finish),
-            given.get("parameters"),
+            fields.get("parameters"),
             path,
         )
     )
@@ -409,8 +412,8 @@ def _check_parameters(request: GenerateRequest, parameters: GenerateRequest, pat
         validation.check(merged(request, parameters))
     except GatewayError as error:
         where = f"{path}.{error.param}"
-        rest = error.message.removeprefix(f"{error.param}: ")
-        raise invalid(where, f"{where}: {rest}") from error
+        problem = error.message.removeprefix(f"{error.param}: ")
+        raise invalid(where, f"{where}: {problem}") from error
 
 
 def _check_range(path: str, value: float, low: float, high: float | None = None) -> None:

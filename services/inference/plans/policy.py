@@ -112,8 +112,8 @@ def leads_to_next_step(error: UpstreamError, rule: FallbackRule | None) -> bool:
         )
     if _is_lost(error) or error.status in rule.statuses:
         return True
-    told = error.body.casefold()
-    return any(word in told for word in rule.words)
+    folded_body = error.body.casefold()
+    return any(word in folded_body for word in rule.words)
 
 
 def may_succeed_elsewhere(error: UpstreamError) -> bool:

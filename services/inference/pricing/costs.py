@@ -76,19 +76,19 @@ class Costs:
         at_ms: int | None = None,
     ) -> int | None:
         """Return the cost of billed units in picodollars, or None; see `cost_of`."""
-        found = self._found(provider, model, upstream)
-        if isinstance(found, PublishedPrices):
-            found = found.at(self._now_ms() if at_ms is None else at_ms)
-        return None if found is None else cost(found, counts)
+        price = self._found(provider, model, upstream)
+        if isinstance(price, PublishedPrices):
+            price = price.at(self._now_ms() if at_ms is None else at_ms)
+        return None if price is None else cost(price, counts)
 
     def highest_cost(
         self, usage: MostUsage, provider: str, model: str, upstream: str
     ) -> int | None:
         """Return the highest cost of a request now in picodollars, or None; see `highest_cost`."""
-        found = self._found(provider, model, upstream)
-        if isinstance(found, PublishedPrices):
-            found = found.at(self._now_ms())
-        return None if found is None else highest_cost(found, usage)
+        price = self._found(provider, model, upstream)
+        if isinstance(price, PublishedPrices):
+            price = price.at(self._now_ms())
+        return None if price is None else highest_cost(price, usage)
 
     def is_priced(self, provider: str, model: str, upstream: str) -> bool:
         """Return whether any price of a model is known."""
@@ -96,10 +96,10 @@ class Costs:
 
     def _token_rates(self, provider: str, model: str, upstream: str) -> TokenRates | None:
         """Return the prices of a model's tokens; None if `cost_of_counts` has to compute costs."""
-        found = self._found(provider, model, upstream)
-        if isinstance(found, PublishedPrices):
-            found = found.constant
-        return None if found is None else token_rates(found)
+        price = self._found(provider, model, upstream)
+        if isinstance(price, PublishedPrices):
+            price = price.constant
+        return None if price is None else token_rates(price)
 
     def _find(self, provider: str, model: str, upstream: str) -> Price | PublishedPrices | None:
         configured = self._configured(model)
@@ -139,8 +139,8 @@ def unknown_costs() -> Costs:
 
 def _configured_price(price: settings.Price) -> Price:
     """Return the price in a section of the settings, whose fields are named like units."""
-    given = price.model_dump(exclude_none=True)
+    configured = price.model_dump(exclude_none=True)
     return {
         Unit(name): Rate(picodollars(dollars, per=_PER.get(Unit(name), _TOKENS)))
-        for name, dollars in given.items()
+        for name, dollars in configured.items()
     }

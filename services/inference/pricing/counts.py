@@ -97,8 +97,8 @@ def counts_from(
 
 def _take(counts: dict[Unit, int], tokens: int, rest: Unit, parts: Mapping[Unit, int]) -> None:
     """Divide tokens among the units of `parts`; the remainder is of the unit `rest`."""
-    for unit, told in parts.items():
-        part = min(told, tokens)
+    for unit, part_tokens in parts.items():
+        part = min(part_tokens, tokens)
         counts[unit] = part
         tokens -= part
     counts[rest] = tokens
@@ -109,42 +109,42 @@ def counts_of_other_units(usage: Usage) -> Counts:
     if not usage.HasField("extra") or _BILLED_APART.search(usage.extra.json) is None:
         return {}
     try:
-        told = orjson.loads(usage.extra.json)
+        usage_json = orjson.loads(usage.extra.json)
     except orjson.JSONDecodeError:
         return {}
-    if not isinstance(told, dict):
+    if not isinstance(usage_json, dict):
         return {}
-    found = {
+    counts = {
         # Anthropic
-        Unit.CACHE_WRITE_1H: _number(told, "cache_creation", "ephemeral_1h_input_tokens"),
-        Unit.WEB_SEARCH: _number(told, "server_tool_use", "web_search_requests"),
+        Unit.CACHE_WRITE_1H: _number(usage_json, "cache_creation", "ephemeral_1h_input_tokens"),
+        Unit.WEB_SEARCH: _number(usage_json, "server_tool_use", "web_search_requests"),
         # OpenAI
-        Unit.INPUT_AUDIO: _number(told, "prompt_tokens_details", "audio_tokens"),
-        Unit.INPUT_IMAGE: _number(told, "prompt_tokens_details", "image_tokens"),
-        Unit.OUTPUT_AUDIO: _number(told, "completion_tokens_details", "audio_tokens"),
-        Unit.OUTPUT_IMAGE: _number(told, "completion_tokens_details", "image_tokens"),
+        Unit.INPUT_AUDIO: _number(usage_json, "prompt_tokens_details", "audio_tokens"),
+        Unit.INPUT_IMAGE: _number(usage_json, "prompt_tokens_details", "image_tokens"),
+        Unit.OUTPUT_AUDIO: _number(usage_json, "completion_tokens_details", "audio_tokens"),
+        Unit.OUTPUT_IMAGE: _number(usage_json, "completion_tokens_details", "image_tokens"),
     }
     # Gemini
-    _add_media(found, told.get("promptTokensDetails"), _INPUT_MEDIA)
-    _add_media(found, told.get("cacheTokensDetails"), _CACHED_MEDIA)
-    _add_media(found, told.get("candidatesTokensDetails"), _OUTPUT_MEDIA)
+    _add_media(counts, usage_json.get("promptTokensDetails"), _INPUT_MEDIA)
+    _add_media(counts, usage_json.get("cacheTokensDetails"), _CACHED_MEDIA)
+    _add_media(counts, usage_json.get("candidatesTokensDetails"), _OUTPUT_MEDIA)
     for medium, cached in _CACHED_MEDIA.items():
         # Prompt tokens include cached tokens.
         uncached = _INPUT_MEDIA[medium]
-        found[uncached] = max(0, found[uncached] - found.get(cached, 0))
-    return {unit: count for unit, count in found.items() if count}
+        counts[uncached] = max(0, counts[uncached] - counts.get(cached, 0))
+    return {unit: count for unit, count in counts.items() if count}
 
 
-def _number(told: Mapping[str, Any], *path: str) -> int:
-    value: Any = told
+def _number(usage_json: Mapping[str, Any], *path: str) -> int:
+    value: Any = usage_json
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value if type(value) is int and 0 <= value < _MOST else 0
 
 
-def _add_media(found: dict[Unit, int], details: Any, units: Mapping[str, Unit]) -> None:
+def _add_media(counts: dict[Unit, int], details: Any, units: Mapping[str, Unit]) -> None:
     """Add counts from one of Gemini's lists of tokens by modality."""
     for entry in details if isinstance(details, list) else ():
         unit = units.get(entry.get("modality", "")) if isinstance(entry, dict) else None
         if unit is not None:
-            found[unit] = found.get(unit, 0) + _number(entry, "tokenCount")
+            counts[unit] = counts.get(unit, 0) + _number(entry, "tokenCount")

@@ -66,7 +66,7 @@ def published_prices(base_url: str, model: str) -> PublishedPrices | None:
     with _FILE.open("rb") as file:
         lines = file.read().splitlines()
     head = orjson.loads(lines[0])["providers"]
-    ids = [one["id"] for one in head]
+    ids = [entry["id"] for entry in head]
     places = [index, *(ids.index(other) for other in head[index]["others"])]
     name = model.lower()
     for spelled in dict.fromkeys((name, _COMPACT_DATE.sub(r"-\1-\2-\3", name))):
@@ -88,8 +88,8 @@ def _matches(rule: Any, name: str) -> bool:
     """Return whether a rule of the data set matches a name in lower case."""
     if isinstance(rule, dict):
         [(how, rules)] = rule.items()
-        found = (_matches(one, name) for one in rules)
-        return any(found) if how == "any" else all(found)
+        matches = (_matches(one, name) for one in rules)
+        return any(matches) if how == "any" else all(matches)
     mark, text = rule[0], rule[1:]
     match mark:
         case "=":

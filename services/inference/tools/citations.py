@@ -46,8 +46,10 @@ class CitationWriter:
     def add_result(self, result: ServerToolResult) -> None:
         """Record a tool result."""
         self._is_apart = self._joins_texts and self._has_text
-        for one in result.search.results:
-            self._pages.setdefault(_plain(one.url), _Page(one.title, one.text))
+        for search_result in result.search.results:
+            self._pages.setdefault(
+                _plain(search_result.url), _Page(search_result.title, search_result.text)
+            )
         if result.HasField("page"):
             page = result.page
             self._pages.setdefault(_plain(page.url), _Page(page.title, page.text))
@@ -65,7 +67,7 @@ class CitationWriter:
                 self._text.append(text)
             elif event.HasField("block_stop") and self._text:
                 cited = self._citations("".join(self._text))
-                followed += (Event(block=event.block, citation=one) for one in cited)
+                followed += (Event(block=event.block, citation=citation) for citation in cited)
                 self._text.clear()
             followed.append(event)
         return followed

@@ -63,9 +63,9 @@ def unfolded(messages: Iterable[Message]) -> Iterator[Message]:
 
 def _rounds(message: Message) -> Iterator[Message]:
     """Yield the rounds of a message: the model's output, and the tool results after it."""
-    said = Message(role=message.role, name=message.name)
+    current_message = Message(role=message.role, name=message.name)
     if message.HasField("extra"):
-        said.extra.CopyFrom(message.extra)
+        current_message.extra.CopyFrom(message.extra)
     calls: dict[str, ToolResult | None] = {}
     has_results = False
     for block in message.blocks:
@@ -76,19 +76,23 @@ def _rounds(message: Message) -> Iterator[Message]:
                 calls[result.tool_use_id] = _result(result)
             continue
         if has_results:
-            yield from _round(said, calls)
-            said, calls, has_results = Message(role=message.role, name=message.name), {}, False
+            yield from _round(current_message, calls)
+            current_message, calls, has_results = (
+                Message(role=message.role, name=message.name),
+                {},
+                False,
+            )
         if block.HasField("server_tool_use"):
             calls[block.server_tool_use.id] = None
-            said.blocks.add(tool_use=_call(block.server_tool_use))
+            current_message.blocks.add(tool_use=_call(block.server_tool_use))
         else:
-            said.blocks.add().CopyFrom(block)
-    yield from _round(said, calls)
+            current_message.blocks.add().CopyFrom(block)
+    yield from _round(current_message, calls)
 
 
-def _round(said: Message, calls: dict[str, ToolResult | None]) -> Iterator[Message]:
-    if said.blocks:
-        yield said
+def _round(current_message: Message, calls: dict[str, ToolResult | None]) -> Iterator[Message]:
+    if current_message.blocks:
+        yield current_message
     if calls:
         results = [
             Block(tool_result=result or _failed(call_id, _LOST))

@@ -93,12 +93,12 @@ class ToolLoop:
         Raises:
             GatewayError: no model answered a round, or an answer broke off.
         """
-        said: list[Message] = []
+        messages: list[Message] = []
         number = 1
         try:
             while True:
                 is_last = number == MAX_ROUNDS
-                self._rounds.progress = Progress(tuple(said), self._written, is_last)
+                self._rounds.progress = Progress(tuple(messages), self._written, is_last)
                 runner = self._start_runner(self._plan, self._budget)
                 round_ = self._round(runner, is_first=number == 1)
                 async with aclosing(self._run(runner, round_)) as batches:
@@ -121,11 +121,11 @@ class ToolLoop:
                     yield [end, Event(usage=self._usage)]
                     return
                 if self._extend is not None and runner.serving is not None:
-                    seen = (*self._rounds.seen(runner.serving), message)
+                    context_messages = (*self._rounds.seen(runner.serving), message)
                     await self._extend(
-                        _read_in(self._usage) + estimate_messages(seen), self._written
+                        _read_in(self._usage) + estimate_messages(context_messages), self._written
                     )
-                said.append(message)
+                messages.append(message)
                 self._go_on_from(runner.serving)
                 number += 1
         finally:
@@ -203,18 +203,20 @@ class ToolLoop:
             else:
                 run = self._tools.run(call, offered[call.name], is_known)
                 running.append(asyncio.create_task(run))
-        tasks = [one for one in running if isinstance(one, asyncio.Task)]
+        tasks = [
+            call_or_result for call_or_result in running if isinstance(call_or_result, asyncio.Task)
+        ]
         deadline = None if self._budget is None else self._budget.deadline
         try:
-            for one in running:
-                if isinstance(one, asyncio.Task):
+            for call_or_result in running:
+                if isinstance(call_or_result, asyncio.Task):
                     try:
                         async with asyncio.timeout_at(deadline):
-                            result = await one
+                            result = await call_or_result
                     except TimeoutError:
                         raise out_of_time() from None
                 else:
-                    result = one
+                    result = call_or_result
                 self._count(result)
                 yield result
         finally:

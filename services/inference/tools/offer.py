@@ -161,13 +161,13 @@ def offer_tools(
         _check_domains(tool.web, f"{path}.web")
         tools[_NAMES[tool.web.kind]] = _copy(tool.web)
         tool.CopyFrom(_definition(tool.web))
-    taken = {tool.name for tool in request.tools}
+    taken_names = {tool.name for tool in request.tools}
     if request.HasField("web_search") and not _is_served(target, dialect, available):
         if not available.searches:
             raise _lacking(_SEARCH_OPTIONS, request.web_search, target)
-        _serve_options(request, taken, tools, dropped)
+        _serve_options(request, taken_names, tools, dropped)
     if request.use_built_in_tools:
-        dropped += _add_own(request, available, taken, tools)
+        dropped += _add_own(request, available, taken_names, tools)
     for offered in tools.values():
         _fit(offered, target)
     if tools and request.n > 1:
@@ -181,7 +181,7 @@ def _runs_at_provider(tool: Tool, dialect: Dialect.ValueType) -> bool:
 
 
 def _add_own(
-    request: GenerateRequest, available: Available, taken: set[str], tools: dict[str, WebTool]
+    request: GenerateRequest, available: Available, taken_names: set[str], tools: dict[str, WebTool]
 ) -> list[str]:
     """Offer all gateway tools whose names are not taken, unless tool calls are disabled.
 
@@ -192,7 +192,7 @@ def _add_own(
     for kind, name in _NAMES.items():
         if request.tool_choice.mode == ToolChoice.MODE_NONE or name in tools:
             continue
-        if available.has(kind) and name not in taken:
+        if available.has(kind) and name not in taken_names:
             tools[name] = WebTool(kind=kind)
             request.tools.append(_definition(tools[name]))
         else:
@@ -213,10 +213,10 @@ def close_tools(request: GenerateRequest, tools: Mapping[str, WebTool]) -> None:
     A conversation with calls needs tool definitions: if the caller has no tools, the gateway tools
     stay in the request and tool choice is `none`.
     """
-    rest = [tool for tool in request.tools if tool.name not in tools]
-    if rest:
+    remaining_tools = [tool for tool in request.tools if tool.name not in tools]
+    if remaining_tools:
         del request.tools[:]
-        request.tools.extend(rest)
+        request.tools.extend(remaining_tools)
     elif request.tools:
         request.tool_choice.mode = ToolChoice.MODE_NONE
     note = "The tools for the web cannot be used any more. Answer with what is known by now."
@@ -237,12 +237,12 @@ def release_choice(request: GenerateRequest, tools: Mapping[str, WebTool]) -> No
 
 
 def _serve_options(
-    request: GenerateRequest, taken: set[str], tools: dict[str, WebTool], dropped: list[str]
+    request: GenerateRequest, taken_names: set[str], tools: dict[str, WebTool], dropped: list[str]
 ) -> None:
     """Offer web search in place of the request's search options."""
     search = _copy(request.web_search)
     request.ClearField("web_search")
-    if SEARCH in taken:
+    if SEARCH in taken_names:
         dropped.append(_SEARCH_OPTIONS)
         return
     dropped += [f"{_SEARCH_OPTIONS}.{name}" for name in search.foreign_fields]
@@ -277,9 +277,9 @@ def _is_served(target: Target, dialect: Dialect.ValueType, available: Available)
 def _fit(tool: WebTool, target: Target) -> None:
     """Limit the size of a tool result by the model's context window, if known."""
     if target.context_window:
-        most = max(_LEAST_TOKENS, target.context_window // _PART)
-        if not tool.HasField("max_content_tokens") or tool.max_content_tokens > most:
-            tool.max_content_tokens = most
+        max_tokens = max(_LEAST_TOKENS, target.context_window // _PART)
+        if not tool.HasField("max_content_tokens") or tool.max_content_tokens > max_tokens:
+            tool.max_content_tokens = max_tokens
 
 
 def _lacking(path: str, tool: WebTool, target: Target) -> Exception:

@@ -94,9 +94,9 @@ class Rounds:
         request.messages.extend(messages)
         if said:
             release_choice(request, tools)
-            left = self.tokens_left(step, written)
-            if left is not None:
-                lower_max_tokens(request, max(1, min(left, request.max_tokens)))
+            tokens_left = self.tokens_left(step, written)
+            if tokens_left is not None:
+                lower_max_tokens(request, max(1, min(tokens_left, request.max_tokens)))
         if is_last and tools:
             close_tools(request, tools)
         self._offered[id(step)] = tools

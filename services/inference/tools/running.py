@@ -161,19 +161,21 @@ class WebTools:
             allowed_domains=tool.allowed_domains,
             blocked_domains=tool.blocked_domains,
         )
-        found = await self._within_bounds(searching, _SEARCH_CODES, "unavailable", call.name)
-        most = _MAX_FINDING
+        search_results = await self._within_bounds(
+            searching, _SEARCH_CODES, "unavailable", call.name
+        )
+        max_bytes = _MAX_FINDING
         if tool.HasField("max_content_tokens"):
-            most = min(most, tool.max_content_tokens * _BYTES_A_TOKEN // count)
+            max_bytes = min(max_bytes, tool.max_content_tokens * _BYTES_A_TOKEN // count)
         results = [
             SearchResult(
-                url=fit(one.url, MAX_URL),
-                title=fit(one.title, _MAX_TITLE),
-                text=fit(one.text, most),
-                age=fit(one.age, _MAX_AGE),
+                url=fit(search_result.url, MAX_URL),
+                title=fit(search_result.title, _MAX_TITLE),
+                text=fit(search_result.text, max_bytes),
+                age=fit(search_result.age, _MAX_AGE),
             )
-            for one in found
-            if len(one.url) <= MAX_URL and _may_read(one.url, tool)
+            for search_result in search_results
+            if len(search_result.url) <= MAX_URL and _may_read(search_result.url, tool)
         ]
         return SearchResults(results=results[:count])
 
@@ -189,12 +191,12 @@ class WebTools:
         if not is_known(url.partition("#")[0].rstrip("/")):
             raise _RefusedError("url_not_in_prior_context")
         assert self._reads is not None, "it is not offered"
-        most = _MAX_PAGE
+        max_characters = _MAX_PAGE
         if tool.HasField("max_content_tokens"):
-            most = min(most, tool.max_content_tokens * _BYTES_A_TOKEN)
+            max_characters = min(max_characters, tool.max_content_tokens * _BYTES_A_TOKEN)
         reading = self._reads.read(
             url,
-            max_characters=most,
+            max_characters=max_characters,
             allowed_domains=tool.allowed_domains,
             blocked_domains=tool.blocked_domains,
         )
@@ -202,7 +204,7 @@ class WebTools:
         # Redirects may lead to other domains.
         if not _may_read(page.url, tool):
             raise _RefusedError("url_not_allowed")
-        text = fit(page.text, most)
+        text = fit(page.text, max_characters)
         return WebPage(
             url=fit(page.url, MAX_URL),
             title=fit(page.title, _MAX_TITLE),

@@ -78,12 +78,12 @@ class _CallingWriter:
 
     def append(self, line: bytes) -> None:
         """Write a line; see `_Writer`."""
-        written = os.pwrite(self._descriptor, line, self._size)
-        if written < len(line):
+        written_bytes = os.pwrite(self._descriptor, line, self._size)
+        if written_bytes < len(line):
             # The disk is full. Remove the part that was written, before the next line.
             os.ftruncate(self._descriptor, self._size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._size += written
+        self._size += written_bytes
 
     def close(self) -> None:
         """Do nothing: the file ends with its last line."""
@@ -158,11 +158,11 @@ class JournalFile:
 
     def lines(self) -> Iterator[Sequence[bytes]]:
         """Yield the lines in groups, without an unfinished last line and NUL bytes."""
-        position, rest = 0, b""
+        position, incomplete_line = 0, b""
         while chunk := os.pread(self._descriptor, _CHUNK, position):
             position += len(chunk)
-            *whole, rest = (rest + chunk).split(b"\n")
-            yield from chunks_of(whole)
+            *complete_lines, incomplete_line = (incomplete_line + chunk).split(b"\n")
+            yield from chunks_of(complete_lines)
 
     def remove(self) -> None:
         """Delete the file; its lines have been recorded."""
@@ -304,12 +304,12 @@ class LineWriter:
     def take_held(self) -> list[bytes]:
         """Return and remove the lines that are held in memory; the disk may work again."""
         self._is_disk_failing = False
-        held, self._held = self._held, []
-        return held
+        held_lines, self._held = self._held, []
+        return held_lines
 
-    def put_back(self, held: Sequence[bytes]) -> None:
+    def put_back(self, held_lines: Sequence[bytes]) -> None:
         """Hold lines again, before those that were written meanwhile."""
-        self._held = [*held, *self._held][:_MAX_HELD]
+        self._held = [*held_lines, *self._held][:_MAX_HELD]
 
     def _write(self, before: bytes, values: tuple[Any, ...]) -> None:
         try:

@@ -228,18 +228,18 @@ class Metering:
         other_units: dict[str, int] | None = None
         if 0 < usage.seconds < _MOST_SECONDS:
             other_units = {"audio_hour": round(usage.seconds * 1000)}
-        told: int | None = usage.input_tokens
+        input_tokens: int | None = usage.input_tokens
         if not (other_units or usage.input_tokens or usage.output_tokens):
-            told = None
+            input_tokens = None
         elif other_units and (usage.input_tokens or usage.output_tokens):
             other_units = None
-        used = (*_named(target), told, usage.output_tokens, 0, 0, 0, other_units, False)
+        used = (*_named(target), input_tokens, usage.output_tokens, 0, 0, 0, other_units, False)
         self._add_part(target.name, usage.task, used)
 
     def add_embedding(self, target: Target, usage: Usage | None) -> None:
         """Record the usage of embeddings for the gateway's own tasks."""
-        told = (None,) if usage is None else (usage.input_tokens,)
-        self._add_part(target.name, "", (*_named(target), *told))
+        reported_tokens = (None,) if usage is None else (usage.input_tokens,)
+        self._add_part(target.name, "", (*_named(target), *reported_tokens))
 
     def _add_part(self, requested: str, task: str, used: tuple[Any, ...]) -> None:
         if (total := current_usage.get(None)) is not None:
@@ -274,18 +274,18 @@ def _all_used(
     records: Sequence[AttemptRecord], estimate_input: EstimateInput
 ) -> Sequence[tuple[Any, ...]]:
     """Return the usage by model in all attempts; the model of the last attempt comes first."""
-    found: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+    used_by_key: dict[tuple[str, str, str], tuple[Any, ...]] = {}
     for record in reversed(records):
         used = _used(record, estimate_input)
         key = used[:3]
-        before = found.get(key)
+        before = used_by_key.get(key)
         if before is None or before[3] is None:
             # Earlier attempts without usage are left out, unless they are of the first model.
-            if not found or used[3] is not None or before is not None:
-                found[key] = used
+            if not used_by_key or used[3] is not None or before is not None:
+                used_by_key[key] = used
         elif used[3] is not None:
-            found[key] = (*key, *_added(before[3:], used[3:]))
-    return list(found.values())
+            used_by_key[key] = (*key, *_added(before[3:], used[3:]))
+    return list(used_by_key.values())
 
 
 def _added(one: Sequence[Any], other: Sequence[Any]) -> Sequence[Any]:

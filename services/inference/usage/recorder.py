@@ -116,11 +116,11 @@ class UsageRecorder:
     async def _flush(self, *, takes_over: bool) -> None:
         self._journal.rotate()
         self.metrics.journal_bytes.set(self._journal.closed_bytes)
-        if held := self.lines.take_held():
+        if held_lines := self.lines.take_held():
             try:
-                await self._record(f"{self._name}-m{next(self._numbers)}", chunks_of(held))
+                await self._record(f"{self._name}-m{next(self._numbers)}", chunks_of(held_lines))
             except GatewayError:
-                self.lines.put_back(held)
+                self.lines.put_back(held_lines)
                 raise
         while (file := self._journal.oldest()) is not None:
             await self._record(file.name, file.lines())

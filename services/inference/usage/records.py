@@ -74,8 +74,8 @@ class BatchMaker:
             head, tab, tail = content.partition(SEPARATOR)
             try:
                 if tab:
-                    known = heads.get(head) or self._read_head(head)
-                    known.rows.append(self._row(known, number, orjson.loads(tail)))
+                    shared_head = heads.get(head) or self._read_head(head)
+                    shared_head.rows.append(self._row(shared_head, number, orjson.loads(tail)))
                 else:
                     self._add_whole(content, number)
             # Invalid JSON, or a wrong number or type of values.
@@ -140,13 +140,13 @@ class BatchMaker:
         if len(shared) != len(SHARED):
             raise ValueError("more or fewer values than a plain line has in its head")
         names = shared[_PROVIDER], shared[_MODEL], shared[_UPSTREAM]
-        known = self._heads[head] = _Head(
+        shared_head = self._heads[head] = _Head(
             shared,
             self._costs.token_rates(*names),
             self._costs.is_priced(*names),
             self.batch.rows(self._names.bounded(shared)),
         )
-        return known
+        return shared_head
 
     def _add_whole(self, content: bytes, number: int) -> None:
         line = orjson.loads(content)
@@ -154,7 +154,7 @@ class BatchMaker:
         endpoint, requested, step, outcome, attempts = line[5:10]
         first_ms, duration_ms, is_part, models = line[10:]
         time_ms = int(time_s * 1000)
-        made: list[tuple[Shared, Own]] = []
+        rows: list[tuple[Shared, Own]] = []
         for place, values in enumerate(models):
             used = UsedModel(*values, *_LEFT_OUT[len(values) :])
             if used.input_tokens is None:
@@ -178,9 +178,9 @@ class BatchMaker:
                 *(None if is_part else first_ms, duration_ms, *_bounded(tokens), cost),
                 int(used.is_estimated),
             )
-            made.append((shared, own))
+            rows.append((shared, own))
             is_part = True  # all models but the first
-        for shared, own in made:
+        for shared, own in rows:
             self.batch.rows(self._names.bounded(shared)).append(own)
 
 
@@ -192,7 +192,7 @@ def _cost_untold(outcome: int) -> int | None:
 
 
 def _bounded(tokens: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple([min(one, BIGGEST) for one in tokens])
+    return tuple([min(count, BIGGEST) for count in tokens])
 
 
 def cost_of_used(used: UsedModel, costs: Costs, at_ms: int | None = None) -> int | None:

@@ -41,7 +41,7 @@ class RequestUsage:
 
     def add(self, used: Iterable[Sequence[Any]], *, is_helper: bool) -> None:
         """Add values of `UsedModel`s: of helpers, or of the answer's attempts."""
-        models = [UsedModel(*one) for one in used]
+        models = [UsedModel(*model_usage) for model_usage in used]
         if is_helper:
             self.parts += models
         else:
