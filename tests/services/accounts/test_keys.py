@@ -14,8 +14,8 @@ def test_any_32_bytes_make_a_key(random: bytes) -> None:
 
 
 @given(st.binary(min_size=32, max_size=32), st.binary(min_size=32, max_size=32))
-def test_different_bytes_make_different_keys(one: bytes, other: bytes) -> None:
-    assert (make_key(one) == make_key(other)) == (one == other)
+def test_different_bytes_make_different_keys(first_secret: bytes, second_secret: bytes) -> None:
+    assert (make_key(first_secret) == make_key(second_secret)) == (first_secret == second_secret)
 
 
 def test_fewer_random_bytes_make_no_key() -> None:

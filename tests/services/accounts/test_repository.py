@@ -172,11 +172,11 @@ async def test_a_revoked_key_belongs_to_nobody(
     repository: AccountRepository, keys: KeyAdministration, how: str
 ) -> None:
     key = await repository.create_key("ada")
-    other = await repository.create_key("ada")
+    other_key = await repository.create_key("ada")
     info = (await keys.page(100))[0]
     await _revoke(keys, key if how == "key" else getattr(info, how))
     assert await repository.find_caller(hash_key(key)) is None
-    assert await repository.find_caller(hash_key(other)) is not None
+    assert await repository.find_caller(hash_key(other_key)) is not None
 
 
 async def test_revoking_again_keeps_the_first_time(
@@ -276,17 +276,17 @@ async def test_keys_made_at_once_for_a_new_user_share_that_user(engine: AsyncEng
 
 async def test_the_first_key_is_made_once_alone(engine: AsyncEngine) -> None:
     repository = AccountRepository(engine)
-    kept: list[str] = []
+    stored_keys: list[str] = []
 
     async def keep(key: str) -> None:
-        kept.append(key)
+        stored_keys.append(key)
 
-    made = await asyncio.gather(
+    created_keys = await asyncio.gather(
         *(repository.create_first_key("dev", "enterprise", keep) for _ in range(4))
     )
-    assert [key for key in made if key] == kept
-    assert len(kept) == 1
-    assert (await _caller(repository, kept[0])).plan == accounts_pb2.PLAN_ENTERPRISE
+    assert [key for key in created_keys if key] == stored_keys
+    assert len(stored_keys) == 1
+    assert (await _caller(repository, stored_keys[0])).plan == accounts_pb2.PLAN_ENTERPRISE
 
 
 async def test_a_first_key_that_cannot_be_kept_was_never_made(

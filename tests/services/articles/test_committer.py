@@ -53,14 +53,14 @@ async def test_concurrent_inserts_of_two_processes_are_all_kept(editors: EditorS
     await editors.start()
     article_id, ada, bob = await shared(editors)
     users = (("ada", 0, ada), ("bob", 1, bob))
-    done = await asyncio.gather(
+    answers = await asyncio.gather(
         *(
-            editors.client(user, at).insert(session, f"{user}{number}", f"{user}{number}+")
+            editors.client(user, process).insert(session, f"{user}{number}", f"{user}{number}+")
             for number in range(15)
-            for user, at, session in users
+            for user, process, session in users
         )
     )
-    assert sorted(one.revision for one in done) == list(range(1, 31))
+    assert sorted(answer.revision for answer in answers) == list(range(1, 31))
     texts = await editors.client("ada").texts(ada)
     assert sorted(texts) == sorted(
         f"{user}{number}{tail}"
@@ -92,8 +92,8 @@ async def test_the_loser_of_a_race_applies_its_edit_again(
         return await charge(self, connection, sizes)
 
     monkeypatch.setattr(OwnerUsage, "charge", late)
-    done = await editors.client("ada", 0).insert(ada, "ada")
-    assert done.revision == 2
+    answer = await editors.client("ada", 0).insert(ada, "ada")
+    assert answer.revision == 2
     assert await editors.client("ada", 0).texts(ada) == ["ada", "bob"]
     assert editors.processes[0].count(CONFLICTS) == 1
     stored, replayed = await stored_and_replayed(editors.engine, article_id)
@@ -129,8 +129,8 @@ async def test_a_batch_that_lost_a_race_keeps_the_order_of_its_edits(
     ada = editors.client()
     session_id = await ada.begin()
     committer = editors.processes[0].committer
-    named = SessionRef(session_id, "user_ada")
-    await committer.read(named)
+    session = SessionRef(session_id, "user_ada")
+    await committer.read(session)
     append, raced = OperationLog.append, False
 
     async def late(
@@ -150,9 +150,9 @@ async def test_a_batch_that_lost_a_race_keeps_the_order_of_its_edits(
         )
         for number in range(4)
     ]
-    done = await asyncio.gather(*(committer.edit(named, insert, None) for insert in inserts))
+    answers = await asyncio.gather(*(committer.edit(session, insert, None) for insert in inserts))
     assert raced
-    assert [one.state.revision for one in done] == [1, 2, 3, 4]
+    assert [answer.state.revision for answer in answers] == [1, 2, 3, 4]
     assert await ada.texts(session_id) == ["0", "1", "2", "3"]
 
 
@@ -164,8 +164,8 @@ async def test_a_process_catches_up_from_the_log_alone(editors: EditorServices) 
     for number in range(3):
         await writer.insert(ada, str(number))
     assert await reader.texts(bob) == ["2", "1", "0"]
-    done = await reader.insert(bob, "bob", path=(3,))
-    assert done.revision == 4
+    answer = await reader.insert(bob, "bob", path=(3,))
+    assert answer.revision == 4
     assert await writer.texts(ada) == ["2", "1", "0", "bob"]
     assert second.count(LOADED) == 1
 
@@ -176,8 +176,8 @@ async def test_calls_that_wait_together_share_a_transaction(editors: EditorServi
     await asyncio.gather(*(ada.read(session) for session in sessions))
     before = editors.processes[0].count(COMMITS)
     calls = [ada.insert(session, str(number)) for session in sessions for number in range(8)]
-    done = await asyncio.gather(*calls)
-    assert sorted(one.revision for one in done) == sorted(list(range(1, 9)) * 8)
+    answers = await asyncio.gather(*calls)
+    assert sorted(answer.revision for answer in answers) == sorted(list(range(1, 9)) * 8)
     assert editors.processes[0].count(COMMITS) - before < len(calls) / 2
 
 
@@ -211,11 +211,11 @@ async def test_a_failing_call_leaves_the_rest_of_its_batch_alone(editors: Editor
     ada = editors.client()
     session_id = await ada.begin()
     committer = editors.processes[0].committer
-    named = SessionRef(session_id, "user_ada")
-    await committer.read(named)
+    session = SessionRef(session_id, "user_ada")
+    await committer.read(session)
     broken: Any = _Broken()
     outcomes = await asyncio.gather(
-        committer.edit(named, broken, None),
+        committer.edit(session, broken, None),
         ada.insert(session_id, "a"),
         ada.insert(session_id, "b", path=(9,)),
         ada.insert(session_id, "c"),
@@ -223,7 +223,7 @@ async def test_a_failing_call_leaves_the_rest_of_its_batch_alone(editors: Editor
     )
     assert isinstance(outcomes[0], RuntimeError)
     assert isinstance(outcomes[2], GatewayError)
-    assert sorted(one.revision for one in (outcomes[1], outcomes[3])) == [1, 2]
+    assert sorted(outcome.revision for outcome in (outcomes[1], outcomes[3])) == [1, 2]
 
 
 async def test_a_cancelled_call_leaves_the_others_alone(editors: EditorServices) -> None:
@@ -239,7 +239,10 @@ async def test_a_cancelled_call_leaves_the_others_alone(editors: EditorServices)
     reads[0].cancel()
     outcomes = await asyncio.gather(*reads, return_exceptions=True)
     assert isinstance(outcomes[0], asyncio.CancelledError)
-    assert [one.revision for one in outcomes[1:] if isinstance(one, DocumentState)] == [0, 0]
+    assert [outcome.revision for outcome in outcomes[1:] if isinstance(outcome, DocumentState)] == [
+        0,
+        0,
+    ]
 
 
 async def test_uncommitted_edits_are_not_visible(
@@ -299,9 +302,9 @@ async def test_a_snapshot_saves_replaying_the_log(
     stored, replayed = await stored_and_replayed(editors.engine, article.id)
     assert stored == replayed
     await editors.start()
-    other = editors.client("ada", 1)
-    assert await other.texts(session_id) == await ada.texts(session_id)
-    await other.insert(session_id, "last")
+    second_process = editors.client("ada", 1)
+    assert await second_process.texts(session_id) == await ada.texts(session_id)
+    await second_process.insert(session_id, "last")
 
 
 async def test_large_operations_make_a_snapshot_due_sooner(editors: EditorServices) -> None:
@@ -336,8 +339,8 @@ class TestSmallCache:
         sessions = [await ada.begin() for _ in range(4)]
         for turn in range(3):
             for session in sessions:
-                done = await ada.insert(session, "x" * 700)
-                assert done.revision == turn + 1
+                answer = await ada.insert(session, "x" * 700)
+                assert answer.revision == turn + 1
         assert len(editors.processes[0].cache) < 4
         for session in sessions:
             assert await ada.texts(session) == ["x" * 700] * 3
@@ -382,11 +385,11 @@ def test_the_cache_counts_the_memory_of_empty_documents() -> None:
     tracemalloc.start()
     try:
         documents = [Document() for _ in range(len(cache))]
-        taken, _ = tracemalloc.get_traced_memory()
+        traced_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert len(documents) < 2000
-    assert taken < 1 << 20
+    assert traced_bytes < 1 << 20
 
 
 def test_an_edit_may_make_nothing() -> None:

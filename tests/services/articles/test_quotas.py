@@ -53,8 +53,8 @@ async def counted(editors: EditorServices) -> tuple[int, int]:
     async with reading(editors.engine) as connection:
         documents, size_bytes = (await connection.execute(live)).one()
         in_logs = await connection.scalar(logged)
-    least = documents * DOCUMENT_BYTES + int(in_logs or 0)
-    assert least <= int(size_bytes) < least + documents * BLOCK
+    min_bytes = documents * DOCUMENT_BYTES + int(in_logs or 0)
+    assert min_bytes <= int(size_bytes) < min_bytes + documents * BLOCK
     return documents, int(size_bytes)
 
 
@@ -94,39 +94,39 @@ async def test_a_small_edit_fits_beside_one_that_does_not(editors: EditorService
         *(ada.insert(session_id, "small") for _ in range(5)),
         return_exceptions=True,
     )
-    refused = [one for one in outcomes if isinstance(one, BaseException)]
-    assert [type(one) for one in refused] == [GatewayError]
+    refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    assert [type(outcome) for outcome in refused] == [GatewayError]
     assert await ada.texts(session_id) == ["small"] * 10
 
 
 async def test_two_processes_do_not_exceed_the_quota_together(editors: EditorServices) -> None:
     await editors.start()
-    ada = [editors.client("ada", at) for at in (0, 1)]
+    ada = [editors.client("ada", process) for process in (0, 1)]
     sessions = [await ada[0].begin() for _ in range(3)]
     outcomes = await asyncio.gather(
         *(ada[number % 2].insert(sessions[number % 3], TEXT) for number in range(24)),
         return_exceptions=True,
     )
-    done = [one for one in outcomes if not isinstance(one, BaseException)]
-    refused = [one for one in outcomes if isinstance(one, GatewayError)]
+    answers = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+    refused = [outcome for outcome in outcomes if isinstance(outcome, GatewayError)]
     # Blocks of the three documents' logs may leave less room than one more edit takes.
-    assert 3 <= len(done) <= 4
-    assert len(refused) == 24 - len(done)
-    assert {one.article_code for one in refused} == {40303}
+    assert 3 <= len(answers) <= 4
+    assert len(refused) == 24 - len(answers)
+    assert {outcome.article_code for outcome in refused} == {40303}
     assert (await account(editors))[1:3] == await counted(editors)
     assert (await account(editors)).size_bytes <= QUOTA
 
 
 async def test_deleting_frees_bytes_and_places_at_once(editors: EditorServices) -> None:
     ada = editors.client()
-    made = [await ada.create() for _ in range(4)]
+    created = [await ada.create() for _ in range(4)]
     with pytest.raises(GatewayError) as raised:
         await ada.create()
     assert code_of(raised) == 40303
     assert "4 documents" in raised.value.message
-    session_id = (await ada.open(made[0].id)).session_id
+    session_id = (await ada.open(created[0].id)).session_id
     await fill(ada, session_id)
-    await ada.call("DeleteArticle", article_id=made[0].id)
+    await ada.call("DeleteArticle", article_id=created[0].id)
     again = await ada.begin()
     await ada.insert(again, TEXT)
     assert (await account(editors))[1:3] == await counted(editors)
@@ -231,25 +231,25 @@ async def test_history_goes_before_the_quota_is_full(
 
 async def test_sessions_of_a_user_are_bounded(editors: EditorServices) -> None:
     ada = editors.client()
-    made = [await ada.create() for _ in range(4)]
-    opened = [await ada.open(one.id) for one in made[:3]]
+    created = [await ada.create() for _ in range(4)]
+    sessions = [await ada.open(article.id) for article in created[:3]]
     with pytest.raises(GatewayError) as raised:
-        await ada.open(made[3].id)
+        await ada.open(created[3].id)
     assert code_of(raised) == 42901
     assert raised.value.retry_after_s == 600
-    assert (await ada.open(made[0].id)).reused
+    assert (await ada.open(created[0].id)).reused
     await editors.client("bob").begin()
-    await ada.call("DestroySession", session_id=opened[0].session_id)
-    await ada.open(made[3].id)
+    await ada.call("DestroySession", session_id=sessions[0].session_id)
+    await ada.open(created[3].id)
 
 
 async def test_sessions_that_expired_make_room(editors: EditorServices) -> None:
     ada = editors.client()
-    made = [await ada.create() for _ in range(4)]
-    for one in made[:3]:
-        await ada.open(one.id)
+    created = [await ada.create() for _ in range(4)]
+    for article in created[:3]:
+        await ada.open(article.id)
     editors.clock.now_s += 601
-    await ada.open(made[3].id)
+    await ada.open(created[3].id)
 
 
 async def test_a_full_disk_refuses_edits_but_not_reads_or_deletes(editors: EditorServices) -> None:

@@ -45,7 +45,7 @@ def settings(folder: Path, **sections: Any) -> Settings:
 
 
 async def found(loaded: Settings, environ: Mapping[str, str] | None = None) -> dict[str, Finding]:
-    return {one.check: one for one in await examine(loaded, environ or {})}
+    return {finding.check: finding for finding in await examine(loaded, environ or {})}
 
 
 @asynccontextmanager
@@ -65,7 +65,7 @@ async def provider(status: int = 200, ahead_s: float = 0) -> AsyncIterator[dict[
 
 async def test_a_new_folder_needs_nothing(tmp_path: Path) -> None:
     checks = await found(settings(tmp_path / "var"))
-    assert {name for name, one in checks.items() if one.status == "failure"} == set()
+    assert {name for name, finding in checks.items() if finding.status == "failure"} == set()
     assert not (tmp_path / "var").exists()
 
 
@@ -83,10 +83,10 @@ async def test_a_provider_s_key_is_tried(
     tmp_path: Path, status: int, expected: str, says: str
 ) -> None:
     async with provider(status) as section:
-        one = (await found(settings(tmp_path, providers={"a": section})))["provider a"]
-    assert (one.status, says in one.message) == (expected, True)
-    assert KEY not in str(one)
-    assert bool(one.advice) == (expected != "ok")
+        finding = (await found(settings(tmp_path, providers={"a": section})))["provider a"]
+    assert (finding.status, says in finding.message) == (expected, True)
+    assert KEY not in str(finding)
+    assert bool(finding.advice) == (expected != "ok")
 
 
 async def test_a_provider_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -139,22 +139,22 @@ async def test_a_database_of_another_version_is_named(tmp_path: Path) -> None:
         with sqlite3.connect(tmp_path / "gateway.db") as connection:
             connection.execute("UPDATE alembic_version SET version_num = ?", (step,))
         connection.close()
-        one = (await found(loaded))["migrations"]
-        assert (one.status, step in one.message) == (status, True)
+        finding = (await found(loaded))["migrations"]
+        assert (finding.status, step in finding.message) == (status, True)
     for oldest, status in ((HEAD, "warning"), ("9998", "failure"), (None, "failure")):
         with sqlite3.connect(tmp_path / "gateway.db") as connection:
             connection.execute("UPDATE alembic_version SET oldest_step = ?", (oldest,))
         connection.close()
-        one = (await found(loaded))["migrations"]
-        assert one.status == status
-        assert oldest is None or oldest in one.message + one.advice
+        finding = (await found(loaded))["migrations"]
+        assert finding.status == status
+        assert oldest is None or oldest in finding.message + finding.advice
 
 
 async def test_a_damaged_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "gateway.db").write_bytes(b"no database at all, but long enough to be read" * 100)
-    one = (await found(settings(tmp_path)))["database"]
-    assert one.status == "failure"
-    assert "gateway restore" in one.advice
+    finding = (await found(settings(tmp_path)))["database"]
+    assert finding.status == "failure"
+    assert "gateway restore" in finding.advice
 
 
 async def test_postgresql_is_reached_and_its_clock_read(
@@ -165,9 +165,9 @@ async def test_postgresql_is_reached_and_its_clock_read(
     assert checks["database"].message.startswith("PostgreSQL ")
     assert checks["clock"] == Finding("clock", "ok", "same as the database")
     refused = {"data_dir": str(tmp_path), "database_url": "postgresql://a:hunter2@127.0.0.1:1/b"}
-    one = (await found(settings(tmp_path, storage=refused)))["database"]
-    assert one.status == "failure"
-    assert "hunter2" not in str(one)
+    finding = (await found(settings(tmp_path, storage=refused)))["database"]
+    assert finding.status == "failure"
+    assert "hunter2" not in str(finding)
 
 
 async def test_blobs_are_written_read_and_deleted(tmp_path: Path) -> None:
@@ -186,9 +186,9 @@ async def test_a_bucket_that_is_not_there_is_named(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
     storage = {"data_dir": str(tmp_path), "blob_url": "s3://nowhere/a"}
-    one = (await found(settings(tmp_path, storage=storage)))["blobs"]
-    assert (one.status, "AWS_" in one.advice) == ("failure", True)
-    assert "hunter2" not in str(one)
+    finding = (await found(settings(tmp_path, storage=storage)))["blobs"]
+    assert (finding.status, "AWS_" in finding.advice) == ("failure", True)
+    assert "hunter2" not in str(finding)
 
 
 async def test_disk_and_folder_are_looked_at(tmp_path: Path) -> None:
@@ -207,21 +207,21 @@ async def test_disk_and_folder_are_looked_at(tmp_path: Path) -> None:
 
 
 async def test_a_port_in_use_is_ours_or_another_s(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        server = {"port": taken.getsockname()[1], "metrics_port": 0}
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        server = {"port": listener.getsockname()[1], "metrics_port": 0}
         loaded = settings(tmp_path, server=server)
         assert (await found(loaded))["server.port"].status == "failure"
         with locked(str(tmp_path)):
-            one = (await found(loaded))["server.port"]
-        assert (one.status, str(os.getpid()) in one.message) == ("ok", True)
+            finding = (await found(loaded))["server.port"]
+        assert (finding.status, str(os.getpid()) in finding.message) == ("ok", True)
 
 
 async def test_certificates_are_read(tmp_path: Path) -> None:
     server = {"port": 0, "metrics_port": 0, "tls_certificate": "none", "tls_key": "none"}
-    one = (await found(settings(tmp_path, server=server)))["server.tls_certificate"]
-    assert one.status == "failure"
+    finding = (await found(settings(tmp_path, server=server)))["server.tls_certificate"]
+    assert finding.status == "failure"
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,8 @@ def test_what_confines_conversions_is_told(offered: Protections, status: str) ->
 
 
 def test_extras_that_are_missing_are_named() -> None:
-    (one,) = machine.extras({"media": ("no_such_module", "no PDF")})
-    assert (one.status, one.advice) == ("warning", "pip install 'llm-gateway[media]'")
+    (finding,) = machine.extras({"media": ("no_such_module", "no PDF")})
+    assert (finding.status, finding.advice) == ("warning", "pip install 'llm-gateway[media]'")
 
 
 def doctor(folder: Path, *arguments: str, toml: str = "") -> Any:
@@ -263,16 +263,16 @@ def doctor(folder: Path, *arguments: str, toml: str = "") -> Any:
     return CliRunner().invoke(cli.app, ["doctor", *arguments], env=environ)
 
 
-def names(shown: Sequence[Any]) -> list[str]:
-    return [one["check"] for one in shown]
+def names(checks: Sequence[Any]) -> list[str]:
+    return [check["check"] for check in checks]
 
 
 def test_the_exit_status_tells_of_failures(tmp_path: Path) -> None:
     well = doctor(tmp_path, "--json")
-    shown = json.loads(well.stdout)
+    report = json.loads(well.stdout)
     assert well.exit_code == 0, well.output
-    assert shown["status"] in ("ok", "warning")
-    assert {"settings", "disk", "database", "blobs", "clock"} <= set(names(shown["checks"]))
+    assert report["status"] in ("ok", "warning")
+    assert {"settings", "disk", "database", "blobs", "clock"} <= set(names(report["checks"]))
     lacking = doctor(
         tmp_path,
         toml='[providers.a]\nkind="openai"\nbase_url="http://127.0.0.1:1"\napi_key_env="A_KEY"\n',

@@ -79,15 +79,15 @@ async def test_a_collector_is_called() -> None:
         assert (await operations.telemetry(section, environ)).status == "ok"
     server.close()
     await server.wait_closed()
-    gone = await operations.telemetry(
+    finding = await operations.telemetry(
         Telemetry(otlp_endpoint=f"http://127.0.0.1:{free_port()}"), {}
     )
-    assert gone.status == "warning"
-    assert "telemetry.otlp_endpoint" in gone.advice
+    assert finding.status == "warning"
+    assert "telemetry.otlp_endpoint" in finding.advice
 
 
 async def test_telemetry_without_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "services.common.process.telemetry.otlp", None)
-    one = await operations.telemetry(Telemetry(otlp_endpoint="http://127.0.0.1:1"), {})
-    assert one.status == "failure"
-    assert "llm-gateway[telemetry]" in one.message
+    finding = await operations.telemetry(Telemetry(otlp_endpoint="http://127.0.0.1:1"), {})
+    assert finding.status == "failure"
+    assert "llm-gateway[telemetry]" in finding.message

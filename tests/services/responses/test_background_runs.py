@@ -184,8 +184,8 @@ async def test_runs_of_a_dead_process_are_interrupted(
 ) -> None:
     alive = ProcessRegistry.register(tmp_path)
     for name, processes in (("r1", alive), ("r2", ProcessRegistry(tmp_path, "dead", -1))):
-        one = ResponseRepository(engine, clock, LIMITS, processes)
-        await one.create_leased("ada", STORAGE, response(name))
+        dead_process = ResponseRepository(engine, clock, LIMITS, processes)
+        await dead_process.create_leased("ada", STORAGE, response(name))
     for note in alive.on_death:
         await note("dead")
     assert await service.state("r1") == "queued"
@@ -231,8 +231,8 @@ async def test_the_failure_fits_where_nothing_else_does(
 ) -> None:
     monkeypatch.setattr(TextRenderer, "failed_body", lambda *_: b"y" * RUN_BYTES)
     call = await service.run("r1")
-    taken = await charged(engine)
-    await service.create("r2", body="x" * (STORAGE - taken - 900))
+    charged_bytes = await charged(engine)
+    await service.create("r2", body="x" * (STORAGE - charged_bytes - 900))
     call.finish("x" * RUN_BYTES * 2)
     assert (await service.ended("r1")).content.body == b"y" * RUN_BYTES
     assert await charged(engine) <= STORAGE
@@ -315,5 +315,9 @@ async def test_steps_out_of_order_are_refused(service: ResponseProcess) -> None:
         pb.RunInBackgroundRequest(create=create),
         pb.RunInBackgroundRequest(generate=GenerateRequest()),
     ]
-    for sent, expected in (([], "create"), (steps[1:], "create"), (steps[:1] * 2, "generate")):
-        assert (await service.refusal_of_run(sent)).param == expected
+    for sent_steps, expected in (
+        ([], "create"),
+        (steps[1:], "create"),
+        (steps[:1] * 2, "generate"),
+    ):
+        assert (await service.refusal_of_run(sent_steps)).param == expected

@@ -38,14 +38,14 @@ async def create(
     service: ResponseProcess, *sent: str, user: str = "ada", metadata: bytes = b"{}"
 ) -> str:
     """Return the id of a new conversation with items of those ids."""
-    made = await service.talk("CreateConversation", user, metadata=metadata, items=items(*sent))
-    return str(made.conversation.id)
+    created = await service.talk("CreateConversation", user, metadata=metadata, items=items(*sent))
+    return str(created.conversation.id)
 
 
 async def append(service: ResponseProcess, name: str, *sent: str, user: str = "ada") -> list[str]:
     """Append items; return the ids that they have."""
-    made = await service.talk("CreateItems", user, conversation_id=name, items=items(*sent))
-    return names(made)
+    created = await service.talk("CreateItems", user, conversation_id=name, items=items(*sent))
+    return names(created)
 
 
 async def all_of(service: ResponseProcess, name: str, user: str = "ada") -> list[str]:
@@ -100,31 +100,33 @@ async def test_conversations_of_others_are_absent(service: ResponseProcess) -> N
 
 
 async def test_ids_cannot_be_guessed(service: ResponseProcess) -> None:
-    made = {await create(service) for _ in range(10)}
-    assert len({name[-20:] for name in made}) == 10
-    assert all(len(name) == len("conv_gw") + 44 for name in made)
+    conversation_ids = {await create(service) for _ in range(10)}
+    assert len({name[-20:] for name in conversation_ids}) == 10
+    assert all(len(name) == len("conv_gw") + 44 for name in conversation_ids)
 
 
 @given(
     count=st.integers(0, 25),
     size=st.integers(1, 9),
-    gone=st.sets(st.integers(0, 24)),
+    deleted_numbers=st.sets(st.integers(0, 24)),
     ascending=st.booleans(),
 )
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 async def test_pages_are_all_items_in_order(
-    service: ResponseProcess, count: int, size: int, gone: set[int], ascending: bool
+    service: ResponseProcess, count: int, size: int, deleted_numbers: set[int], ascending: bool
 ) -> None:
-    sent = [f"i{number}" for number in range(count)]
-    name = await create(service, *sent)
-    for number in gone:
+    item_ids = [f"i{number}" for number in range(count)]
+    name = await create(service, *item_ids)
+    for number in deleted_numbers:
         if number < count:
             await service.talk("DeleteItem", conversation_id=name, id=f"i{number}")
-    left = [one for number, one in enumerate(sent) if number not in gone]
+    remaining_ids = [
+        item_id for number, item_id in enumerate(item_ids) if number not in deleted_numbers
+    ]
     assert await walk(service, name, size, ascending=ascending) == (
-        left if ascending else left[::-1]
+        remaining_ids if ascending else remaining_ids[::-1]
     )
     await service.talk("DeleteConversation", id=name)
 
@@ -134,24 +136,24 @@ async def test_a_page_has_a_size(service: ResponseProcess, size: int) -> None:
     name = await create(service, "a")
     fields = {"conversation_id": name, "page_size": size}
     assert await refusal(service, "ListItems", **fields) == "invalid_request"
-    gone = {"conversation_id": name, "after": "b"}
-    assert await refusal(service, "ListItems", **gone) == "invalid_request"
+    deleted_item = {"conversation_id": name, "after": "b"}
+    assert await refusal(service, "ListItems", **deleted_item) == "invalid_request"
 
 
 async def test_appends_at_the_same_time_stay_together(
     service: ResponseProcess, engine: AsyncEngine, clock: ManualClock
 ) -> None:
     name = await create(service)
-    async with response_process(engine, clock) as other:
+    async with response_process(engine, clock) as second_process:
         calls = [
-            append(one, name, f"a{number}", f"b{number}")
+            append(process, name, f"a{number}", f"b{number}")
             for number in range(6)
-            for one in ((service, other)[number % 2],)
+            for process in ((service, second_process)[number % 2],)
         ]
         stored = [
-            one.call("CreateResponse", **in_conversation(f"r{number}", name))
+            process.call("CreateResponse", **in_conversation(f"r{number}", name))
             for number in range(6)
-            for one in ((service, other)[number % 2],)
+            for process in ((service, second_process)[number % 2],)
         ]
         await asyncio.gather(*calls, *stored)
     items = await all_of(service, name)
@@ -226,7 +228,9 @@ async def test_of_responses_at_once_one_has_no_room(service: ResponseProcess) ->
         *(service.call("CreateResponse", **in_conversation(f"s{n}", free)) for n in range(3)),
         return_exceptions=True,
     )
-    assert [one.code for one in outcomes if isinstance(one, GatewayError)] == ["too_large"]
+    assert [outcome.code for outcome in outcomes if isinstance(outcome, GatewayError)] == [
+        "too_large"
+    ]
     assert len(await all_of(service, free)) == 6
 
 
@@ -249,13 +253,13 @@ async def test_the_plan_bounds_conversations(service: ResponseProcess, engine: A
 async def test_a_conversation_lives_from_its_last_change(
     service: ResponseProcess, engine: AsyncEngine, clock: ManualClock
 ) -> None:
-    kept, idle = await create(service, "a"), await create(service, "a")
+    continued, idle = await create(service, "a"), await create(service, "a")
     clock.now_s += BOUNDS.ttl_s - 1
-    await append(service, kept, "b")
+    await append(service, continued, "b")
     await all_of(service, idle)
     clock.now_s += 2
     assert await refusal(service, "ReadItems", conversation_id=idle) == "not_found"
-    assert await all_of(service, kept) == ["a", "b"]
+    assert await all_of(service, continued) == ["a", "b"]
     assert await service.conversations.delete_expired(100) == 1
     assert await left(engine) == [1, 2, 0]
     clock.now_s += BOUNDS.ttl_s
@@ -296,8 +300,8 @@ async def test_a_chain_begins_with_what_the_first_was_told(service: ResponseProc
     await service.talk("DeleteItem", conversation_id=name, id="b")
     chain = await service.call("GetResponseChain", id="r2")
     assert names(chain) == ["a", "c", "in-r1", "out-r1", "in-r2", "out-r2"]
-    listed = await service.call("ListInputItems", id="r1", ascending=True)
-    assert names(listed) == ["a", "c", "in-r1"]
+    input_items = await service.call("ListInputItems", id="r1", ascending=True)
+    assert names(input_items) == ["a", "c", "in-r1"]
     await service.talk("DeleteConversation", id=name)
     with pytest.raises(GatewayError) as raised:
         await service.call("GetResponseChain", id="r2")
@@ -331,9 +335,9 @@ async def test_a_conversation_that_is_gone_gets_no_response(service: ResponsePro
     await service.talk("DeleteConversation", id=name)
     await service.call("CreateResponse", **in_conversation("r", name))
     assert (await service.get("r")).id == "r"
-    others = await create(service, user="bob")
-    await service.call("CreateResponse", **in_conversation("s", others))
-    assert await all_of(service, others, "bob") == []
+    others_conversation = await create(service, user="bob")
+    await service.call("CreateResponse", **in_conversation("s", others_conversation))
+    assert await all_of(service, others_conversation, "bob") == []
 
 
 async def test_a_version_before_can_delete_responses(

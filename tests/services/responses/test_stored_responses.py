@@ -80,14 +80,14 @@ async def test_of_responses_stored_at_once_each_is_refused_for_itself(
 ) -> None:
     await service.create("r0")
     large = "x" * (STORAGE - await charged(engine))
-    made = [
+    calls = [
         *(service.create(f"r{number}", previous="r0") for number in range(1, 6)),
         service.create("r0"),
         service.create("large", body=large),
         *(service.create(f"b{number}", user="bob") for number in range(5)),
     ]
-    outcomes = await asyncio.gather(*made, return_exceptions=True)
-    errors = [one.code for one in outcomes if isinstance(one, GatewayError)]
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    errors = [outcome.code for outcome in outcomes if isinstance(outcome, GatewayError)]
     assert errors == ["conflict", "memory_storage_exceeded"]
     for name in (f"r{number}" for number in range(6)):
         assert (await service.get(name)).id == name
@@ -233,32 +233,32 @@ async def test_a_conversation_has_all_items_in_order(service: ResponseProcess) -
     before = ["a", "b", "out-r1", "in-r2", "out-r2", "in-r3"]
     assert names(chain) == [*before, "out-r3"]
     assert chain.items[0].json == b'"a"'
-    listed = await service.call("ListInputItems", id="r3", ascending=True)
-    assert names(listed) == before
-    assert not listed.has_more
+    input_items = await service.call("ListInputItems", id="r3", ascending=True)
+    assert names(input_items) == before
+    assert not input_items.has_more
     assert names(await service.call("GetResponseChain", id="other")) == [
         *("a", "b", "out-r1", "in-other", "out-other")
     ]
 
 
 async def test_input_items_are_listed_in_pages(service: ResponseProcess) -> None:
-    sent = [f"i{number}" for number in range(5)]
-    await service.create("r1", sent=sent)
-    for ascending, expected in ((True, sent), (False, sent[::-1])):
-        listed: list[str] = []
+    item_ids = [f"i{number}" for number in range(5)]
+    await service.create("r1", sent=item_ids)
+    for ascending, expected in ((True, item_ids), (False, item_ids[::-1])):
+        listed_ids: list[str] = []
         has_more = True
         while has_more:
             page = await service.call(
                 "ListInputItems",
                 id="r1",
                 page_size=2,
-                after=listed[-1] if listed else "",
+                after=listed_ids[-1] if listed_ids else "",
                 ascending=ascending,
             )
-            listed += names(page)
+            listed_ids += names(page)
             has_more = page.has_more
-        assert listed == expected
-    assert names(await service.call("ListInputItems", id="r1")) == sent[::-1]
+        assert listed_ids == expected
+    assert names(await service.call("ListInputItems", id="r1")) == item_ids[::-1]
     assert await refusal(service, "ListInputItems", id="r1", after="out-r1") == "invalid_request"
     for size in (0, 101):
         assert await refusal(service, "ListInputItems", id="r1", page_size=size) == (
@@ -295,11 +295,11 @@ async def test_a_conversation_is_bounded_in_responses(service: ResponseProcess) 
 
 
 async def test_a_conversation_is_bounded_in_bytes(service: ResponseProcess) -> None:
-    long = "x" * 100
-    sent = [f"{number:03}{long}" for number in range(40)]
-    await service.create("r1", sent=sent)
-    await service.create("r2", "r1", sent=sent)
-    await service.create("r3", "r2", sent=sent)
+    padding = "x" * 100
+    item_ids = [f"{number:03}{padding}" for number in range(40)]
+    await service.create("r1", sent=item_ids)
+    await service.create("r2", "r1", sent=item_ids)
+    await service.create("r3", "r2", sent=item_ids)
     assert len(names(await service.call("GetResponseChain", id="r2"))) == 82
     with pytest.raises(GatewayError) as raised:
         await service.call("GetResponseChain", id="r3")
@@ -354,10 +354,10 @@ async def test_items_of_many_responses_are_found(service: ResponseProcess) -> No
 async def test_many_calls_at_once_are_all_counted(
     service: ResponseProcess, engine: AsyncEngine, clock: ManualClock
 ) -> None:
-    async with response_process(engine, clock) as other:
+    async with response_process(engine, clock) as second_process:
         await service.create("first")
         clock.now_s += DAY_S
-        both = (service, other)
+        both = (service, second_process)
         await asyncio.gather(
             *(both[number % 2].create(f"r{number}", "first") for number in range(16))
         )
@@ -378,9 +378,9 @@ async def test_a_large_chain_is_measured_before_it_is_read(service: ResponseProc
         ("GetResponseChain", {"id": "r2"}),
         ("FindItems", {"ids": ["m2"]}),
     ):
-        whole = await service.call(method, **fields)
-        assert whole.items and not whole.omitted_bytes
+        full_answer = await service.call(method, **fields)
+        assert full_answer.items and not full_answer.omitted_bytes
         measured = await service.call(method, **fields, max_bytes=1)
         assert not measured.items
-        assert sum(len(item.json) for item in whole.items) <= measured.omitted_bytes
-        assert await service.call(method, **fields, max_bytes=measured.omitted_bytes) == whole
+        assert sum(len(item.json) for item in full_answer.items) <= measured.omitted_bytes
+        assert await service.call(method, **fields, max_bytes=measured.omitted_bytes) == full_answer

@@ -41,13 +41,13 @@ async def sums(
         split_by=UsageGrouping.Value(f"USAGE_GROUPING_{(split_by or 'unspecified').upper()}"),
         **request_fields,
     )
-    listed: list[ActivitySum] = []
+    all_sums: list[ActivitySum] = []
     while True:
         page = await report_activity(engine, request, ManualClock())
         assert len(page.sums) <= request.page_size
-        listed += page.sums
+        all_sums += page.sums
         if not page.next_page_token:
-            return listed
+            return all_sums
         request.page_token = page.next_page_token
 
 
@@ -57,17 +57,20 @@ async def test_hours_have_usage_and_latencies(engine: AsyncEngine) -> None:
     next_hour = unpriced(101, id=time_prefix("use_", late.time_ms + 1), time_ms=late.time_ms + 1)
     next_hour.ClearField("first_content_ms")
     await add(engine, [*slow, late, next_hour])
-    one, other = await sums(engine, "hour")
-    assert [one.usage.group, other.usage.group] == ["2026-11-23T05:00:00Z", "2026-11-23T06:00:00Z"]
-    assert (one.usage.requests, one.usage.input_tokens) == (101, 10_100)
-    assert one.usage.cost_dollars == "0.035000000001"
-    assert one.duration == Latencies(
+    earlier, later = await sums(engine, "hour")
+    assert [earlier.usage.group, later.usage.group] == [
+        "2026-11-23T05:00:00Z",
+        "2026-11-23T06:00:00Z",
+    ]
+    assert (earlier.usage.requests, earlier.usage.input_tokens) == (101, 10_100)
+    assert earlier.usage.cost_dollars == "0.035000000001"
+    assert earlier.duration == Latencies(
         count=101, mean_ms=5950 / 101, p50_ms=50, p95_ms=95, p99_ms=99, max_ms=1000
     )
-    assert (one.first_content.count, one.first_content.max_ms) == (101, 99)
-    assert (other.usage.unpriced, other.duration.p50_ms, other.duration.p99_ms) == (1, 9, 9)
-    assert not other.HasField("first_content")
-    assert not other.HasField("split")
+    assert (earlier.first_content.count, earlier.first_content.max_ms) == (101, 99)
+    assert (later.usage.unpriced, later.duration.p50_ms, later.duration.p99_ms) == (1, 9, 9)
+    assert not later.HasField("first_content")
+    assert not later.HasField("split")
 
 
 async def test_only_served_requests_have_latencies(engine: AsyncEngine) -> None:
@@ -98,11 +101,11 @@ async def test_rows_are_split_further(engine: AsyncEngine, page_size: int) -> No
         engine,
         [at(n, MIDNIGHT_MS + h * HOUR_MS, model=model) for n, (h, model) in enumerate(requests)],
     )
-    listed = await sums(engine, "hour", "model", page_size=page_size)
-    assert [(int(one.usage.group[11:13]), one.split) for one in listed] == requests
-    assert all(one.duration.count == 1 for one in listed)
+    hourly_sums = await sums(engine, "hour", "model", page_size=page_size)
+    assert [(int(row.usage.group[11:13]), row.split) for row in hourly_sums] == requests
+    assert all(row.duration.count == 1 for row in hourly_sums)
     by_model = await sums(engine, "model", page_size=page_size)
-    assert [(one.usage.group, one.usage.requests) for one in by_model] == [("fast", 2), ("slow", 3)]
+    assert [(row.usage.group, row.usage.requests) for row in by_model] == [("fast", 2), ("slow", 3)]
 
 
 async def test_names_are_told_of_both(engine: AsyncEngine, repository: AccountRepository) -> None:
@@ -131,7 +134,7 @@ async def test_filters_leave_others_out(engine: AsyncEngine, field: str) -> None
 async def test_a_time_has_its_beginning_and_not_its_end(engine: AsyncEngine) -> None:
     times = [MIDNIGHT_MS - 1, MIDNIGHT_MS, END_MS - 1, END_MS]
     await add(engine, [at(n, time_ms) for n, time_ms in enumerate(times)])
-    assert sum(one.usage.requests for one in await sums(engine, "model")) == 2
+    assert sum(row.usage.requests for row in await sums(engine, "model")) == 2
 
 
 async def test_without_a_time_it_is_the_last_day(engine: AsyncEngine) -> None:

@@ -17,13 +17,13 @@ async def sums(engine: AsyncEngine, by: str, **fields: Any) -> list[UsageSum]:
     request = ReportUsageRequest(
         by=UsageGrouping.Value(f"USAGE_GROUPING_{by.upper()}"), **{"page_size": 100} | fields
     )
-    listed: list[UsageSum] = []
+    all_sums: list[UsageSum] = []
     while True:
         page = await report(engine, request)
         assert len(page.sums) <= request.page_size
-        listed += page.sums
+        all_sums += page.sums
         if not page.next_page_token:
-            return listed
+            return all_sums
         request.page_token = page.next_page_token
 
 
@@ -50,20 +50,22 @@ async def test_costs_are_decimal_dollars(engine: AsyncEngine) -> None:
 async def test_usage_is_summed_up_by(
     engine: AsyncEngine, by: str, groups: list[str], page_size: int
 ) -> None:
-    other = {"team_id": "team_1", "key_id": "key_2", "model": "slow", "provider": "mine"}
+    other_owner = {"team_id": "team_1", "key_id": "key_2", "model": "slow", "provider": "mine"}
     late = MIDNIGHT_MS + DAY_MS
-    await add(engine, [record(1), record(2), record(3, user_id="user_2", time_ms=late, **other)])
-    listed = await sums(engine, by, page_size=page_size)
-    assert [one.group for one in listed] == groups
-    assert sorted(one.requests for one in listed) == [1, 2]
+    await add(
+        engine, [record(1), record(2), record(3, user_id="user_2", time_ms=late, **other_owner)]
+    )
+    usage_sums = await sums(engine, by, page_size=page_size)
+    assert [usage_sum.group for usage_sum in usage_sums] == groups
+    assert sorted(usage_sum.requests for usage_sum in usage_sums) == [1, 2]
 
 
 async def test_days_are_chosen_with_both_ends(engine: AsyncEngine) -> None:
     await add(
         engine, [record(number, time_ms=MIDNIGHT_MS + number * DAY_MS) for number in range(4)]
     )
-    listed = await sums(engine, "day", from_day="2026-11-24", to_day="2026-11-25")
-    assert [one.group for one in listed] == ["2026-11-24", "2026-11-25"]
+    usage_sums = await sums(engine, "day", from_day="2026-11-24", to_day="2026-11-25")
+    assert [usage_sum.group for usage_sum in usage_sums] == ["2026-11-24", "2026-11-25"]
     assert await sums(engine, "user", from_day="2027-01-01") == []
 
 
@@ -75,14 +77,14 @@ async def test_users_and_keys_have_names(
     ids = {"user_id": caller.user_id, "team_id": caller.team_id, "key_id": caller.key_id}
     await add(engine, [record(1, **ids), record(2)])
     for by, name in (("user", "ada"), ("team", "lab"), ("key", key[:9])):
-        names = {one.group: one.name for one in await sums(engine, by)}
+        names = {usage_sum.group: usage_sum.name for usage_sum in await sums(engine, by)}
         assert names[ids[f"{by}_id"]] == name
         assert sorted(names.values()) == ["", name]
 
 
 async def test_a_total_may_exceed_64_bits(engine: AsyncEngine) -> None:
-    most = 2**63 - 1
-    await add(engine, [record(n, model=str(n), cost_pusd=most) for n in range(3)])
+    max_cost = 2**63 - 1
+    await add(engine, [record(n, model=str(n), cost_pusd=max_cost) for n in range(3)])
     [provider_sum] = await sums(engine, "provider")
     assert provider_sum.cost_dollars == "27670116.110564327421"
 

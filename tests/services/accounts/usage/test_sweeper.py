@@ -17,13 +17,13 @@ async def test_what_is_too_old_is_deleted(engine: AsyncEngine) -> None:
     ages = (0, 29, 31, 700, 732)
     batch = []
     for age in ages:
-        at = MIDNIGHT_MS - age * DAY_MS
-        batch.append(record(1, id=f"{time_prefix(RECORD, at)}_x", time_ms=at))
+        time_ms = MIDNIGHT_MS - age * DAY_MS
+        batch.append(record(1, id=f"{time_prefix(RECORD, time_ms)}_x", time_ms=time_ms))
     await add(engine, batch)
     clock = Clock(now=lambda: MIDNIGHT_MS / 1000)
     sweeper = usage_sweeper(engine, sweeper_lease(engine, "usage", 60, clock), 60, Usage(), clock)
     assert await sweeper.sweep()
     async with reading(engine) as connection:
-        kept = await connection.scalar(select(func.count()).select_from(records))
+        record_count = await connection.scalar(select(func.count()).select_from(records))
         summed = await connection.scalar(select(func.count()).select_from(days))
-    assert (kept, summed) == (2, 4)
+    assert (record_count, summed) == (2, 4)

@@ -45,9 +45,9 @@ def record(number: int, **fields: Any) -> UsageRecord:
 
 def unpriced(number: int, **fields: Any) -> UsageRecord:
     """Return a record without a cost."""
-    made = record(number, **fields)
-    made.ClearField("cost_pusd")
-    return made
+    usage_record = record(number, **fields)
+    usage_record.ClearField("cost_pusd")
+    return usage_record
 
 
 async def add(engine: AsyncEngine, records: Sequence[UsageRecord]) -> int:
