@@ -8,6 +8,7 @@ import re
 import re._constants as sre
 import re._parser as parser
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 _MAX_COPIES = 4_096
@@ -28,14 +29,7 @@ class StepCounter:
     """
 
     def __init__(self, pattern: re.Pattern[Any], most: int, *, is_whole: bool = False) -> None:
-        tree = parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE & ~re.DEBUG)
-        compiler = _Compiler()
-        compiler.sequence(tree, tree.state.flags)
-        if is_whole:
-            compiler.emit(_AT, sre.AT_END_STRING)
-        compiler.emit(_MATCH)
-        self._program = compiler.program
-        self._slots = 2 * tree.state.groups + compiler.loops
+        self._program, self._slots = _compiled(pattern, is_whole)
         self._most = most
         self.steps = 0
 
@@ -108,6 +102,19 @@ class StepCounter:
         part = text[begun:ended]
         self.steps += len(part)
         return position + len(part) if text.startswith(part, position) else None
+
+
+# Bounded repeats of bounded repeats are long programs, which take longer than most matches.
+@lru_cache(maxsize=8)
+def _compiled(pattern: re.Pattern[Any], is_whole: bool) -> tuple[list[Any], int]:
+    """Return the program of an expression, and the number of its slots."""
+    tree = parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE & ~re.DEBUG)
+    compiler = _Compiler()
+    compiler.sequence(tree, tree.state.flags)
+    if is_whole:
+        compiler.emit(_AT, sre.AT_END_STRING)
+    compiler.emit(_MATCH)
+    return compiler.program, 2 * tree.state.groups + compiler.loops
 
 
 class _Compiler:
