@@ -1,7 +1,9 @@
-"""A file store on every pair: bytes in a folder or on S3, rows in SQLite or PostgreSQL."""
+"""A file store with its bytes in a folder or on S3, and its rows in SQLite or PostgreSQL."""
 
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -28,6 +30,42 @@ from tests.services.files.running_file_store import (
     RunningFileStore,
     Users,
 )
+from tests.thoroughness import is_soak
+
+# What one machine has, and what several share. No code of the store depends on both places at
+# once; `make soak` tries the other two pairs.
+PAIRS = {("folder", "sqlite"), ("s3", "postgresql")}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the other pairs of tests that are run on all four."""
+    folder = Path(__file__).parent
+    mixed = mixed_pairs([item for item in items if item.path.is_relative_to(folder)])
+    for item in mixed:
+        item.add_marker(pytest.mark.thorough)
+    if not is_soak():
+        config.hook.pytest_deselected(items=mixed)
+        left_out = set(mixed)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def mixed_pairs(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests that are run on both of `PAIRS` too, with the same other parameters."""
+    by_case: dict[object, dict[tuple[object, object], pytest.Item]] = defaultdict(dict)
+    for item in items:
+        call = getattr(item, "callspec", None)
+        parameters = {} if call is None else dict(call.params)
+        if "place" in parameters and "storage" in parameters:
+            pair = parameters.pop("place"), parameters.pop("storage")
+            by_case[item.nodeid.partition("[")[0], repr(parameters)][pair] = item
+    return [
+        item
+        for by_pair in by_case.values()
+        if by_pair.keys() >= PAIRS
+        for pair, item in by_pair.items()
+        if pair not in PAIRS
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +86,7 @@ def bucket(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
 
 @pytest.fixture(params=["folder", "s3"])
 def place(request: pytest.FixtureRequest, storage: Storage) -> Storage:
-    """Each pair of a place for bytes and a database."""
+    """Each place for bytes, beside each database."""
     if request.param == "folder":
         return storage
     bucket: Bucket = request.getfixturevalue("bucket")
