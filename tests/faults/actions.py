@@ -145,6 +145,23 @@ def pauses(*seconds: float, text: str = TEXT) -> Action:
     return action
 
 
+def pings(seconds: float, text: str = TEXT) -> Action:
+    """Say a word, then send a ping and a comment every five seconds for a while, then the rest."""
+
+    async def action(exchange: Exchange) -> None:
+        exchange.open_stream()
+        pieces = list(wire.events(exchange.dialect, exchange.model, _missing(exchange, text)))
+        exchange.chunk(b"".join(pieces[:2]))
+        for _ in range(int(seconds / 5)):
+            if await _left_within(exchange, 5):
+                return
+            exchange.chunk(b': still here\n\nevent: ping\ndata: {"type": "ping"}\n\n')
+        exchange.chunk(b"".join(pieces[2:]))
+        exchange.end_stream()
+
+    return action
+
+
 def cuts(words: int = 3, text: str = TEXT, reset: bool = True) -> Action:
     """Break off after some words, inside the body that was promised."""
 

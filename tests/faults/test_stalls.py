@@ -110,6 +110,39 @@ async def test_a_steps_time_bounds_the_last_ones_silence(at, path):
 
 
 @ENDPOINTS
+@PROVIDERS
+async def test_a_stream_may_ping_for_as_long_as_a_model_may_think(at, path, provider):
+    models = at.fresh(provider)
+    at.upstream.plays(models.first, actions.pings(590))
+    body = request_body(path, "auto", models, stream=True) | {"model": models.alone}
+    answer = await at.ask(path, body)
+    assert answer.whole == actions.TEXT
+    assert answer.took >= 590
+
+
+@ENDPOINTS
+@PROVIDERS
+async def test_a_stream_of_pings_alone_ends(at, path, provider):
+    models = at.fresh(provider)
+    at.upstream.plays(models.first, actions.pings(100_000))
+    body = request_body(path, "auto", models, stream=True) | {"model": models.alone}
+    answer = await at.ask(path, body)
+    assert answer.error is not None and answer.error["code"] == "upstream_timeout"
+    assert "stopped in the middle" in answer.error["message"]
+    assert 600 <= answer.took < 610
+
+
+@ENDPOINTS
+async def test_another_model_goes_on_after_a_stream_of_pings(at, path):
+    models = at.fresh()
+    at.upstream.plays(models.first, actions.pings(100_000))
+    at.upstream.plays(models.second, actions.answers())
+    answer = await at.ask(path, request_body(path, "auto", models, stream=True))
+    assert answer.whole == actions.TEXT
+    assert 300 <= answer.took < 310
+
+
+@ENDPOINTS
 async def test_the_silent_model_is_not_asked_again(at, path):
     models = at.fresh("openai")
     at.upstream.plays(models.first, actions.stalls())

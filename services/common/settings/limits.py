@@ -160,7 +160,7 @@ class Limits(Section):
         "per model: time to the first content of a stream (text, thinking, a tool call), or "
         "to the end of a whole answer",
         details="roles, pings and token counts are not content, so a provider that sends "
-        "nothing else times out",
+        "nothing else times out, later in a stream too",
         seen="504 `upstream_timeout`",
     )
     stream_idle_s: Annotated[float, Field(gt=0)] = setting(
@@ -169,7 +169,8 @@ class Limits(Section):
         details="at most the step's `timeout_ms`, and 30 s once the answer has ended; if another "
         "model or deployment can continue the answer, four times the longest silence before that "
         "is usual for the model, at least 15 s, or 30 s for a model of which fewer than five "
-        "streams are known",
+        "streams are known; pings end a silence, but a stream of nothing else ends after this time "
+        "if another model can continue the answer, and after step_timeout_s otherwise",
         seen="an error event, `upstream_timeout`",
     )
     hedge_after_s: Annotated[float, Field(ge=0)] = setting(

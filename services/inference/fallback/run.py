@@ -186,9 +186,9 @@ class Run:
         step, log = self.plan.steps[index], self.log
         limit_s = min(log.stream_idle_s, step.timeout_s)
         if len(self.plan.steps) == 1:
-            return Patience(limit_s)
+            return Patience(limit_s, step.timeout_s)
         usual_s = partial(log.silences.of, step.key)
-        return Patience(limit_s, usual_s, partial(self._may_switch, index))
+        return Patience(limit_s, step.timeout_s, usual_s, partial(self._may_switch, index))
 
     def _may_switch(self, index: int) -> bool:
         """Return whether another model or deployment may answer in place of a silent one."""

@@ -8,7 +8,7 @@ from services.common.settings import Limits
 from services.inference.providers.idle_reader import IdleTimeoutReader
 from services.inference.providers.protocols import Reader
 from services.inference.providers.sse import SseSplitter
-from services.inference.stream.batches import OnBatch
+from services.inference.stream.batches import OnBatch, has_content
 from services.inference.stream.filters import Batch
 from services.inference.stream.patience import Patience
 
@@ -20,7 +20,7 @@ class EventStream:
     """Reads the events of one response.
 
     The caller sets the timeout of the first content: a model may think long after the provider has
-    begun to answer. From then on each read may take what `Patience` allows.
+    begun to answer. From then on each read, and the content, may take what `Patience` allows.
     """
 
     def __init__(
@@ -38,11 +38,12 @@ class EventStream:
             reader: parses the events.
             limits: limits on time and size.
             timers: timers of the running event loop.
-            patience: the allowed silences; None for `limits.stream_idle_s`.
+            patience: the allowed silences; None for those of `limits`.
         """
         self._body = body
         self._reader = reader
         self._stream_idle_s = limits.stream_idle_s
+        self._step_timeout_s = limits.step_timeout_s
         self._patience = patience
         self._timers = timers
         self._splitter = SseSplitter(limits.max_sse_line_bytes)
@@ -100,6 +101,8 @@ class EventStream:
             except UpstreamError as error:
                 self._failure = error
                 self._is_over = True
+        if self._idle is not None and has_content(events):
+            self._idle.progress()
         return events
 
     def _pass_on(self, piece: bytes) -> bool:
@@ -117,9 +120,11 @@ class EventStream:
         if self._reader.is_complete:
             if not self._awaits_usage:
                 self._awaits_usage = True
-                self._read_with(Patience(min(self._stream_idle_s, _USAGE_S)))
+                limit_s = min(self._stream_idle_s, _USAGE_S)
+                self._read_with(Patience(limit_s, limit_s))
         elif self._idle is None and self._reader.has_content:
-            self._read_with(self._patience or Patience(self._stream_idle_s))
+            limits_s = self._stream_idle_s, self._step_timeout_s
+            self._read_with(self._patience or Patience(*limits_s))
         return self._idle
 
     def _read_with(self, patience: Patience) -> None:

@@ -15,10 +15,10 @@ class SilenceError(TimeoutError):
 
 
 class SilenceTimer:
-    """Calls back once a response has been silent for longer than its `Patience` allows.
+    """Calls back once a response has been silent, or without content, for too long.
 
-    `touch` costs almost nothing: the allowed silence is computed only when the timer expires, and
-    the timer is rescheduled then.
+    `touch` and `progress` cost almost nothing: what the `Patience` allows is computed only when the
+    timer expires, and the timer is rescheduled then.
     """
 
     def __init__(
@@ -28,13 +28,14 @@ class SilenceTimer:
         self._now = timers.loop.time
         self._patience = patience
         self._callback: Callable[[], object] | None = callback
-        self._last = self._now()
-        when = self._last + patience.allowed_s()
-        self._timer: TimerHandle | None = timers.call_at(when, self._look)
+        self._last = self._last_content = self._now()
+        self._timer: TimerHandle | None = timers.call_at(self._end(), self._look)
 
     def begin(self) -> None:
         """Begin a silence now; the time before, in which nothing was read, is none."""
-        self._last = self._now()
+        now = self._now()
+        self._last_content += now - self._last
+        self._last = now
 
     def touch(self) -> None:
         """End a silence, and begin another."""
@@ -44,6 +45,10 @@ class SilenceTimer:
             self._patience.longest_s = silence
         self._last = now
 
+    def progress(self) -> None:
+        """Record that what ended the last silence had content."""
+        self._last_content = self._last
+
     def stop(self) -> None:
         """Stop the timer; there are no further callbacks."""
         if self._timer is not None:
@@ -52,12 +57,18 @@ class SilenceTimer:
         self._timer = self._callback = None
 
     def _look(self) -> None:
-        now, allowed_s = self._now(), self._patience.allowed_s()
-        if now >= self._last + allowed_s and self._callback is not None:
-            self._last = now
+        now = self._now()
+        if now >= self._end() and self._callback is not None:
+            self._last = self._last_content = now
             self._callback()
         if self._callback is not None:
-            self._timer = self._timers.call_at(self._last + allowed_s, self._look)
+            self._timer = self._timers.call_at(self._end(), self._look)
+
+    def _end(self) -> float:
+        """Return the time at which the response will have been silent for too long."""
+        patience = self._patience
+        silent = self._last + patience.allowed_s()
+        return min(silent, self._last_content + patience.without_content_s())
 
 
 class IdleTimeoutReader:
@@ -66,6 +77,7 @@ class IdleTimeoutReader:
     Attributes:
         patience: the allowed silences.
         touch: ends a silence.
+        progress: records that what was last received had content.
     """
 
     def __init__(self, body: http.ResponseBody, patience: Patience, timers: TimerWheel) -> None:
@@ -74,6 +86,7 @@ class IdleTimeoutReader:
         self._body = body
         self._timer = SilenceTimer(timers, patience, self._expire)
         self.touch = self._timer.touch
+        self.progress = self._timer.progress
         self._waits = self._is_over = False
 
     async def read(self) -> bytes:

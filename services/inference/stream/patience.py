@@ -2,6 +2,10 @@
 
 A stream is ended long before `limits.stream_idle_s` if another model can continue the answer and
 the silence is several times longer than any of this stream, and than is usual for its model.
+
+Pings and comments end a silence, since a provider sends them while its model works or its tools
+run. They are bounded by the time that a model has to begin: `limits.step_timeout_s`, or
+`limits.stream_idle_s` if another model can continue the answer.
 """
 
 from collections import OrderedDict, deque
@@ -27,6 +31,7 @@ class Patience:
 
     Args:
         limit_s: the longest silence in any case.
+        without_content_s: the longest time of nothing but pings and comments.
         usual_s: returns the longest usual silence of the model, or None if it is unknown.
         may_switch: returns whether another model can continue the answer now; None for never.
 
@@ -34,27 +39,36 @@ class Patience:
         longest_s: the longest silence so far that ended with data.
     """
 
-    __slots__ = ("_limit_s", "_may_switch", "_usual_s", "longest_s")
+    __slots__ = ("_limit_s", "_may_switch", "_usual_s", "_without_content_s", "longest_s")
 
     def __init__(
         self,
         limit_s: float,
+        without_content_s: float,
         usual_s: Callable[[], float | None] | None = None,
         may_switch: Callable[[], bool] | None = None,
     ) -> None:
         self.longest_s = 0.0
         self._limit_s = limit_s
+        self._without_content_s = max(limit_s, without_content_s)
         self._usual_s = usual_s
         self._may_switch = may_switch
 
     def allowed_s(self) -> float:
         """Return how long the stream may be silent now."""
-        if self._may_switch is None or not self._may_switch():
+        if not self._another_may_continue():
             return self._limit_s
         usual = None if self._usual_s is None else self._usual_s()
         least = _LEAST_UNKNOWN_S if usual is None else _LEAST_S
         longest = max(self.longest_s, usual or 0.0)
         return min(self._limit_s, max(least, _TIMES_LONGER * longest))
+
+    def without_content_s(self) -> float:
+        """Return how long the stream may send only pings and comments now."""
+        return self._limit_s if self._another_may_continue() else self._without_content_s
+
+    def _another_may_continue(self) -> bool:
+        return self._may_switch is not None and self._may_switch()
 
 
 class UsualSilences:

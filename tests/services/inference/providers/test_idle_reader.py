@@ -40,8 +40,10 @@ def cut_off() -> bytes:
 @in_no_time
 async def test_an_answer_may_take_long_where_something_comes_in_time() -> None:
     body = Body(*[9] * 20, ends=cut_off)
-    reader = IdleTimeoutReader(body, Patience(10), TimerWheel())
-    assert b"".join([await reader.read() for _ in range(20)]) == b"x" * 20
+    reader = IdleTimeoutReader(body, Patience(10, 60), TimerWheel())
+    for _ in range(20):
+        assert await reader.read() == b"x"
+        reader.progress()
     reader.stop()
     assert body.broken_off == 0
     gone = weakref.ref(reader)
@@ -53,7 +55,7 @@ async def test_an_answer_may_take_long_where_something_comes_in_time() -> None:
 @in_no_time
 async def test_an_answer_that_stays_silent_is_broken_off(ends: Callable[[], bytes]) -> None:
     body = Body(9, 99, ends=ends)
-    reader = IdleTimeoutReader(body, Patience(10), TimerWheel())
+    reader = IdleTimeoutReader(body, Patience(10, 60), TimerWheel())
     await reader.read()
     with pytest.raises(TimeoutError):
         await reader.read()
@@ -64,7 +66,7 @@ async def test_an_answer_that_stays_silent_is_broken_off(ends: Callable[[], byte
 @in_no_time
 async def test_time_between_reads_is_no_silence() -> None:
     body = Body(9, 9, ends=cut_off)
-    reader = IdleTimeoutReader(body, Patience(10), TimerWheel())
+    reader = IdleTimeoutReader(body, Patience(10, 60), TimerWheel())
     await reader.read()
     await asyncio.sleep(1000)
     assert await reader.read() == b"x"
@@ -72,9 +74,24 @@ async def test_time_between_reads_is_no_silence() -> None:
 
 
 @in_no_time
+async def test_an_answer_without_content_is_broken_off() -> None:
+    body = Body(*[9] * 99, ends=cut_off)
+    reader = IdleTimeoutReader(body, Patience(10, 60), TimerWheel())
+    for _ in range(3):
+        await reader.read()
+        reader.progress()
+    await asyncio.sleep(1000)  # time between reads does not count
+    with pytest.raises(TimeoutError):
+        while True:
+            await reader.read()
+    reader.stop()
+    assert (round(asyncio.get_running_loop().time() - 1027, 3), body.broken_off) == (60, 1)
+
+
+@in_no_time
 async def test_an_end_in_time_is_what_it_is() -> None:
     body = Body(9, 9, ends=cut_off)
-    reader = IdleTimeoutReader(body, Patience(10), TimerWheel())
+    reader = IdleTimeoutReader(body, Patience(10, 60), TimerWheel())
     asyncio.get_running_loop().call_later(1, body._broken.set)
     with pytest.raises(http.CutOffError):
         await reader.read()

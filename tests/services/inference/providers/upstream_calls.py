@@ -12,6 +12,13 @@ from services.common.errors import UpstreamError
 from services.inference.providers.upstream import Upstream
 
 
+class TextEvent(bytes):
+    """An event that is its text, which is content."""
+
+    def WhichOneof(self, oneof: str) -> str:
+        return "text"
+
+
 class TextReader:
     """A reader whose events are the texts that come; one that holds "last" ends the stream."""
 
@@ -23,7 +30,7 @@ class TextReader:
         self.ended = ended
 
     def feed(self, text: bytes, out: list[Any]) -> None:
-        out.append(text)
+        out.append(TextEvent(text))
         if found := re.findall(rb"data: (.*)\n\n", text):
             self.has_content = self.has_content or found != [b"role"]
             self.ended = self.ended or found[-1] == b"last"

@@ -9,7 +9,7 @@ KEY = ModelKey("p", "m")
 
 
 def patience(usual_s: float | None, limit_s: float = 300, may_switch: bool = True) -> Patience:
-    return Patience(limit_s, lambda: usual_s, lambda: may_switch)
+    return Patience(limit_s, 600, lambda: usual_s, lambda: may_switch)
 
 
 @pytest.mark.parametrize(
@@ -24,11 +24,20 @@ def test_a_stall_is_several_times_the_longest_silence(usual_s, own_s, allowed_s)
 
 def test_without_another_model_only_the_limit_counts():
     assert patience(1, may_switch=False).allowed_s() == 300
-    assert Patience(300).allowed_s() == 300
+    assert Patience(300, 600).allowed_s() == 300
 
 
 def test_the_limit_holds_below_the_least_stall():
     assert patience(1, limit_s=5).allowed_s() == 5
+
+
+@pytest.mark.parametrize(("may_switch", "allowed_s"), [(True, 300), (False, 600)])
+def test_pings_are_allowed_for_longer_without_another_model(may_switch, allowed_s):
+    assert patience(1, may_switch=may_switch).without_content_s() == allowed_s
+
+
+def test_content_may_always_pause_for_as_long_as_silence():
+    assert Patience(300, 60).without_content_s() == 300
 
 
 def test_usual_is_known_after_five_streams_without_the_longest():
