@@ -24,6 +24,7 @@ from services.inference.refused_paths import (
     refused_keyword,
     refused_paths,
     refused_tool,
+    snake,
     steps_of,
 )
 from services.inference.text_bounds import refused_length
@@ -130,7 +131,13 @@ _INNER = frozenset(("source", "image_url", "input_audio", "file", "citations", "
 _OF_EVERY_ITEM = _OF_EVERY_MESSAGE | _OF_EVERY_BLOCK | {"call_id", "output", "parts", "summary"}
 _NAMES = re.compile(rf"\b(?:{'|'.join(sorted(_KNOWN, key=len, reverse=True))})\b")
 # Such as "Thinking level MINIMAL is not supported for this model."
-_GOOGLES_THINKING = re.compile(r"Thinking (?:level|budget|is)\b|thinking_(?:level|budget|config)\b")
+_GOOGLES_THINKING = re.compile(
+    r"Thinking (?:level|budget|is)\b|\bthinking is not supported\b"
+    r"|thinking_(?:level|budget|config)\b"
+)
+# Such as "Penalty is not enabled for models/gemini-2.0-flash-lite".
+_GOOGLES_PENALTY = re.compile(r"\bPenalty is not (?:enabled|supported)\b")
+_PENALTIES = ["presence_penalty", "frequency_penalty"]
 _CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
 _WORDS = re.compile(
     r"unsupported|unrecogni[sz]ed|unknown|unexpected|extra (?:inputs|fields)|deprecated"
@@ -314,6 +321,8 @@ def _of_fields(param: str, code: str, words: str) -> list[str]:
         return names
     if (name := param.partition(".")[0].partition("[")[0]) in _KNOWN:
         return [name]
+    if _GOOGLES_PENALTY.search(words):
+        return [*_PENALTIES]
     if _GOOGLES_THINKING.search(words):
         return ["thinking"]
     if paths or not (named := _NAMES.findall(words)):
@@ -349,8 +358,12 @@ def _name_of(path: str) -> str:
         if not {"content", "tool_calls"}.isdisjoint(steps[1:-1]):
             return _of_messages(last, _OF_EVERY_BLOCK, OF_BLOCKS)
         return _of_messages(last, _OF_EVERY_MESSAGE, OF_MESSAGES)
+    if first == "contents" and last == "id":
+        return path  # Google finds the call of a result by its name and place
     if first in ("input", "contents", "system"):
         return "" if last in _OF_EVERY_ITEM else path
+    if first == "generation_config" and snake(last) in _OPTIONAL:
+        return snake(last)
     if last == "effort" and first in _KNOWN:
         return first
     return may_leave_out(path)

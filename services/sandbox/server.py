@@ -62,6 +62,7 @@ def create_app(
     add_gemini(
         app.router,
         server,
+        "",
         Gemini(new_id),
         counting=Gemini(new_id, CountTokensRequest),
         embeddings=Gemini(new_id, BatchEmbedContentsRequest),
@@ -138,12 +139,13 @@ def add_models(
 def add_gemini(
     router: web.UrlDispatcher,
     server: Server,
+    below: str,
     gemini: Dialect,
     *,
     counting: Dialect,
     embeddings: Dialect,
 ) -> None:
-    """Add Gemini's paths."""
+    """Add Gemini's paths below a path."""
     methods = {
         "generateContent": server.handler(gemini, server.generate),
         STREAMED: server.handler(gemini, server.generate),
@@ -151,9 +153,9 @@ def add_gemini(
         "batchEmbedContents": server.handler(embeddings, server.embed_batch),
     }
     for method, handle in methods.items():
-        router.add_post(f"/v1beta/models/{{model:[^:/]+}}:{method}", handle)
-    router.add_get("/v1beta/models", server.models(gemini, gemini))
-    router.add_get("/v1beta/models/{name:.+}", server.models(gemini, gemini))
+        router.add_post(f"{below}/v1beta/models/{{model:[^:/]+}}:{method}", handle)
+    router.add_get(f"{below}/v1beta/models", server.models(gemini, gemini))
+    router.add_get(f"{below}/v1beta/models/{{name:.+}}", server.models(gemini, gemini))
 
 
 def add_unknown_paths(

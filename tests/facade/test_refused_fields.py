@@ -10,12 +10,15 @@ from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.upstream.app import Upstream, create_app
 from tests.upstream.log import Entry, RequestLog
 from tests.upstream.personalities.claude_5 import CLAUDE_5
+from tests.upstream.personalities.gemini_old import GEMINI_LITE, GEMINI_OLD
 from tests.upstream.personalities.mistral import MISTRAL
 from tests.upstream.personalities.refusing import REFUSING
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PERSONALITIES = (CLAUDE_5, MISTRAL, *REFUSING)
+PERSONALITIES = (CLAUDE_5, GEMINI_LITE, GEMINI_OLD, MISTRAL, *REFUSING)
+# By the kind of a provider: the end of its base URL.
+VERSIONS = {"openai": "/v1", "anthropic": "", "gemini": "/v1beta"}
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 SERVERS = ["fireworks", "groq", "nvidia", "openai-old", "rust", "vllm-strict"]
@@ -36,7 +39,7 @@ async def gateway(tmp_path, upstream) -> AsyncIterator[Gateway]:
     providers: dict[str, Any] = {
         one.name: {
             "kind": one.dialect,
-            "base_url": f"{upstream.url}/{one.name}{'/v1' if one.dialect == 'openai' else ''}",
+            "base_url": f"{upstream.url}/{one.name}{VERSIONS[one.dialect]}",
             "api_key": "k",
         }
         for one in PERSONALITIES
@@ -165,6 +168,66 @@ async def test_a_refused_keyword_moves_to_the_description(gateway, upstream):
         "type": "string",
         "description": '{"pattern":"^[A-Z]"}',
     }
+
+
+@STREAMED
+async def test_fields_that_google_does_not_know_are_dropped_once(gateway, upstream, stream):
+    body = chat("gemini-old", stream=stream, presence_penalty=0.5, seed=7, temperature=0.5)
+    assert await sent(gateway, "chat/completions", body) == {"presence_penalty", "seed"}
+    assert len(requests(upstream)) == 2
+    assert await sent(gateway, "chat/completions", body) == {"presence_penalty", "seed"}
+    assert len(requests(upstream)) == 3
+    config = requests(upstream)[-1].body["generationConfig"]
+    assert config == {"temperature": 0.5}
+
+
+async def test_a_thinking_level_that_google_does_not_know_is_dropped(gateway, upstream):
+    body = chat("gemini-old", reasoning_effort="high")
+    assert await sent(gateway, "chat/completions", body) == {"reasoning_effort"}
+    config = requests(upstream)[-1].body["generationConfig"]
+    assert config == {"thinkingConfig": {"includeThoughts": True}}
+
+
+async def test_ids_of_calls_that_google_does_not_know_are_dropped(gateway, upstream):
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    body = chat("gemini-old", tools=[tool()])
+    body["messages"] += [
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "42"},
+    ]
+    await sent(gateway, "chat/completions", body)
+    _, called, result = requests(upstream)[-1].body["contents"]
+    assert called["parts"][0]["functionCall"] == {"name": "f", "args": {}}
+    assert result["parts"][0]["functionResponse"].keys() == {"name", "response"}
+
+
+async def test_a_keyword_that_google_refuses_is_stated(gateway, upstream):
+    cities = {"type": "array", "items": {"type": "string"}, "minItems": 2}
+    schema = {"type": "object", "properties": {"cities": cities}}
+    body = chat("gemini-old", tools=[tool(parameters=schema)])
+    dropped = await sent(gateway, "chat/completions", body)
+    assert dropped == {"tools[].function.parameters.minItems"}
+    (function,) = requests(upstream)[-1].body["tools"][0]["functionDeclarations"]
+    assert function["parametersJsonSchema"]["properties"]["cities"] == {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": '{"minItems":2}',
+    }
+
+
+async def test_a_model_of_google_without_penalties_gets_none(gateway, upstream):
+    body = chat("gemini-lite", presence_penalty=0.5, frequency_penalty=0.5, seed=7)
+    dropped = await sent(gateway, "chat/completions", body)
+    assert dropped == {"presence_penalty", "frequency_penalty"}
+    assert requests(upstream)[-1].body["generationConfig"] == {"seed": 7}
+
+
+async def test_a_field_of_google_that_changes_the_meaning_is_not_dropped(gateway):
+    url = f"{gateway.url}/beta/v1/chat/completions"
+    body = chat("gemini-old", response_format={"type": "json_object"}, modalities=["image"])
+    async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
+        assert answer.status == 400
+        assert "responseModalities" in (await answer.json())["error"]["message"]
 
 
 ODD = {"type": "object", "properties": {"city": {"type": "text"}}}

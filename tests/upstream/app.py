@@ -3,7 +3,8 @@
 It has the paths of `services.sandbox.server`, and these:
 
 ===================  ====================================================
-/{personality}/v1/…  the paths of its dialect, as another provider
+/{personality}/v1/…  the paths of its dialect, as another provider; Gemini's
+                     are below /v1beta
 GET /sandbox/log     the latest requests, credentials redacted
 DELETE /sandbox/log  clears them
 GET /sandbox/live    numbers of open and of aborted requests
@@ -42,6 +43,7 @@ from tests.upstream import (
 )
 from tests.upstream.checks import Checks, load_checks
 from tests.upstream.imitations import (
+    GOOGLE,
     ImitatedChat,
     ImitatedEmbeddings,
     ImitatedGemini,
@@ -90,8 +92,12 @@ def create_app(
     server.add_responses(app.router, handlers, "", made.responses(USUAL))
     server.add_anthropic(app.router, handlers, "", messages, made.counting(USUAL))
     server.add_models(app.router, handlers, "", chat, messages)
+    made.add_gemini(app, handlers, GOOGLE)
     for personality in personalities:
         path = f"/{personality.name}"
+        if personality.dialect == "gemini":
+            made.add_gemini(app, handlers, personality)
+            continue
         own: Dialect
         if personality.dialect == "openai":
             own = made.chat(personality)
@@ -102,13 +108,6 @@ def create_app(
             own = made.messages(personality)
             server.add_anthropic(app.router, handlers, path, own, made.counting(personality))
         server.add_models(app.router, handlers, path, own, own)
-    server.add_gemini(
-        app.router,
-        handlers,
-        ImitatedGemini(new_id, GenerateContentRequest, gemini_rules.generate_problem),
-        counting=ImitatedGemini(new_id, CountTokensRequest, gemini_rules.count_problem),
-        embeddings=ImitatedGemini(new_id, BatchEmbedContentsRequest, gemini_rules.embed_problem),
-    )
     server.add_unknown_paths(app.router, handlers, chat, messages)
     return app
 
@@ -156,6 +155,22 @@ class _Made:
         checks = self.checks
         return ImitatedMessages(
             self.new_id, checks.messages, checks.beta_messages, checks.betas, personality
+        )
+
+    def add_gemini(self, app: web.Application, handlers: Server, personality: Personality) -> None:
+        """Add Google's API as a deployment has it."""
+        new_id = self.new_id
+        server.add_gemini(
+            app.router,
+            handlers,
+            f"/{personality.name}".rstrip("/"),
+            ImitatedGemini(
+                new_id, GenerateContentRequest, gemini_rules.generate_problem, personality
+            ),
+            counting=ImitatedGemini(new_id, CountTokensRequest, gemini_rules.count_problem),
+            embeddings=ImitatedGemini(
+                new_id, BatchEmbedContentsRequest, gemini_rules.embed_problem
+            ),
         )
 
     def counting(self, personality: Personality) -> ImitatedMessages:

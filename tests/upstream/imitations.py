@@ -32,6 +32,8 @@ from tests.upstream.anthropic_betas import betas_of, check_betas
 from tests.upstream.checks import Check, Problem
 from tests.upstream.personalities.base import Personality
 
+GOOGLE = Personality("", "Google's own API", dialect="gemini")
+
 
 class ImitatedChat(OpenAI):
     """OpenAI's chat completions, as a provider has them."""
@@ -187,18 +189,28 @@ class ImitatedMessages(Anthropic):
 
 
 class ImitatedGemini(Gemini):
-    """Google's API with Google's checks."""
+    """Google's API with Google's checks, as a deployment has it."""
 
     def __init__(
-        self, new_id: IdGenerator, request_type: type[msgspec.Struct], check: Check
+        self,
+        new_id: IdGenerator,
+        request_type: type[msgspec.Struct],
+        check: Check,
+        personality: Personality = GOOGLE,
     ) -> None:
         super().__init__(new_id, request_type)
         self._check = check
+        self._personality = personality
 
     def accept(self, body: Body, headers: Mapping[str, str]) -> Body:
         """Check a body."""
+        body = self._personality.read(body)
         _refuse(self._check(body))
         return super().accept(body, headers)
+
+    def failure(self, error: SandboxError, request_id: str) -> Any:
+        """Write an error in the deployment's format."""
+        return self._personality.failed(error, super().failure(error, request_id))
 
 
 def _first_problem(body: Body, checks: Iterable[Check]) -> Problem | None:

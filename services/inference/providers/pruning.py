@@ -97,6 +97,8 @@ def _reported(path: str) -> str:
     if path.startswith("tools[]."):
         steps = [step for step in steps_of(path)[1:] if step not in _TOOLS]
         return ".".join(("tools[]", *steps))
+    if "thinking_config" in steps_of(path):
+        return "thinking"
     return f"extra.{path}"
 
 

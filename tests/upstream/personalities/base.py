@@ -82,7 +82,7 @@ class Personality:
 
     name: str
     about: str
-    dialect: Literal["openai", "anthropic"] = "openai"
+    dialect: Literal["openai", "anthropic", "gemini"] = "openai"
     model_aliases: Mapping[str, str] = field(default_factory=dict)
     convert_request: Callable[[Body], Body] = as_it_is
     convert_responses_request: Callable[[Body], Body] | None = None
