@@ -14,6 +14,8 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 
 BREAKPOINT = "prompt_cache_breakpoint"
 OPTIONS = "prompt_cache_options"
+# Paths of the options that a `cache_control` stands for.
+COVERED_OPTIONS = (f"{OPTIONS}.mode", f"{OPTIONS}.ttl")
 _DEFAULT = b'{"type":"ephemeral"}'
 # Of at least 30 minutes.
 _LONG = b'{"type":"ephemeral","ttl":"1h"}'

@@ -74,7 +74,7 @@ TEXT_FIELDS: Final = frozenset(
         *("authorization", "authorization_token"),
         # Names that the caller chose, for the provider's prompt cache and abuse detection.
         *("prompt_cache_key", "prompt_cache_retention", "safety_identifier", "user_id"),
-        *("end_user_id", "request_id", "trace_id"),
+        *("end_user_id", "request_id", "trace_id", "continuation_id"),
         # Ids that are unique in one request, or of one of its clients.
         *("call_id", "caller_id", "tool_call_id", "tool_use_id", "tool_id", "tab_id"),
         *("download_id", "approval_request_id", "connector_id", "tool_reference"),

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from tests.facade.test_foreign_history import Recorder, ask
-from tests.gateway_in_process import Gateway, running_gateway
+from tests.gateway_in_process import Gateway, running_gateway, serving
 
 Json = dict[str, Any]
 
@@ -245,3 +245,80 @@ async def test_a_chat_of_the_sdk_without_a_schema(gateway, recorder):
         given: Any = {"messages": [user("Hi")], "response_format": form, "store": True}
         await client.chat.completions.create(model="openai/x", **given)
     assert sent(recorder)["response_format"] == form
+
+
+COMPUTER = {"type": "computer_20250124", "name": "computer"}
+SCREEN = {"display_width_px": 800, "display_height_px": 600}
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "tool", "api"),
+    [
+        ("messages", "openai/x", {**COMPUTER, **SCREEN}, "Anthropic's messages"),
+        ("messages", "gemini/x", {**COMPUTER, **SCREEN}, "Anthropic's messages"),
+        ("responses", "openai/x", {"type": "computer"}, "OpenAI's responses"),
+        ("responses", "anthropic/x", {"type": "computer"}, "OpenAI's responses"),
+        ("responses", "gemini/x", {"type": "computer"}, "OpenAI's responses"),
+    ],
+)
+async def test_a_refused_tool_is_named_with_what_to_use(gateway, recorder, path, model, tool, api):
+    conversation = {"input": "Hi"} if path == "responses" else messages(model, user("Hi"))
+    body = {"model": model, **conversation, "tools": [tool]}
+    status, _, answer = await ask(gateway, path, body)
+    words = answer["error"]["message"]
+    assert (status, answer["error"]["param"]) == (400, "tools[0]")
+    assert f"tools of the type {tool['type']};" in words
+    assert f"a model of a provider of {api}, or a function" in words
+    assert not recorder.bodies
+
+
+WINDOW = {"completion_window": "8h"}
+RELATED = {"continuation_id": "batch_7"}
+
+
+OPTIONS = pytest.mark.parametrize(
+    ("options", "dropped"),
+    [
+        ({"completion_window": "soonest"}, ""),
+        (WINDOW, "background_options"),
+        ({"completion_window": "soonest", **RELATED}, "background_options"),
+        ({}, ""),
+    ],
+)
+RESPONSE = {
+    **{"id": "resp_1", "object": "response", "status": "completed", "model": "m"},
+    "output": [
+        {
+            **{"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"},
+            "content": [{"type": "output_text", "text": "ok", "annotations": []}],
+        }
+    ],
+}
+
+
+async def check_options(gateway, recorder, model, options, dropped):
+    body = {"model": model, "input": "Hi", "store": False, "background_options": options}
+    status, headers, answer = await ask(gateway, "responses", body)
+    assert status == 200, answer
+    assert headers.get("x-gateway-dropped", "").partition(".")[0] == dropped
+    assert "background_options" not in sent(recorder)
+
+
+@pytest.mark.parametrize("model", ["openai/x", "anthropic/x", "gemini/x"])
+@OPTIONS
+async def test_options_of_the_background_are_the_gateways(
+    gateway, recorder, model, options, dropped
+):
+    await check_options(gateway, recorder, model, options, dropped)
+
+
+@OPTIONS
+async def test_options_of_the_background_are_not_openais(tmp_path, recorder, options, dropped):
+    app = recorder.app()
+    app.router.add_post("/v1/responses", recorder._answering(RESPONSE))
+    async with serving(app) as url:
+        openai_itself = {"kind": "openai", "base_url": f"{url}/v1", "responses": True}
+        providers = {"openai": {**openai_itself, "api_key": "k"}}
+        async with running_gateway(tmp_path, url, providers=providers) as gateway:
+            await check_options(gateway, recorder, "openai/x", options, dropped)
+            assert "input" in sent(recorder)

@@ -222,7 +222,7 @@ async def test_a_model_of_google_without_penalties_gets_none(gateway, upstream):
     assert requests(upstream)[-1].body["generationConfig"] == {"seed": 7}
 
 
-async def test_a_field_of_google_that_changes_the_meaning_is_not_dropped(gateway):
+async def test_what_changes_the_meaning_is_not_dropped_for_google(gateway):
     url = f"{gateway.url}/beta/v1/chat/completions"
     body = chat("gemini-old", response_format={"type": "json_object"}, modalities=["image"])
     async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:

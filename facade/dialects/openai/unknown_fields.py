@@ -50,7 +50,7 @@ def keep_request_fields(request: GenerateRequest, fields: Mapping[str, Any], pat
     request.cache_control = _take_mark(fields, extra, path)
     if cache_marks.OPTIONS in fields:
         cache_marks.set_options(request, fields[cache_marks.OPTIONS])
-        extra.covered_paths.append(cache_marks.OPTIONS)
+        extra.covered_paths.extend(cache_marks.COVERED_OPTIONS)
 
 
 def keep_message_fields(message: Message, fields: Mapping[str, Any], path: str) -> None:

@@ -7,7 +7,7 @@ known fields.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from facade.dialects.cache_marks import OPTIONS, set_options
+from facade.dialects.cache_marks import COVERED_OPTIONS, OPTIONS, set_options
 from facade.dialects.openai.formats import FORMATS, has_schema
 from facade.dialects.openai.moderation import blocks_by_moderation
 from facade.dialects.responses.state import ENCRYPTED, LOGPROBS, SOURCES
@@ -38,6 +38,9 @@ _KEPT: Mapping[str, Callable[[Any], bool]] = {
     "stream_options": lambda value: True,  # the gateway streams the answer itself
     "truncation": lambda value: value == "disabled",
 }
+# Options of generation in the background, and what the gateway does in any case.
+_BACKGROUND_OPTIONS = "background_options"
+_AT_ONCE = ("completion_window", "soonest")
 _FORMAT = frozenset(Format.__annotations__)
 _EFFORT = frozenset({"effort"})
 _REASONING = ("reasoning.effort", "reasoning.summary", "reasoning.generate_summary")
@@ -68,7 +71,8 @@ def keep_request_fields(request: GenerateRequest, wire: ResponseParameters, pref
                 notes.covered_paths.append(name)
     if OPTIONS in extra:
         set_options(request, extra[OPTIONS])
-        notes.covered_paths.append(OPTIONS)
+        notes.covered_paths.extend(COVERED_OPTIONS)
+    _keep_background_options(extra)
     notes.required.extend(_required(wire, extra))
     if wire.top_logprobs is not None and LOGPROBS not in (wire.include or ()):
         extra["top_logprobs"] = wire.top_logprobs
@@ -80,6 +84,13 @@ def keep_request_fields(request: GenerateRequest, wire: ResponseParameters, pref
     if extra:
         request.extra.CopyFrom(to_opaque(DIALECT_RESPONSES, extra, prefix.removesuffix(".")))
         request.extra.MergeFrom(notes)
+
+
+def _keep_background_options(extra: dict[str, Any]) -> None:
+    """Leave out of the options of the background what the gateway does."""
+    if isinstance(options := extra.pop(_BACKGROUND_OPTIONS, None), dict):
+        if others := {name: one for name, one in options.items() if (name, one) != _AT_ONCE}:
+            extra[_BACKGROUND_OPTIONS] = others
 
 
 def _required(wire: ResponseParameters, extra: Mapping[str, Any]) -> Iterator[str]:

@@ -244,6 +244,8 @@ class _Rewriting:
         change = anthropic.change_of(item, path)
         if change is None:
             return False
+        if item.get("cache_control") is not None:
+            self.dropped.append(f"{path}.cache_control")
         if change.definition is not None:
             self._define(change.definition)
         if change.is_removal:

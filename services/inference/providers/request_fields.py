@@ -14,6 +14,8 @@ from typing import Any
 import orjson
 
 from gateway.conversation.v1.conversation_pb2 import (
+    DIALECT_ANTHROPIC,
+    DIALECT_RESPONSES,
     DIALECT_UNSPECIFIED,
     Dialect,
     Message,
@@ -21,11 +23,17 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from services.common.errors import GatewayError, invalid, unsupported
+from services.common.text.texts import printable
 from services.inference.providers.base import Call
 from services.inference.stored_references import find_reference, is_stored_address
 
 Json = dict[str, Any]
 
+# APIs by their dialects, whose tools other providers lack.
+_APIS = {DIALECT_ANTHROPIC: "Anthropic's messages", DIALECT_RESPONSES: "OpenAI's responses"}
+_CACHE_OPTIONS = "prompt_cache_options"
+_CACHE_FIELDS = frozenset({"cache_control", "function.cache_control", "prompt_cache_breakpoint"})
+_MAX_TYPE = 64  # characters of a tool's type in an error
 _STORE = "store"
 # Anthropic's comparison of a request with an earlier one; coding agents ask for it.
 _DIAGNOSTICS = "diagnostics"
@@ -59,6 +67,11 @@ class RequestFields:
         self.fetches_urls = fetches_urls
         self.refused_fields = call.refused_fields
         self._call = call
+
+    @property
+    def takes_marks(self) -> bool:
+        """Whether marks of another dialect's prompt cache have a counterpart at the provider."""
+        return True
 
     def drop(self, path: str) -> None:
         """Report the field at `path` as dropped: the provider has no counterpart."""
@@ -209,7 +222,10 @@ class RequestFields:
         for name in opaque.required:
             if fields.get(name) is not None and name not in read:
                 raise self.unsupported(f"{path}.{name}", f"`{name}`")
-        for name in unknown_paths(fields, opaque.covered_paths):
+        covered: Iterable[str] = opaque.covered_paths
+        if not self.takes_marks:
+            covered = [one for one in covered if not _is_cache_field(one)]
+        for name in unknown_paths(fields, covered):
             if name not in read:
                 self.drop(f"{dropped_as or path}.{name}")
         return fields
@@ -267,6 +283,40 @@ class RequestFields:
         """Return the error for a part of the request that the provider does not support."""
         return unsupported(path, f"{path}: this model's provider does not support {what}")
 
+    def drop_mark(self, path: str, *extras: Opaque) -> None:
+        """Report the `cache_control` at `path` as dropped, unless it is in fields of the caller's.
+
+        Those are sent, or reported by `leave_out`.
+
+        Args:
+            path: of the mark.
+            extras: the unknown fields that it may have been read from.
+        """
+        is_left = self.is_native or not self.takes_marks
+        if not (is_left and any(_has_mark(extra) for extra in extras)):
+            self.drop(path)
+
+    def own_tool(self, opaque: Opaque, path: str) -> Json | orjson.Fragment:
+        """Return a tool that is no function unchanged, if it is of the provider's dialect.
+
+        Raises:
+            GatewayError: unsupported, if it is of another one; invalid, as `checked_object`.
+        """
+        if not self.is_native_opaque(opaque):
+            raise self.unsupported_tool(opaque, path)
+        return as_checked(opaque.json, self.checked_object(opaque.json, path))
+
+    def unsupported_tool(self, opaque: Opaque, path: str) -> GatewayError:
+        """Return the error for a tool of another dialect, with its type and what to use."""
+        kind = str(read_object(opaque.json, path).get("type") or "")
+        what = f"tools of the type {printable(kind[:_MAX_TYPE])}" if kind else "this tool"
+        instead = "a function (a tool with a name and a schema) that you run yourself"
+        if api := _APIS.get(opaque.dialect):
+            instead = f"a model of a provider of {api}, or {instead}"
+        return unsupported(
+            path, f"{path}: this model's provider does not support {what}; use {instead}"
+        )
+
     def stored_object_error(self, path: str) -> GatewayError:
         """Return the error for a reference to an object stored at the provider.
 
@@ -279,6 +329,16 @@ class RequestFields:
             "callers share; leave it out, or ask the operator for pass_stateful = true in "
             f"[providers.{provider}]",
         )
+
+
+def _has_mark(extra: Opaque) -> bool:
+    """Return whether a `cache_control` has been read from a field among the unknown ones."""
+    return any(map(_is_cache_field, extra.covered_paths))
+
+
+def _is_cache_field(path: str) -> bool:
+    """Return whether a field of OpenAI's dialects is read as a mark of the prompt cache."""
+    return path in _CACHE_FIELDS or path.startswith(f"{_CACHE_OPTIONS}.")
 
 
 def is_optional_tool(tool: Tool, request: GenerateRequest) -> bool:

@@ -54,7 +54,15 @@ TABLES = (
 OBJECTS = frozenset(
     {
         *("access_programs", "acknowledged_safety_checks", "action", "actions", "always"),
-        *("approximate", "audio", "block_binding", "cache_control", "caching", "caller"),
+        *(
+            "approximate",
+            "audio",
+            "background_options",
+            "block_binding",
+            "cache_control",
+            "caching",
+            "caller",
+        ),
         *("clear_at_least", "client_tool_results", "compaction", "configs", "context_management"),
         *("cursor_position", "custom", "default_config", "diagnostics", "domain_secrets", "edits"),
         *("environment", "fallbacks", "function", "function_call", "functions", "hybrid_search"),

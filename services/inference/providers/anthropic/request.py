@@ -275,7 +275,7 @@ def _stop_sequences(request: GenerateRequest, fields: AnthropicFields) -> list[s
 def _tool(tool: Tool, path: str, fields: AnthropicFields) -> Json:
     if tool.opaque:
         if not fields.is_native_opaque(tool.extra):
-            raise fields.unsupported(path, "tools of this type")
+            raise fields.unsupported_tool(tool.extra, path)
         return fields.native_fields(tool.extra, path)
     translated: Json = {"name": tool.name}
     if tool.description:

@@ -129,6 +129,9 @@ class Candidate:
         if extra_fields and self._is_single_text:
             finish.extra.dialect = _OPENAI
             finish.extra.json = dump({"extra_content": {"google": extra_fields}})
+        elif extra_fields:
+            left = Opaque(dialect=_GEMINI, json=dump(extra_fields))
+            out.append(Event(choice=self._number, extra_fields=ExtraFields(message=left)))
         out.append(Event(choice=self._number, finish=finish))
 
     def _finish_reason(self) -> FinishReason.ValueType:

@@ -7,7 +7,13 @@ from typing import Any
 import orjson
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolUse
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    Media,
+    Message,
+    Opaque,
+    ToolUse,
+)
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStrategy
 from services.common.errors import invalid
 from services.inference.providers.conversation_writer import (
@@ -91,7 +97,7 @@ class Conversation(ConversationWriter):
         self._parts = self.system if is_system else self._parts_of(role)
         self._signature = ""
         for self._block, block in enumerate(message.blocks):
-            self._translate(block)
+            self._translate(block, message.extra)
         if self._attached:
             self._parts += self._attached
             self._attached = []
@@ -117,9 +123,10 @@ class Conversation(ConversationWriter):
         if signature := self._from_chat(fields):
             self._sign_text(signature)
 
-    def _translate(self, block: Block) -> None:
+    def _translate(self, block: Block, of_message: Opaque) -> None:
         if block.cache_control:
-            self._fields.drop("messages[].blocks[].cache_control")
+            # The mark of a message is on its last block.
+            self._fields.drop_mark("messages[].blocks[].cache_control", block.extra, of_message)
         extra: Json = {}
         if block.HasField("extra"):
             path = f"{self._path()}.extra"

@@ -45,6 +45,15 @@ _THINKING = {
 _MODALITIES = ("text", "image")
 
 
+class GeminiFields(RequestFields):
+    """Decides which parts of a call's request Google is sent; see `RequestFields`."""
+
+    @property
+    def takes_marks(self) -> bool:
+        """Whether marks of a prompt cache have a counterpart: Google caches by itself."""
+        return False
+
+
 def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes:
     """Return the body of a generation request.
 
@@ -57,14 +66,16 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
         GatewayError: invalid or unsupported, with the path of the field.
     """
     request = call.request
-    fields = RequestFields(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
+    fields = GeminiFields(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
     body = _what_is_read(call, fields)
     if prefill_of(request):
         body["contents"].append({"role": "user", "parts": [{"text": CONTINUE}]})
     config = _generation_config(call, fields)
-    for field in ("end_user", "service_tier", "betas", "cache_control"):
+    for field in ("end_user", "service_tier", "betas"):
         if getattr(request, field):
             fields.drop(field)
+    if request.cache_control:
+        fields.drop_mark("cache_control", request.extra)
     if request.output_modalities:
         config |= _modalities(request.output_modalities, fields)
     if request.HasField("web_search"):
@@ -83,7 +94,7 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
 
 def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes:
     """Return the body of a request to count tokens."""
-    fields = RequestFields(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
+    fields = GeminiFields(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
     model = sanitizing.model_path(call.target.upstream)
     return write_body({"generateContentRequest": {"model": model, **_what_is_read(call, fields)}})
 
@@ -150,9 +161,9 @@ def _output_format(call: Call, fields: RequestFields) -> Json:
 
 def _tool(tool: Tool, path: str, fields: RequestFields) -> Json:
     if tool.opaque:
-        raise fields.unsupported(path, "tools of this type")
+        raise fields.unsupported_tool(tool.extra, path)
     if tool.cache_control:
-        fields.drop("tools[].cache_control")
+        fields.drop_mark("tools[].cache_control", tool.extra)
     if tool.strict:
         fields.drop("tools[].strict")
     fields.leave_out(tool.extra, f"{path}.extra", "tools[].extra")

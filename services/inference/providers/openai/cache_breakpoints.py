@@ -6,7 +6,6 @@ and of an hour become those of 30 minutes, the default, and of 12 hours.
 
 import re
 
-from gateway.conversation.v1.conversation_pb2 import Opaque
 from services.inference.providers.request_fields import Json
 
 BREAKPOINT = "prompt_cache_breakpoint"
@@ -16,19 +15,12 @@ EXPLICIT: Json = {"mode": "explicit"}
 _MODEL = re.compile(r"(?:.*[/.])?gpt-(\d+)(?:\.(\d+))?(?![\d.])")
 _SINCE = (5, 6)
 _LONG = b'"1h"'
-# Fields of callers of OpenAI's dialects that are read as a `cache_control`, and sent as they are.
-_OWN = frozenset({"cache_control", "function.cache_control", BREAKPOINT, OPTIONS})
 
 
 def has_breakpoints(model: str) -> bool:
     """Return whether a model has them, by the provider's name of it."""
     version = _MODEL.match(model)
     return version is not None and (int(version[1]), int(version[2] or 0)) >= _SINCE
-
-
-def is_from(extra: Opaque) -> bool:
-    """Return whether a `cache_control` has been read from a field among the unknown ones."""
-    return not _OWN.isdisjoint(extra.covered_paths)
 
 
 def breakpoint_of(mark: bytes) -> Json:

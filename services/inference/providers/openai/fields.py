@@ -5,7 +5,7 @@ from functools import cached_property
 
 import orjson
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from services.common.errors import GatewayError, unsupported
 from services.inference.providers.base import Call
 from services.inference.providers.openai import sanitizing
@@ -13,7 +13,6 @@ from services.inference.providers.openai.cache_breakpoints import (
     BREAKPOINT,
     OPTIONS,
     has_breakpoints,
-    is_from,
 )
 from services.inference.providers.request_fields import Json, RequestFields, read_object
 from services.inference.providers.schemas import function_schema, lacks_items
@@ -51,21 +50,11 @@ class OpenAIFields(RequestFields):
         self.has_breakpoints = False  # whether any has been written
 
     @cached_property
-    def takes_breakpoints(self) -> bool:
+    def takes_marks(self) -> bool:
         """Whether marks of another dialect's prompt cache are sent, as breakpoints."""
         names = {BREAKPOINT, OPTIONS, OF_BLOCKS + BREAKPOINT}
         is_known = not self.is_native and has_breakpoints(self._call.target.upstream)
         return is_known and names.isdisjoint(self.refused_fields)
-
-    def drop_mark(self, path: str, *extras: Opaque) -> None:
-        """Report the `cache_control` at `path` as dropped, unless the caller's fields hold it.
-
-        Args:
-            path: of the mark.
-            extras: the unknown fields that it may have been read from.
-        """
-        if not (self.is_native and any(map(is_from, extras))):
-            self.drop(path)
 
     def tool_name(self, given: str) -> str:
         """Return the tool's name for the server; record it if it differs."""

@@ -133,7 +133,7 @@ class Conversation(ConversationWriter):
         content = self._plain_content(message)
         if not message.marked or not (content or message.role != "system"):
             return content
-        if content and self._fields.takes_breakpoints:
+        if content and self._fields.takes_marks:
             return self._marked_content(message)
         self._fields.drop(_MARKS)
         return content
@@ -383,7 +383,7 @@ class Conversation(ConversationWriter):
         return (
             bool(block.cache_control)
             and not block.HasField("tool_use")
-            and self._fields.takes_breakpoints
+            and self._fields.takes_marks
         )
 
     def _with_breakpoint(self, part: Json, block: Block) -> Json:

@@ -86,7 +86,7 @@ def build_request(call: Call, server: Server) -> bytes:
     native.pop("stream_options", None)
     given = {field.name: value for field, value in request.ListFields()}
     _add_sampling(body, given, fields)
-    if request.cache_control and not fields.takes_breakpoints:
+    if request.cache_control and not fields.takes_marks:
         fields.drop_mark("cache_control", request.extra)
     if "tools" in body:
         # Without tools a choice has no meaning, and OpenAI rejects it.

@@ -56,7 +56,7 @@ def _plain_tool(tool: PlainTool, fields: OpenAIFields, may_lack_items: bool) -> 
 
 def _tool(tool: Tool, path: str, fields: OpenAIFields) -> Json | orjson.Fragment:
     if tool.opaque:
-        return fields.own_value(tool.extra, path, "tools of this type")
+        return fields.own_tool(tool.extra, path)
     if tool.cache_control:
         fields.drop_mark("tools[].cache_control", tool.extra)
     native = fields.native_fields(tool.extra, f"{path}.extra", "tools[].extra")

@@ -47,6 +47,7 @@ _NEVER_FROM_EXTRA = frozenset(
         *("use_built_in_tools", "thinking_block_strategy", "stream", "background"),
     }
 )
+_BACKGROUND_OPTIONS = "background_options"
 # Canonical names of fields, where they differ from OpenAI's.
 _CANONICAL = {
     "user": "end_user",
@@ -144,6 +145,9 @@ def _native_fields(request: GenerateRequest, fields: ResponsesFields, *, is_stre
     given = fields.native_request_fields(request.extra, but=_NEVER_FROM_EXTRA)
     if not is_streamed:
         given.pop("stream_options", None)
+    # The gateway generates in the background, and asks the provider as soon as it can.
+    if given.pop(_BACKGROUND_OPTIONS, None):
+        fields.drop(f"extra.{_BACKGROUND_OPTIONS}")
     return given
 
 
@@ -206,7 +210,7 @@ def _add_tool_choice(body: Json, choice: ToolChoice, fields: ResponsesFields) ->
 
 def _tool(tool: Tool, path: str, fields: ResponsesFields) -> Json | orjson.Fragment:
     if tool.opaque:
-        return fields.own_value(tool.extra, path, "tools of this type")
+        return fields.own_tool(tool.extra, path)
     if tool.cache_control:
         fields.drop_mark("tools[].cache_control", tool.extra)
     native = fields.native_fields(tool.extra, f"{path}.extra", "tools[].extra")
