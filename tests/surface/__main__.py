@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.surface.answer_target import answering_gateway
+from tests.surface.event_target import streaming_gateway
 from tests.surface.parts import every_part
 from tests.surface.requests import Part
-from tests.surface.table import CALLERS, KINDS, is_verdict, line, verdicts
+from tests.surface.table import CALLERS, KINDS, LISTENERS, is_verdict, line, verdicts
 from tests.surface.target import surface_gateway
 from tests.surface.trial import Trial
 
@@ -29,6 +30,10 @@ async def main() -> None:
                 for part in missing(table):
                     outcomes = [await answering.outcome(table, part, one) for one in callers]
                     show(part, outcomes)
+        async with streaming_gateway(Path(folder) / "streams") as streaming:
+            for table, callers in LISTENERS.items():
+                for part in missing(table):
+                    show(part, [await streaming.outcome(table, part, one) for one in callers])
 
 
 def missing(table: str) -> list[Part]:

@@ -18,15 +18,16 @@ _MODELS = {
     "answers_of_chat": "openai/m",
     "answers_of_messages": "anthropic/m",
     "answers_of_responses": "responses/m",
+    "answers_of_gemini": "gemini/m",
 }
 _ASKED = {"messages": [{"role": "user", "content": "Hello"}], "fallback": "disabled"}
-_BODIES: Mapping[str, Mapping[str, Any]] = {
+BODIES: Mapping[str, Mapping[str, Any]] = {
     "chat": _ASKED,
     "messages": {**_ASKED, "max_tokens": 4_000},
     "responses": {"input": "Hello", "store": False, "fallback": "disabled"},
 }
 # What the gateway generates for each answer.
-_TIMES = frozenset({"created", "created_at", "completed_at"})
+VOLATILE = frozenset({"created", "created_at", "completed_at"})
 
 
 class AnswerTarget:
@@ -48,32 +49,33 @@ class AnswerTarget:
         for other in others[1:]:
             if without.status >= 400:
                 without = await self._ask(table, caller, other)
-        return outcome([step.name for step in part.field.steps], (), with_part, without)
+        value = (part.value,) if isinstance(part.value, str) else ()
+        return outcome([step.name for step in part.field.steps], value, with_part, without)
 
     async def _ask(self, table: str, caller: str, answer: Any) -> Sent:
         self._answer = answer
         headers = {**self.gateway.bearer()}
         if caller == "messages":
             headers = self.gateway.api_key()
-        body = {**_BODIES[caller], "model": _MODELS[table]}
+        body = {**BODIES[caller], "model": _MODELS[table]}
         url = f"{self.gateway.url}{PATHS[caller]}"
         async with self.gateway.http.post(url, json=body, headers=headers) as response:
             text = await response.text()
-        received = _steady(json.loads(text), json.dumps(answer))
+        received = steady(json.loads(text), json.dumps(answer))
         error = text if response.status >= 400 else ""
         return Sent(answer, response.status, error, (), (), received)
 
 
-def _steady(value: Any, source: str) -> Any:
+def steady(value: Any, source: str) -> Any:
     """Return an answer without what the gateway generates: times, and ids of its own."""
     if isinstance(value, list):
-        return [_steady(one, source) for one in value]
+        return [steady(one, source) for one in value]
     if not isinstance(value, dict):
         return value
     return {
-        name: "" if name.endswith("id") and f'"{one}"' not in source else _steady(one, source)
+        name: "" if name.endswith("id") and f'"{one}"' not in source else steady(one, source)
         for name, one in value.items()
-        if name not in _TIMES
+        if name not in VOLATILE
     }
 
 
@@ -83,17 +85,19 @@ async def answering_gateway(folder: Path) -> AsyncIterator[AnswerTarget]:
     target, app = AnswerTarget(), web.Application()
     for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages"):
         app.router.add_post(path, target.serve)
-    async with serving(app) as url, _running(folder, url) as gateway:
+    app.router.add_post("/v1beta/models/m:generateContent", target.serve)
+    async with serving(app) as url, with_providers(folder, url) as gateway:
         target.gateway = gateway
         yield target
 
 
-def _running(folder: Path, url: str) -> AbstractAsyncContextManager[Gateway]:
+def with_providers(folder: Path, url: str) -> AbstractAsyncContextManager[Gateway]:
     """Return a gateway in front of the providers at a URL."""
     providers = {
         "openai": {"kind": "openai", "base_url": f"{url}/v1", "responses": False},
         "responses": {"kind": "openai", "base_url": f"{url}/v1", "responses": True},
         "anthropic": {"kind": "anthropic", "base_url": url},
+        "gemini": {"kind": "gemini", "base_url": f"{url}/v1beta"},
     }
     settings = {name: {**one, "api_key": "k"} for name, one in providers.items()}
     return running_gateway(folder, url, providers=settings)

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 from tests.surface.bodies import values_of, wrapped
+from tests.surface.gemini_answers import GeminiAnswer
 from tests.surface.requests import Part, parts_in
 from tests.surface.samples import is_needed, least
 from tests.surface.sdk_types import fields_of
@@ -18,6 +19,9 @@ _ENTERED: Mapping[str, frozenset[str]] = {
     ),
     "answers_of_messages": frozenset({"content", "usage"}),
     "answers_of_responses": frozenset({"output", "usage"}),
+    "answers_of_gemini": frozenset(
+        {"candidates", "content", "parts", "functionCall", "promptFeedback", "usageMetadata"}
+    ),
 }
 
 
@@ -32,6 +36,7 @@ def root_of(table: str) -> Any:
         "answers_of_chat": ChatCompletion,
         "answers_of_messages": BetaMessage,
         "answers_of_responses": Response,
+        "answers_of_gemini": GeminiAnswer,
     }[table]
 
 

@@ -15,7 +15,8 @@ def bodies(dialect: str, part: Part, model: str) -> tuple[Json, list[Json]]:
     """Return a request with a part, and those that differ from it in this part alone.
 
     An optional part is left out. Others have another value: of another kind if there is one, or of
-    the same, for a part whose other kinds are refused.
+    the same, for a part whose other kinds are refused. The last one lacks the field of the request
+    that holds the part, for one of which every other value is refused.
     """
     field, way = part.field, part.field.steps[:-1]
 
@@ -29,7 +30,8 @@ def bodies(dialect: str, part: Part, model: str) -> tuple[Json, list[Json]]:
     first, *others = values_of(part)
     is_needed_here = is_needed(field.holder, field.name, field.hint) or field.name in EXCLUSIVE
     # A conversation has more messages than the part's.
-    return build(first), [build(one) for one in (others if is_needed_here and way else [None])]
+    without = [build(one) for one in (others if is_needed_here and way else [None])]
+    return build(first), [*without, completed(dialect, field.steps[0].name, {}, model)]
 
 
 def values_of(part: Part) -> Iterator[Any]:

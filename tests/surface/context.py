@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from services.sandbox.model.signatures import sign
-from tests.surface.samples import SCHEMAS, TOOLS
+from tests.surface.samples import SCHEMAS, THOUGHTS, TOOLS
 
 Json = dict[str, Any]
 
@@ -40,6 +40,7 @@ _SERVER_TOOLS = {
     "text_editor_code_execution_tool_result": "text_editor_code_execution",
     "tool_search_tool_result": "tool_search_tool_regex",
 }
+_CHANGES = ("tool_removal",)
 # Outputs in the input of responses, and the least call before each.
 _CALLS: Mapping[str, Json] = {
     "function_call_output": {"type": "function_call", "name": TOOLS[0], "arguments": "{}"},
@@ -129,9 +130,14 @@ def _messages(top: str, body: Json) -> Json:
     if messages[-1]["role"] != "user":
         messages.append({"role": "user", "content": _GO_ON})
     body = {"max_tokens": 4_000, **body, "messages": messages}
-    if top == "tool_choice":
+    if top == "tool_choice" or any(_changes_tools(message) for message in messages):
         body["tools"] = [{"name": name, "input_schema": SCHEMAS[0]} for name in TOOLS]
     return body
+
+
+def _changes_tools(message: Json) -> bool:
+    content = message["content"]
+    return isinstance(content, list) and content[0].get("type") in _CHANGES
 
 
 def _around_of_messages(message: Json) -> Iterator[Json]:
@@ -148,7 +154,7 @@ def _around_of_messages(message: Json) -> Iterator[Json]:
     if kind == "mcp_tool_result":
         call = {"type": "mcp_tool_use", "id": call_id, "name": "lookup", "input": {}}
         message = {**message, "content": [{**call, "server_name": "wiki"}, *content]}
-    if kind == "thinking":
+    if kind == "thinking" and block["thinking"] != THOUGHTS[0]:
         block["signature"] = sign(block["thinking"])
     yield message
     if kind == "tool_use":

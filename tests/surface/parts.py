@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 
 from tests.surface.answers import answer_parts
+from tests.surface.events import event_parts
 from tests.surface.requests import Part, parts_of
-from tests.surface.table import KINDS
+from tests.surface.table import CALLERS, KINDS
 
 
 def every_part(table: str) -> Sequence[Part]:
-    """Return the parts of the requests of a dialect, or of its answers."""
-    return parts_of(table) if table in KINDS else answer_parts(table)
+    """Return the parts of the requests of a dialect, of its answers, or of its events."""
+    if table in KINDS:
+        return parts_of(table)
+    return answer_parts(table) if table in CALLERS else event_parts(table)

@@ -31,7 +31,7 @@ _PICTURES = tuple(_encoded(png(width, 5)) for width in (7, 9))
 PDF = b"%PDF-1.4\n%%EOF\n"
 _PDFS = (_encoded(PDF), _encoded(PDF + b"\n"))
 _SOUNDS = tuple(_encoded(b"RIFF\x24\0\0\0WAVEfmt %d" % number) for number in (1, 2))
-_THOUGHTS = ("Thought.", "Another thought.")
+THOUGHTS = ("Thought.", "Another thought.")
 
 # Two values by the type and name of a field, or by its name alone.
 _VALUES: Mapping[str, Sequence[Any]] = {
@@ -50,12 +50,12 @@ _VALUES: Mapping[str, Sequence[Any]] = {
     "InputAudio.data": _SOUNDS,
     "BetaBase64PDFSourceParam.data": _PDFS,
     "BetaPlainTextSourceParam.data": ("A document.", "Another document."),
-    "BetaRedactedThinkingBlockParam.data": tuple(redact(one) for one in _THOUGHTS),
+    "BetaRedactedThinkingBlockParam.data": tuple(redact(one) for one in THOUGHTS),
     "result": _PICTURES,
-    "thinking": _THOUGHTS,
-    "signature": tuple(sign(one) for one in _THOUGHTS),
+    "thinking": THOUGHTS,
+    "signature": tuple(sign(one) for one in THOUGHTS),
     "encrypted_content": (_encoded(b"hidden 1"), _encoded(b"hidden 2")),
-    "ResponseReasoningItemParam.encrypted_content": tuple(encrypt(one) for one in _THOUGHTS),
+    "ResponseReasoningItemParam.encrypted_content": tuple(encrypt(one) for one in THOUGHTS),
     "budget_tokens": (2_000, 3_000),
     **dict.fromkeys(("max_tokens", "max_completion_tokens", "max_output_tokens"), (5_000, 6_000)),
     **dict.fromkeys(("temperature", "top_p", "frequency_penalty", "presence_penalty"), (0.5, 0.6)),
@@ -84,7 +84,7 @@ _VALUES: Mapping[str, Sequence[Any]] = {
             *("ChatCompletionFunctionCallOptionParam.name", "Function.name"),
             *("FunctionCall.name", "FunctionToolParam.name", "CustomToolParam.name"),
             *("ResponseFunctionToolCallParam.name", "ResponseCustomToolCallParam.name"),
-            "ChatCompletionFunctionMessageParam.name",
+            *("ChatCompletionFunctionMessageParam.name", "BetaToolChangeToolReferenceParam.name"),
         ),
         TOOLS,
     ),
@@ -106,6 +106,9 @@ NEEDED: Mapping[str, frozenset[str]] = {
     "ChatCompletionMessage": frozenset({"content"}),
     "BetaMessage": frozenset({"stop_reason"}),
     "Response": frozenset({"status"}),
+    "ChoiceDelta": frozenset({"content"}),
+    "ChoiceDeltaToolCall": frozenset({"id", "function"}),
+    "ChoiceDeltaToolCallFunction": frozenset({"name"}),
     "BetaCompactionBlockParam": frozenset({"content"}),
 }
 
