@@ -12,6 +12,7 @@ from tests.matrix.words import (
     MESSAGES,
     RESPONSES,
     Conversation,
+    Document,
     Image,
     Part,
     Result,
@@ -233,6 +234,17 @@ OPTIONS: dict[str, Option] = {
         ),
         responses=lambda body, value: "detail" in _keys(body["input"]),
     ),
+    "filename": Option(
+        lambda body, value: value in str(body),
+        lambda body, value: value in str(body),
+        lambda body, value: value in str(body),
+        _as(
+            chat="messages[].content[].file.filename",
+            messages="messages[].content[].title",
+            grpc="messages[].blocks[].media.name",
+            responses="input[].content[].filename",
+        ),
+    ),
     "is_error": Option(
         _never,
         _holds("is_error"),
@@ -263,6 +275,9 @@ def given(conversation: Conversation, endpoint: str) -> Iterator[tuple[str, Any]
         yield "marked", True
     if endpoint != MESSAGES and any(isinstance(part, Image) and part.detail for part in parts):
         yield "detail", True
+    names = [part.name for part in parts if isinstance(part, Document)]
+    if any(names):
+        yield "filename", names[0]
     if endpoint not in (CHAT, RESPONSES) and any(
         isinstance(part, Result) and part.is_error for part in parts
     ):

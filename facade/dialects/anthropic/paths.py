@@ -9,6 +9,7 @@ FIELD_NAMES = FieldNames(
         "thinking.effort": "output_config.effort",
         "output_format": "output_config.format",
         "tools[].web": "tools[]",
+        "messages[].blocks[].media.name": "messages[].content[].title",
         "messages[].blocks[].thinking": "messages[].content[].thinking",
         "messages[].blocks[].thinking.field": "messages[].content[].thinking",
         "messages[].has_billing_line": "x-anthropic-billing-header",

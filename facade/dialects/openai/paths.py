@@ -35,6 +35,7 @@ FIELD_NAMES = FieldNames(
         "web_search": "web_search_options",
         "web_search.allowed_domains": "web_search_options.filters.allowed_domains",
         "messages[].blocks[].media.detail": "messages[].content[].image_url.detail",
+        "messages[].blocks[].media.name": "messages[].content[].file.filename",
         "messages[].blocks[].thinking": "messages[].reasoning_content",
         "messages[].blocks[].thinking.field": "messages[].reasoning",
     },

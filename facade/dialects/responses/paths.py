@@ -27,6 +27,7 @@ FIELD_NAMES = FieldNames(
         "tools[].web.allowed_domains": "tools[].filters.allowed_domains",
         "logprobs": "include",
         "messages[].blocks[].media.detail": "input[].content[].detail",
+        "messages[].blocks[].media.name": "input[].content[].filename",
         "messages[].blocks[].thinking": "input[].summary",
         "messages[].blocks[].thinking.field": "input[].summary",
         "messages[].blocks[].tool_result.is_error": "input[].output",

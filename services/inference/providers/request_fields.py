@@ -338,7 +338,7 @@ def _has_mark(extra: Opaque) -> bool:
 
 def _is_cache_field(path: str) -> bool:
     """Return whether a field of OpenAI's dialects is read as a mark of the prompt cache."""
-    return path in _CACHE_FIELDS or path.startswith(f"{_CACHE_OPTIONS}.")
+    return path in _CACHE_FIELDS or path.partition(".")[0] == _CACHE_OPTIONS
 
 
 def is_optional_tool(tool: Tool, request: GenerateRequest) -> bool:

@@ -230,6 +230,8 @@ class Conversation(ConversationWriter):
             self._fields.drop("messages[].blocks[].media.detail")
         source = media.WhichOneof("source")
         mime = media.mime_type.partition(";")[0].strip().lower()
+        if media.name and not (media.data and mime.startswith("text/")):
+            self._fields.drop("messages[].blocks[].media.name")
         if source == "url":
             if not self._fields.fetches_urls:
                 raise self._refuse("URLs of media; send base64 data")
