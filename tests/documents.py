@@ -19,7 +19,7 @@ from services.common.settings import CONFIG_VARIABLE, ENVIRONMENT, Settings
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "envoy/README.md", *sorted(
-    str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")
+    str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")
 ))  # fmt: skip
 
 _FOLDERS = ("deploy", "docs", "envoy", "facade", "generated", "proto", "services", "tests")
@@ -71,8 +71,25 @@ def unknown_names(text: str) -> Sequence[str]:
 
 def broken_links(text: str, folder: Path) -> Sequence[str]:
     """Return the relative links of a document in `folder` that lead nowhere."""
-    links = re.findall(r"\]\((?!https?://)([^)#]+)", text)
-    return [link for link in links if not (folder / link).exists()]
+    links = re.findall(r"\]\((?!https?://)([^)\s]+)\)", text)
+    return [link for link in links if not _leads_somewhere(link, text, folder)]
+
+
+def _leads_somewhere(link: str, text: str, folder: Path) -> bool:
+    name, _, anchor = link.partition("#")
+    target = folder / name
+    if not name or (anchor and target.suffix == ".md" and target.is_file()):
+        return anchor in anchors(target.read_text() if name else text)
+    return target.exists()
+
+
+def anchors(text: str) -> frozenset[str]:
+    """Return the anchors of the headings of a document, as GitHub and the site name them."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", prose, re.M)
+    return frozenset(
+        re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
+    )
 
 
 @cache

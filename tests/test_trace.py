@@ -10,7 +10,7 @@ import pytest
 from tests.bench.trace import ROOT, Trace, traces
 
 FIRST = f"{ROOT}/facade/http/connection.py"
-WALKTHROUGHS = ROOT / "docs" / "walkthroughs.md"
+WALKTHROUGHS = ROOT / "docs" / "internals" / "walkthroughs.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
 

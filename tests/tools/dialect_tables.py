@@ -1,4 +1,6 @@
-"""Write the tables of verdicts in `docs/dialects.md`: `python -m tests.tools.dialect_tables`.
+"""Write the tables of verdicts: `python -m tests.tools.dialect_tables`.
+
+They are in `docs/internals/dialects.md`.
 
 They show the fields of requests and answers, and the members of messages, items and tools. All
 deeper fields are in the table of verdicts alone (`tests/surface/table.py`).
@@ -11,7 +13,7 @@ from pathlib import Path
 
 from tests.surface.table import COLUMNS, KINDS, TO, verdicts
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "dialects.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "internals" / "dialects.md"
 _TABLE = re.compile(r"(<!-- verdicts: (\w+) -->\n).*?(<!-- end -->)", re.S)
 # A field, a field of an object, a member of a list or union, or a block of a message.
 _SHOWN = re.compile(r"\w+(\.\w+|\[[\w/]+\])?|messages\[\w+\]\.content\[\w+\]")

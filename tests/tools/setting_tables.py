@@ -29,7 +29,7 @@ def main() -> None:
 
 def documents() -> list[Path]:
     """Return the documents with tables of settings."""
-    return [path for path in sorted(DOCS.glob("*.md")) if _TABLE in path.read_text()]
+    return [path for path in sorted(DOCS.rglob("*.md")) if _TABLE in path.read_text()]
 
 
 def limits() -> Iterator[str]:
