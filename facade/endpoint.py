@@ -1,7 +1,7 @@
 """`EndpointSpec`: all that there is to say about one endpoint.
 
 The routes (`facade.app`), the OpenAPI document (`facade.openapi`) and the table of
-`docs/http-api.md` (`facade.endpoint_table`) are made from the specs in `facade.routes`.
+`docs/reference/endpoints.md` are made from the specs in `facade.routes`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -28,7 +28,9 @@ _PATH = re.compile(
     rf"(?:{'|'.join(_FOLDERS)})/[\w./<>*-]*|[\w./<>*-]+\.(?:{'|'.join(_SUFFIXES)})|Makefile"
 )
 # Files of the operator's own, and data of a gateway that runs.
-_OWN = frozenset({"gateway.toml", "./gateway.toml", "extra-openai-models.yaml"})
+_OWN = frozenset({"gateway.toml", "./gateway.toml"})
+# Files of other programs.
+_OF_OTHERS = frozenset({"config.yaml", "extra-openai-models.yaml", "opencode.json"})
 _MODULE = re.compile(r"(?:facade|services)(?:\.\w+)+")
 _SETTING = re.compile(rf"\[{{0,2}}((?:{'|'.join(Settings.model_fields)})(?:\.\w+)*)\]{{0,2}}")
 _VARIABLE = re.compile(r"GATEWAY_[A-Z_]+")
@@ -38,8 +40,8 @@ _HEADER = re.compile(r"x-(?:gateway|memory|upstream|should)-[a-z-]+")
 _METRIC = re.compile(r"gateway_[a-z_]+")
 _CLASS = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]*)+")
 # Classes of libraries.
-_FOREIGN = frozenset({"AsyncOpenAI", "PyAV", "TypedDict", "TypedDicts", "DownstreamTlsContext",
-                      "UpstreamTlsContext"})  # fmt: skip
+_FOREIGN = frozenset({"AsyncOpenAI", "OpenAILike", "PyAV", "TypedDict", "TypedDicts",
+                      "DownstreamTlsContext", "UpstreamTlsContext"})  # fmt: skip
 _COMMAND = re.compile(r"^gateway ((?:[a-z-]+ ?)+)")
 _TARGET = re.compile(r"\bmake ([a-z][a-z-]*)")
 
@@ -49,9 +51,10 @@ def read(document: str) -> str:
     return (ROOT / document).read_text()
 
 
-def code_blocks(text: str, language: str = "") -> Sequence[str]:
-    """Return the blocks of code in a language, or those without one."""
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
+def code_blocks(text: str, language: str) -> Sequence[str]:
+    """Return the blocks of code in a language."""
+    blocks = re.findall(r"^```([a-z]*)\n(.*?)^```", text, re.M | re.S)
+    return [block for name, block in blocks if name == language]
 
 
 def spans(text: str) -> Sequence[str]:
@@ -64,7 +67,7 @@ def unknown_names(text: str) -> Sequence[str]:
     """Return the names in the code spans of a text that name nothing here, and its bad links."""
     unknown = [span for span in spans(text) if any(is_wrong(span) for is_wrong in _CHECKS)]
     unknown += [f"make {target}" for target in _targets_in(text) if target not in make_targets()]
-    shell = (line for block in code_blocks(text) for line in block.splitlines())
+    shell = (line for block in code_blocks(text, "sh") for line in block.splitlines())
     unknown += [line for line in shell if _is_unknown_command(line)]
     return unknown
 
@@ -113,6 +116,11 @@ def reasons() -> frozenset[str]:
     return frozenset(names) - {"unspecified"}
 
 
+def http_error_codes() -> frozenset[str]:
+    """Return the codes of errors of HTTP itself, which have no reason."""
+    return frozenset(re.findall(r'HttpError\(\s*\d+,\s*"(\w+)"', sources()))
+
+
 @cache
 def sources() -> str:
     """Return the product's own sources and protos as one text."""
@@ -147,7 +155,7 @@ def _files() -> frozenset[str]:
 
 
 def _is_unknown_path(span: str) -> bool:
-    if not _PATH.fullmatch(span) or span in _OWN or span.startswith("/"):
+    if not _PATH.fullmatch(span) or span in _OWN | _OF_OTHERS or span.startswith("/"):
         return False
     name = re.escape(span.rstrip("/")).replace(r"\*", "[^/]*")
     name = re.sub(r"<\w+>", "[^/]+", name)
@@ -196,6 +204,8 @@ def _is_unknown_endpoint(span: str) -> bool:
     if match is None or not (match[1] or re.match(r"/(beta|coding|article|admin)/v1", match[2])):
         return False
     method, path = (match[1] or "").lower(), _without_names(match[2])
+    if path.startswith("/v1/"):
+        path = f"/beta{path}"
     if path.endswith("…"):
         prefix = path.removesuffix("…")
         return not any(endpoint.startswith(prefix) for endpoint in endpoints())
@@ -238,7 +248,7 @@ def _is_unknown_command(line: str) -> bool:
 
 
 def _targets_in(text: str) -> Iterator[str]:
-    for code in (*spans(text), *code_blocks(text)):
+    for code in (*spans(text), *code_blocks(text, "sh")):
         yield from _TARGET.findall(code)
 
 

@@ -9,16 +9,17 @@ from tests.documents import (
     ROOT,
     broken_links,
     code_blocks,
+    http_error_codes,
     make_targets,
     read,
     reasons,
     sources,
     unknown_names,
 )
-from tests.e2e.readme import is_part_of
 from tests.grid import each_row
+from tests.newcomer.blocks import blocks
 from tests.surface.table import KINDS
-from tests.tools import dialect_tables, setting_tables
+from tests.tools import dialect_tables, reference, setting_tables
 
 
 @each_row("document", DOCUMENTS)
@@ -61,7 +62,7 @@ def test_a_wrong_name_is_found(span):
 
 
 def test_wrong_commands_in_blocks_are_found():
-    text = "```\nmake nothing\ngateway keys nothing --user ada\ngateway up\n```\n"
+    text = "```sh\nmake nothing\ngateway keys nothing --user ada\ngateway up\n```\n"
     assert unknown_names(text) == ["make nothing", "gateway keys nothing --user ada"]
 
 
@@ -72,11 +73,10 @@ def test_wrong_links_are_found():
     assert broken_links(text, ROOT) == ["docs/no.md", "docs/limits.md#no"]
 
 
-def test_the_readme_names_every_reason_of_errors():
-    section = read("README.md").partition("\n## Errors\n")[2].partition("\n## ")[0]
-    rows = [line.split("|")[2] for line in section.splitlines() if line.startswith("| ")]
-    codes = {code for row in rows[1:] for code in re.findall(r"`(\w+)`", row)}
-    assert reasons() <= codes
+def test_every_code_of_an_error_is_explained():
+    rows = re.findall(r"^\| \d{3}[^|]*\|([^|]*)\|", read("docs/reference/errors.md"), re.M)
+    codes = {code for row in rows for code in re.findall(r"`(\w+)`", row)}
+    assert reasons() | http_error_codes() <= codes
     assert {code for code in codes - reasons() if f'"{code}"' not in sources()} == set()
 
 
@@ -88,14 +88,23 @@ def test_contributing_or_the_readme_names_every_target():
 
 @each_row("document", DOCUMENTS)
 def test_settings_that_are_shown_can_be_loaded(document):
-    for block in code_blocks(read(document), "toml"):
-        parse(tomllib.loads(block), document)
+    shown = [block for block in blocks(document) if block.language == "toml" and not block.reason]
+    texts = [block.text for block in shown]
+    if document == "docs/reference/settings.md":
+        texts = ["".join(texts)]  # the tables of one file
+    for text in texts:
+        parse(tomllib.loads(text), document)
 
 
 def test_tables_of_settings_are_those_of_the_fields():
     for document in setting_tables.documents():
         text = document.read_text()
         assert text == setting_tables.with_rows(text), f"{document.name}: run make docs"
+
+
+def test_the_reference_is_that_of_the_code():
+    for name, text in reference.pages().items():
+        assert read(f"docs/reference/{name}") == text, "run make docs"
 
 
 def test_tables_of_verdicts_are_those_of_the_table():
@@ -114,16 +123,3 @@ def test_every_limit_has_a_row():
 def test_code_that_is_shown_compiles(document):
     for block in code_blocks(read(document), "python"):
         compile(block, document, "exec")
-
-
-def test_excerpts_of_scripts_are_in_them():
-    pattern = r"`(tests/e2e/\w+\.py)`(?:(?!\n\n).)*\n\n```python\n(.*?)^```"
-    shown = [
-        (name, code)
-        for document in DOCUMENTS
-        for name, code in re.findall(pattern, read(document), re.M | re.S)
-    ]
-    assert len(shown) >= 3
-    for name, code in shown:
-        code = re.sub(r"  # .*", "", code)
-        assert is_part_of(code, ROOT / name), name

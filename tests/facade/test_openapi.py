@@ -31,10 +31,8 @@ from schemathesis.specs.openapi.checks import (
 
 from facade import openapi
 from facade.app import _routes
-from facade.endpoint_table import with_table
 from facade.endpoints import ENDPOINTS
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
-from tests.documents import ROOT
 from tests.gateway_in_process import Gateway, running_gateway
 from tests.grid import each_row
 
@@ -241,11 +239,6 @@ def test_each_operation_needs_the_documented_key(elsewhere: Gateway, http: reque
             if accepted != documented:
                 differing.append((method, path, accepted))
     assert differing == []
-
-
-def test_the_table_of_the_documentation_is_current():
-    page = ROOT / "docs/http-api.md"
-    assert page.read_text() == with_table(page.read_text()), "run make endpoints"
 
 
 def test_the_page_names_every_endpoint():
