@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from facade.areas import area_of
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.text.texts import cut, quoted
@@ -41,9 +42,15 @@ def unknown_path(method: str, path: str) -> GatewayError:
     return HttpExchangeError(
         404,
         "unknown_path",
-        f"{method} {cut(path, _SHOWN_PATH)}: unknown endpoint; GET /docs lists the available"
-        " endpoints",
+        f"{method} {cut(path, _SHOWN_PATH)}: unknown endpoint; GET {_section(path)} lists the"
+        " available endpoints",
     )
+
+
+def _section(path: str) -> str:
+    """Return the address of the section about the area that a path seems to mean."""
+    area = area_of(path[:_SHOWN_PATH])
+    return f"/docs#{area.anchor}" if area else "/docs"
 
 
 def method_not_allowed(method: str, path: str, allowed: Iterable[str]) -> GatewayError:

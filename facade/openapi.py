@@ -1,10 +1,8 @@
 """The OpenAPI document, made from the specs of the endpoints.
 
-The document of a sequence of endpoints is built once per process; `/docs` shows it without external
-resources.
+The document of a sequence of endpoints is built once per process; `facade.api_page` shows it.
 """
 
-import html
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core.core_schema import WithDefaultSchema
 
+from facade.areas import OPERATIONS, area_of, by_area
 from facade.credentials import ApiFormat, KeyKind, Rules
 from facade.dialects.error_schemas import ERRORS
 from facade.dialects.json_schemas import STRING, JsonObject, NamedSchema, closed_object
@@ -67,25 +66,6 @@ def document(endpoints: tuple[EndpointSpec, ...]) -> bytes:
     return orjson.dumps(_document(endpoints))
 
 
-@cache
-def page(endpoints: tuple[EndpointSpec, ...]) -> str:
-    """Return a page that lists the endpoints and shows the document."""
-    rows = "".join(
-        f"<tr><td>{endpoint.method}</td><td><code>{html.escape(endpoint.documented_path)}</code>"
-        f"</td><td>{html.escape(endpoint.summary)}</td></tr>"
-        for endpoint in described_endpoints(endpoints)
-    )
-    indented = orjson.dumps(_document(endpoints), option=orjson.OPT_INDENT_2)
-    text = html.escape(indented.decode())
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Gateway</title>"
-        "<style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
-        "td{padding:.2em 1em .2em 0}pre{overflow:auto;background:#8881;padding:1em}</style>"
-        f"<h1>Gateway</h1><table>{rows}</table>"
-        f'<h2>OpenAPI</h2><p><a href="/openapi.json">openapi.json</a></p><pre>{text}</pre></html>'
-    )
-
-
 def described_endpoints(endpoints: Iterable[EndpointSpec]) -> Sequence[EndpointSpec]:
     """Return the endpoints of the API, without pages for people."""
     return [endpoint for endpoint in endpoints if endpoint.operation_id]
@@ -113,6 +93,7 @@ def _document(endpoints: Iterable[EndpointSpec]) -> JsonObject:
             "securitySchemes": _SECURITY_SCHEMES,
         },
         "security": [{"bearer": []}, {"apiKey": []}],
+        "tags": [{"name": area.title} for area in by_area(described)],
     }
 
 
@@ -162,7 +143,7 @@ def _operation(endpoint: EndpointSpec, refs: _Refs) -> JsonObject:
     operation: JsonObject = {
         "summary": endpoint.summary,
         "operationId": endpoint.operation_id,
-        **({"tags": ["admin"]} if rules.key is KeyKind.ADMIN else {}),
+        "tags": [(area_of(endpoint.documented_path) or OPERATIONS).title],
         **_security(rules),
         **({"parameters": parameters} if parameters else {}),
         "responses": {

@@ -29,6 +29,8 @@ def _begin(exchange: Exchange, parsed: ParsedRequest) -> Awaitable[Response]:
     return generate(exchange, parsed, partial(render, created=created))
 
 
+_EXAMPLE = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}
+
 ENDPOINTS = (
     EndpointSpec(
         method="POST",
@@ -37,7 +39,7 @@ ENDPOINTS = (
         is_plain=True,
         operation_id="createChatCompletion",
         summary="Create a chat completion",
-        body=Body(openai.ChatRequest),
+        body=Body(openai.ChatRequest, example=_EXAMPLE),
         answer=Answer("The answer", is_streamed=True),
     ),
 )

@@ -217,7 +217,7 @@ ENDPOINTS = (
         handler=create,
         operation_id="createConversation",
         summary="Create a conversation",
-        body=Body(ConversationBody, is_required=False),
+        body=Body(ConversationBody, is_required=False, example={"metadata": {"topic": "tides"}}),
         answer=_CONVERSATION,
     ),
     EndpointSpec(
@@ -234,7 +234,7 @@ ENDPOINTS = (
         handler=update,
         operation_id="updateConversation",
         summary="Replace the metadata of a conversation",
-        body=Body(UpdateBody),
+        body=Body(UpdateBody, example={"metadata": {"topic": "tides"}}),
         answer=_CONVERSATION,
     ),
     EndpointSpec(
@@ -252,7 +252,7 @@ ENDPOINTS = (
         operation_id="createConversationItems",
         summary="Append items to a conversation",
         parameters=[INCLUDE],
-        body=Body(ItemsBody),
+        body=Body(ItemsBody, example={"items": [{"role": "user", "content": "Hello"}]}),
         answer=Answer("Success", [schemas.ITEMS]),
     ),
     EndpointSpec(

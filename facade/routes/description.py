@@ -18,10 +18,11 @@ def with_description(endpoints: Iterable[EndpointSpec]) -> tuple[EndpointSpec, .
         return JsonResponse(openapi.document(described))
 
     async def docs(exchange: Exchange) -> Response:
-        """Return an HTML page for the OpenAPI document."""
-        from facade import openapi
+        """Return a page for people that describes the endpoints."""
+        from facade import api_page
 
-        return WholeResponse(openapi.page(described).encode(), "text/html; charset=utf-8")
+        body = api_page.page(described).encode()
+        return WholeResponse(body, "text/html; charset=utf-8", api_page.HEADERS)
 
     described = (
         *endpoints,

@@ -55,7 +55,7 @@ ENDPOINTS = (
         is_plain=True,
         operation_id="createEmbedding",
         summary="Create embeddings",
-        body=Body(openai.EmbeddingsRequest),
+        body=Body(openai.EmbeddingsRequest, example={"model": "sandbox/embed", "input": "Hello"}),
         answer=Answer("The answer"),
     ),
 )

@@ -59,6 +59,9 @@ def _betas(exchange: Exchange) -> list[str]:
     return [name for line in lines for part in line.split(",") if (name := part.strip())]
 
 
+_COUNTED = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}
+
+
 def _endpoints(prefix: str, name: str, *, coding: bool) -> Iterator[EndpointSpec]:
     yield EndpointSpec(
         method="POST",
@@ -67,7 +70,7 @@ def _endpoints(prefix: str, name: str, *, coding: bool) -> Iterator[EndpointSpec
         is_plain=True,
         operation_id=f"create{name}Message",
         summary="Create a message",
-        body=Body(anthropic.MessagesBody),
+        body=Body(anthropic.MessagesBody, example={**_COUNTED, "max_tokens": 100}),
         answer=Answer("The answer", is_streamed=True),
     )
     yield EndpointSpec(
@@ -76,7 +79,7 @@ def _endpoints(prefix: str, name: str, *, coding: bool) -> Iterator[EndpointSpec
         handler=partial(count_tokens, coding=coding),
         operation_id=f"count{name}Tokens",
         summary="Count the input tokens of a conversation",
-        body=Body(anthropic.CountTokensBody),
+        body=Body(anthropic.CountTokensBody, example=_COUNTED),
         answer=Answer("The answer"),
     )
 

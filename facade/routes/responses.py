@@ -173,7 +173,7 @@ ENDPOINTS = (
         is_plain=True,
         operation_id="createResponse",
         summary="Create a response",
-        body=Body(responses.ResponseRequest),
+        body=Body(responses.ResponseRequest, example={"model": "sandbox/echo", "input": "Hello"}),
         answer=Answer("The answer", is_streamed=True),
     ),
 )

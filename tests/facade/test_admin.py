@@ -106,7 +106,7 @@ async def test_without_an_admin_key_there_are_no_such_paths(tmp_path: Path) -> N
                     assert answer["error"]["code"] == "unknown_path"
                     assert answer["error"]["message"] == (
                         f"{method} /admin/v1{path}: unknown endpoint; "
-                        "GET /docs lists the available endpoints"
+                        "GET /docs#administration lists the available endpoints"
                     )
 
 
