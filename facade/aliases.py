@@ -1,23 +1,51 @@
-"""Aliases of endpoint paths: `/v1/…` is the same as `/beta/v1/…`.
+"""Aliases of endpoint paths: `/v1/…` is the same as `/beta/v1/…`, and so are usual mistakes.
 
 Some clients have OpenAI's or Anthropic's paths built in, and only their host can be configured.
-Logs and metrics use the path under `/beta` for both.
+Clients of OpenAI append `/chat/completions` to their base URL, and those of Anthropic
+`/v1/messages`: a base URL meant for the other kind lacks the version, or has it twice. Logs and
+metrics use the path under `/beta` for all names of an endpoint.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
-_BETA = "/beta"
-_ALIASED = f"{_BETA}/v1"
-_ALIAS = "/v1"
+_ALIASED = "/beta/v1"
+# Prefixes that requests may have instead of `/beta/v1`: with a version, and without one.
+_VERSIONED = ("/v1", "/v1/v1", "/beta/v1/v1", "/api/v1", "/api/v1/v1")
+_UNVERSIONED = ("", "/beta")
+# First segments after `/beta/v1`: a path without a version is an alias only if it has one of them.
+AREAS = (
+    *("chat", "messages", "responses", "embeddings", "models", "files", "storage"),
+    *("conversations", "memories", "memory", "usage"),
+)
+_CODING = "/coding/v1"
+_DOUBLED_CODING = f"{_CODING}/v1"
+
+
+def _one_of(texts: Iterable[str]) -> str:
+    """Return a pattern of some texts, of which the longest possible matches."""
+    return f"(?:{'|'.join(sorted(texts, key=len, reverse=True))})"
+
+
+_ALIAS = re.compile(
+    rf"{_one_of(_VERSIONED)}(?=/|$)|{_one_of(_UNVERSIONED)}(?=/{_one_of(AREAS)}(?:/|$))"
+)
 
 
 def names_of(path: str) -> Iterator[str]:
-    """Yield a path, or a prefix of paths, and then its alias, if any."""
+    """Yield the path of an endpoint, and then its aliases, if any."""
     yield path
-    if f"{path}/".startswith(f"{_ALIASED}/"):
-        yield path.removeprefix(_BETA)
+    if path.startswith(f"{_ALIASED}/"):
+        for prefix in (*_VERSIONED, *_UNVERSIONED):
+            yield prefix + path.removeprefix(_ALIASED)
+    elif path.startswith(f"{_CODING}/"):
+        yield _DOUBLED_CODING + path.removeprefix(_CODING)
 
 
 def route_of(path: str) -> str:
-    """Return the path of a route under `/beta`; `path` may be an alias."""
-    return _BETA + path if f"{path}/".startswith(f"{_ALIAS}/") else path
+    """Return the path of an endpoint that `path` may be an alias of; other paths unchanged."""
+    if match := _ALIAS.match(path):
+        return _ALIASED + path[match.end() :]
+    if path.startswith(f"{_DOUBLED_CODING}/"):
+        return _CODING + path.removeprefix(_DOUBLED_CODING)
+    return path

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from facade.aliases import names_of
+from facade.aliases import names_of, route_of
 from facade.dispatch import Dispatcher, OperationsDispatcher
 from facade.endpoint import EndpointSpec
 from facade.endpoints import ENDPOINTS, OPERATORS_ENDPOINTS
@@ -30,7 +30,7 @@ def _plain_endpoint(endpoint: EndpointSpec) -> PlainEndpoint:
 
 def create_dispatcher() -> Dispatcher:
     """Return the dispatcher of the public listener."""
-    return Dispatcher(Router(_routes(ENDPOINTS)))
+    return Dispatcher(Router(_routes(ENDPOINTS), route_of))
 
 
 def create_operations_dispatcher() -> OperationsDispatcher:
@@ -39,7 +39,6 @@ def create_operations_dispatcher() -> OperationsDispatcher:
 
 
 def _routes(endpoints: Iterable[EndpointSpec]) -> Iterator[Route]:
-    """Yield the routes of endpoints, under their paths and their aliases."""
+    """Yield the routes of endpoints."""
     for endpoint in endpoints:
-        for path in names_of(endpoint.path):
-            yield Route(endpoint.method, path, endpoint.handler)
+        yield Route(endpoint.method, endpoint.path, endpoint.handler)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-from facade.aliases import names_of
+from facade.aliases import route_of
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid, invalid_api_key
 from services.common.grpc.authentication import bearer_key
-from services.common.key_format import is_key
+from services.common.key_format import is_key, malformed
 
 COMPAT_VERSION = "2023-06-01"
 
@@ -107,7 +107,7 @@ def key_of(headers: Mapping[str, str], rules: Rules) -> str:
             article_code=_KEY_MISSING,
         )
     if not is_key(api_key):
-        raise invalid_api_key()
+        raise invalid_api_key(malformed(api_key))
     return api_key
 
 
@@ -155,11 +155,11 @@ BASE_PATHS = tuple(
 _PUBLIC_PATHS = frozenset(
     {
         *("/", "/console", "/healthz", "/readyz", "/openapi.json", "/docs"),
-        *(name for path in BASE_PATHS for name in names_of(path)),
+        *BASE_PATHS,
     }
 )
 # Rules by path prefix, the first match wins; unknown paths have rules too.
-_RULES_BY_PREFIX = (
+_RULES = (
     ("/beta/v1/chat/", CHAT),
     ("/beta/v1/responses", CHAT),
     ("/beta/v1/conversations", CHAT),
@@ -173,11 +173,9 @@ _RULES_BY_PREFIX = (
 )
 
 
-_RULES = tuple((name, rules) for prefix, rules in _RULES_BY_PREFIX for name in names_of(prefix))
-
-
 def rules_for(path: str) -> Rules:
-    """Return the rules of an endpoint by its path."""
+    """Return the rules of an endpoint by its path, or by an alias of it."""
+    path = route_of(path)
     if path in _PUBLIC_PATHS:
         return PUBLIC
     for prefix, rules in _RULES:

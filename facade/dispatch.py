@@ -5,7 +5,6 @@ from functools import partial
 from aiohttp import hdrs
 
 from facade.admin_authentication import authenticate_administrator
-from facade.aliases import route_of
 from facade.credentials import KeyKind, rules_for
 from facade.http.exchange import Exchange
 from facade.http.heads import check_head
@@ -13,6 +12,7 @@ from facade.http.responses import Response, WholeResponse
 from facade.http.router import Match, Router
 from facade.http_errors import encoded_path, method_not_allowed, unknown_path
 from facade.request_context import authenticate, request_context
+from facade.unknown_paths import hint
 
 
 class Dispatcher:
@@ -39,6 +39,8 @@ class Dispatcher:
                 await authenticate_administrator(exchange)
         elif match.endpoint is not None and key is KeyKind.CALLER:
             await authenticate(exchange)
+        if not match.is_known:
+            raise unknown_path(exchange.method, exchange.path, hint(self._router, exchange))
         return await _call(match, exchange)
 
 
@@ -63,7 +65,7 @@ def _find(router: Router, exchange: Exchange) -> Match:
     assert exchange.url is not None, "it is not plain"
     match = router.find(exchange.method, exchange.url)
     if match.endpoint is not None and not match.is_encoded:
-        exchange.route = route_of(match.path)
+        exchange.route = match.path
         exchange.path_values = match.values
     return match
 

@@ -37,12 +37,13 @@ class HttpExchangeError(GatewayError):
         return self._code
 
 
-def unknown_path(method: str, path: str) -> GatewayError:
-    """Return the error for a path that no endpoint has: 404."""
+def unknown_path(method: str, path: str, hint: str = "") -> GatewayError:
+    """Return the error for a path that no endpoint has: 404; `hint` says what was meant."""
+    meant = f"{hint}; " if hint else ""
     return HttpExchangeError(
         404,
         "unknown_path",
-        f"{method} {cut(path, _SHOWN_PATH)}: unknown endpoint; GET {_section(path)} lists the"
+        f"{method} {cut(path, _SHOWN_PATH)}: unknown endpoint; {meant}GET {_section(path)} lists the"
         " available endpoints",
     )
 

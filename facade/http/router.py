@@ -106,10 +106,22 @@ class _Resource:
         )
 
 
-class Router:
-    """The routes of a listener."""
+def _unchanged(path: str) -> str:
+    return path
 
-    def __init__(self, routes: Iterable[Route]) -> None:
+
+class Router:
+    """The routes of a listener.
+
+    Args:
+        routes: the endpoints.
+        path_of_alias: returns the path of an endpoint for an alias of it, and others unchanged.
+    """
+
+    def __init__(
+        self, routes: Iterable[Route], path_of_alias: Callable[[str], str] = _unchanged
+    ) -> None:
+        self._path_of_alias = path_of_alias
         resources: dict[str, _Resource] = {}
         for route in routes:
             resource = resources.setdefault(route.path, _Resource(route.path))
@@ -123,7 +135,7 @@ class Router:
     def find(self, method: str, url: URL) -> Match:
         """Return the endpoint for a method and a relative URL."""
         # Without encoded characters, except for slashes and percent signs.
-        path, raw_path = url.path_safe, url.raw_path
+        path, raw_path = map(self._path_of_alias, (url.path_safe, url.raw_path))
         allowed: set[str] = set()
         beginning = path
         while beginning:

@@ -6,8 +6,10 @@
 import secrets as randomness
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import or_, select
+from sqlalchemy import Row, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.admin.audit import FIRST_START
@@ -49,9 +51,15 @@ class AccountRepository:
         Raises:
             GatewayError: invalid_api_key, when the key is unknown or no longer valid.
         """
-        owner = await self.find_caller(hash_key(key))
-        if owner is None:
-            raise invalid_api_key()
+        row = await self._row(hash_key(key))
+        if row is None:
+            raise invalid_api_key(
+                "the API key is not known to this gateway; it may be of another one, or of another "
+                "data folder"
+            )
+        if reason := self._invalidity(row):
+            raise invalid_api_key(f"the API key {reason}")
+        owner = _caller(row)
         limits = await self._limits.of_caller(owner.key_id, owner.user_id, owner.team_id)
         return replace(owner, limits=limits)
 
@@ -60,29 +68,36 @@ class AccountRepository:
 
         A revoked, disabled or expired key is not valid.
         """
+        row = await self._row(key_hash)
+        return None if row is None or self._invalidity(row) else _caller(row)
+
+    async def _row(self, key_hash: bytes) -> Row[*tuple[Any, ...]] | None:
+        """Return the key with that SHA-256, valid or not, with its owner."""
         query = (
             select(
                 users.c.id,
                 users.c.team_id,
                 plan_in_force.label("plan"),
                 api_keys.c.id.label("key_id"),
+                api_keys.c.revoked_at_ms,
+                api_keys.c.disabled,
+                api_keys.c.expires_at_ms,
             )
             .select_from(api_keys.join(users).outerjoin(teams))
-            .where(
-                api_keys.c.hash == key_hash,
-                api_keys.c.revoked_at_ms.is_(None),
-                api_keys.c.disabled.is_(False),
-                or_(
-                    api_keys.c.expires_at_ms.is_(None),
-                    api_keys.c.expires_at_ms > self._clock.now_ms(),
-                ),
-            )
+            .where(api_keys.c.hash == key_hash)
         )
         async with reading_once(self._engine) as connection:
-            row = (await connection.execute(query)).one_or_none()
-        if row is None:
-            return None
-        return Caller(row.id, row.team_id or "", PLANS[row.plan], row.key_id)
+            return (await connection.execute(query)).one_or_none()
+
+    def _invalidity(self, row: Row[*tuple[Any, ...]]) -> str:
+        """Return why a key is not valid, or "". Only who has the whole key learns this."""
+        if row.revoked_at_ms is not None:
+            return f"was revoked on {_day(row.revoked_at_ms)}; ask the operator for another one"
+        if row.disabled:
+            return "is disabled; the operator enables it with `gateway keys set`"
+        if row.expires_at_ms is not None and row.expires_at_ms <= self._clock.now_ms():
+            return f"expired on {_day(row.expires_at_ms)}; ask the operator for another one"
+        return ""
 
     async def caller_named(self, user: str) -> Caller:
         """Return the user with that name as the caller of a call.
@@ -121,3 +136,12 @@ class AccountRepository:
 
     def _keys(self) -> KeyAdministration:
         return KeyAdministration(self._engine, self._clock, self._random_bytes, new_id=self._new_id)
+
+
+def _caller(row: Row[*tuple[Any, ...]]) -> Caller:
+    return Caller(row.id, row.team_id or "", PLANS[row.plan], row.key_id)
+
+
+def _day(at_ms: int) -> str:
+    """Return the day of a time in Unix milliseconds, in UTC."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).date().isoformat()

@@ -1,4 +1,4 @@
-"""`/v1/…` answers as `/beta/v1/…` does."""
+"""`/v1/…` and the paths of wrong base URLs answer as `/beta/v1/…` does."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import openai
 import orjson
 import pytest
 
-from facade.aliases import names_of, route_of
+from facade.aliases import AREAS, names_of, route_of
 from facade.app import plain_endpoints
 from facade.endpoints import ENDPOINTS
 from facade.openapi import document
@@ -80,7 +80,7 @@ async def test_errors_have_the_form_of_the_endpoint(gateway: Gateway) -> None:
 
 
 async def test_nothing_else_is_aliased(gateway: Gateway) -> None:
-    for path in ("/v1/coding/messages", "/v1", "/v1/none", "/v10/models"):
+    for path in ("/v1/coding/messages", "/v1", "/v1/none", "/v10/models", "/v1/v1/v1/models"):
         assert (await answer(gateway, "GET", path))[0] in (404, 405)
 
 
@@ -95,6 +95,66 @@ async def test_the_sdks_take_a_host_alone(gateway: Gateway) -> None:
             model="sandbox/echo", messages=[{"role": "user", "content": "Hello"}], stream=True
         )
         assert [chunk async for chunk in stream]
+
+
+@each_row("base_url", ["", "/v1", "/beta", "/beta/v1", "/api/v1", "/v1/"])
+async def test_the_sdks_take_the_other_one_s_base_url(gateway: Gateway, base_url: str) -> None:
+    url = gateway.url + base_url
+    async with anthropic.AsyncAnthropic(base_url=url, api_key=gateway.key) as messages:
+        message = await messages.messages.create(
+            model="sandbox/echo", max_tokens=50, messages=[{"role": "user", "content": "Hello"}]
+        )
+        assert message.type == "message"
+        assert [model.id async for model in messages.models.list()]
+    async with openai.AsyncOpenAI(base_url=url, api_key=gateway.key) as chats:
+        await chats.chat.completions.create(
+            model="sandbox/echo", messages=[{"role": "user", "content": "Hello"}]
+        )
+        response = await chats.responses.create(model="sandbox/echo", input="Hello")
+        assert (await chats.responses.retrieve(response.id)).id == response.id
+        assert (await chats.models.retrieve("sandbox/echo")).id == "sandbox/echo"
+        assert [file async for file in chats.files.list()] == []
+
+
+@each_row(
+    ("path", "headers", "expected"),
+    [
+        (
+            "/openai/v1/chat/completions",
+            {},
+            "did you mean POST /v1/chat/completions? The base_url of OpenAI's clients is {url}/v1;",
+        ),
+        ("/v1/chat/completions/", {}, "did you mean POST /v1/chat/completions?"),
+        ("//v1//Chat/Completions", {}, "did you mean POST /v1/chat/completions?"),
+        (
+            "/anthropic/v1/messages",
+            {"anthropic-version": "2023-06-01"},
+            "did you mean POST /v1/messages? The base_url of Anthropic's clients is {url}, "
+            "without /v1;",
+        ),
+        (
+            "/x/chat/completions",
+            {"Host": "gateway.example", "X-Forwarded-Proto": "https"},
+            "is https://gateway.example/v1;",
+        ),
+        ("/x/chat/completions", {"Host": "<b>"}, "is this gateway's address/v1;"),
+    ],
+)
+async def test_a_wrong_base_url_gets_the_right_one(
+    gateway: Gateway, path: str, headers: dict[str, str], expected: str
+) -> None:
+    status, body = await answer(gateway, "POST", path, {}, **headers)
+    assert (status, body["error"]["code"]) == (404, "unknown_path")
+    assert expected.format(url=gateway.url) in body["error"]["message"]
+
+
+@each_row(
+    "path", ["/v1/none", "/x/admin/v1/keys", "/a" * 5000 + "/v1/models", "/a" * 8 + "/models"]
+)
+async def test_a_path_like_no_endpoint_gets_no_guess(gateway: Gateway, path: str) -> None:
+    status, body = await answer(gateway, "POST", path, {})
+    assert status == 404
+    assert "did you mean" not in body["error"]["message"]
 
 
 @pytest.mark.parametrize("connection", ["keep-alive", "close"])
@@ -125,14 +185,19 @@ async def test_a_route_is_named_as_in_the_document(gateway: Gateway) -> None:
 
 async def test_plain_requests_are_served_under_both() -> None:
     endpoints = plain_endpoints()
-    assert {path for path in endpoints if not path.startswith(b"/v1")} == {
-        *(b"/beta/v1/chat/completions", b"/beta/v1/responses", b"/beta/v1/embeddings"),
-        *(b"/beta/v1/messages", b"/coding/v1/messages"),
+    paths = {
+        *("/beta/v1/chat/completions", "/beta/v1/responses", "/beta/v1/embeddings"),
+        *("/beta/v1/messages", "/coding/v1/messages"),
     }
-    assert {path for path in endpoints if path.startswith(b"/v1")} == {
-        path.removeprefix(b"/beta") for path in endpoints if path.startswith(b"/beta")
-    }
-    assert endpoints[b"/v1/messages"] is endpoints[b"/beta/v1/messages"]
+    assert {*endpoints} == {name.encode() for path in paths for name in names_of(path)}
+    for name in (b"/v1/messages", b"/messages", b"/v1/v1/messages"):
+        assert endpoints[name] is endpoints[b"/beta/v1/messages"]
+
+
+async def test_every_area_has_a_path_without_a_version() -> None:
+    parts = [endpoint.path.split("/") for endpoint in ENDPOINTS]
+    areas = {path[3] for path in parts if path[1:3] == ["beta", "v1"] and any(path[3:])}
+    assert areas == {*AREAS}
 
 
 async def test_the_document_says_so_once() -> None:
@@ -144,11 +209,16 @@ async def test_the_document_says_so_once() -> None:
 @pytest.mark.parametrize(
     ("path", "names"),
     [
-        ("/beta/v1/files", ["/beta/v1/files", "/v1/files"]),
-        ("/beta/v1", ["/beta/v1", "/v1"]),
+        (
+            "/beta/v1/files",
+            [
+                *("/beta/v1/files", "/v1/files", "/v1/v1/files", "/beta/v1/v1/files"),
+                *("/api/v1/files", "/api/v1/v1/files", "/files", "/beta/files"),
+            ],
+        ),
         ("/beta", ["/beta"]),
         ("/beta/v10", ["/beta/v10"]),
-        ("/coding/v1/messages", ["/coding/v1/messages"]),
+        ("/coding/v1/messages", ["/coding/v1/messages", "/coding/v1/v1/messages"]),
     ],
 )
 async def test_the_names_of_a_path(path: str, names: list[str]) -> None:

@@ -24,6 +24,7 @@ from services.common import ids
 from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid
 from services.common.grpc.authentication import is_admin_key
+from services.common.key_format import looks_like_key
 from services.common.settings import Admin, SettingsError
 from services.common.storage.database import reading_once, writing_alone
 
@@ -172,6 +173,10 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             return file.read(_MAX_FILE_BYTES).decode("ascii", "replace")
     except OSError as error:
+        if looks_like_key(str(path)):
+            raise SettingsError(
+                "admin.key_file: must be the path of a file, and looks like a key"
+            ) from None
         raise SettingsError(f"admin.key_file: {path}: {error.strerror}") from error
 
 

@@ -22,10 +22,10 @@ from gateway.accounts.v1.accounts_pb2 import Plan
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid_api_key
+from services.common.key_format import ADMIN_KEY, malformed
 
 _BEARER = "bearer "
-_ADMIN_KEY = re.compile(r"gwadmin-[A-Za-z0-9_-]{43}", re.ASCII)
-_BEARER_ADMIN_KEY = re.compile(rf"(?i:{_BEARER})\s*({_ADMIN_KEY.pattern})\s*")
+_BEARER_ADMIN_KEY = re.compile(rf"(?i:{_BEARER})\s*({ADMIN_KEY.pattern})\s*")
 _BEARER_KEY = re.compile(rf"(?i:{_BEARER})\s*(gw-[A-Za-z0-9_-]{{43}})\s*")
 _SERVICE = "Service "
 # Time until a failed background look-up is repeated, as a fraction of the TTL.
@@ -87,12 +87,12 @@ def bearer_key(header: str) -> str:
         return match[1]
     if header[: len(_BEARER)].lower() != _BEARER:
         raise invalid_api_key("send the API key as `Authorization: Bearer <API_KEY>`")
-    raise invalid_api_key()
+    raise invalid_api_key(malformed(header[len(_BEARER) :].strip()))
 
 
 def is_admin_key(text: str) -> bool:
     """Return whether `text` has the form of an admin key."""
-    return _ADMIN_KEY.fullmatch(text) is not None
+    return ADMIN_KEY.fullmatch(text) is not None
 
 
 def bearer_admin_key(header: str) -> str:
@@ -103,7 +103,10 @@ def bearer_admin_key(header: str) -> str:
     """
     match = _BEARER_ADMIN_KEY.fullmatch(header)
     if match is None:
-        raise invalid_api_key("an admin key is required: `Authorization: Bearer gwadmin-...`")
+        raise invalid_api_key(
+            "an admin key is required: `Authorization: Bearer gwadmin-...`; `gateway admin-key "
+            "create` creates one, and API keys (gw-...) are valid for other endpoints"
+        )
     return match[1]
 
 
