@@ -187,11 +187,13 @@ def check() -> None:
     """Check the settings that a gateway started here, with this environment, would have."""
     from services.accounts.admin.admin_keys import configured_hashes
     from services.common.settings import SANDBOX, SettingsError, effective_providers
-    from services.inference.diagnostics import problems, warnings
+    from services.inference.diagnostics import notes, problems, warnings
 
     settings = read_settings()
     for warning in warnings(settings, os.environ):
         typer.echo(f"gateway: warning: {warning}", err=True)
+    for note in notes(settings):
+        typer.echo(f"gateway: note: {note}", err=True)
     if found := problems(settings, os.environ):
         fail("\n".join(found), WRONG)
     try:

@@ -212,12 +212,12 @@ def unsupported(param: str, message: str) -> GatewayError:
     return GatewayError(errors_pb2.REASON_UNSUPPORTED, message, param=param)
 
 
-def model_not_found(name: str, param: str = "model") -> GatewayError:
-    """Return the error for a name of no configured model: 404."""
+def model_not_found(name: str, param: str = "model", hint: str = "") -> GatewayError:
+    """Return the error for a name of no configured model: 404; `hint` says what to do."""
     return GatewayError(
         errors_pb2.REASON_MODEL_NOT_FOUND,
-        f"{param}: unknown model {texts.quoted(name)}; GET /beta/v1/models lists the available "
-        "models",
+        f"{param}: unknown model {texts.quoted(name)}; {hint}{'; ' if hint else ''}"
+        "GET /v1/models, or `gateway models`, lists the available models",
         param=param,
     )
 

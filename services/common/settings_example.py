@@ -2,7 +2,7 @@
 
 import json
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from services.common.settings import CONFIG_VARIABLE, ENVIRONMENT, Settings
 from services.common.settings.base import Section
 
-_WIDTH = 100
+_WIDTH = 98
 # Column of the descriptions; those of longer lines stand above them.
 _COLUMN = 30
 _LONGEST = 48
@@ -23,8 +23,8 @@ def settings_example() -> str:
     """Return the file; as printed, it is valid."""
     variables = ", ".join(ENVIRONMENT)
     head = (
-        "Settings of the gateway. Every key is optional; the values below are the defaults unless "
-        "marked as an example. Keys that end in _s are in seconds. Environment variables override "
+        "Settings of the gateway. Every key is optional; the values below are the defaults, and "
+        "examples are comments. Keys that end in _s are in seconds. Environment variables override "
         f"this file: {variables}; {CONFIG_VARIABLE} sets the path of the file. On SIGHUP, a "
         "running gateway reloads providers and their keys, models and roles."
     )
@@ -40,10 +40,19 @@ def _tables(section: type[Section], prefix: str) -> Iterator[str]:
             yield from _tables(type(default), f"{prefix}{name}.")
         elif isinstance(shown, dict) and not prefix:
             (key, values), (_, item) = *shown.items(), get_args(field.annotation)
-            yield from _table(f"[{name}.{key}]", field, item, values)
+            yield from _commented_out(_table(f"[{name}.{key}]", field, item, values))
         elif isinstance(shown, list) and not prefix:
             (item,) = get_args(field.annotation)
-            yield from _table(f"[[{name}]]", field, item, shown[0])
+            yield from _commented_out(_table(f"[[{name}]]", field, item, shown[0]))
+
+
+def _commented_out(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of an example as comments: a gateway must not use what it only shows."""
+    for line in lines:
+        if not line or line.startswith("#"):
+            yield line
+        else:
+            yield f"  {line}" if line.startswith(" ") else f"# {line}"
 
 
 def _table(

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
+from yarl import URL
+
 from services.common import http
 from services.common.errors import GatewayError
 from services.common.settings import SANDBOX, Provider, Settings, effective_providers
@@ -62,6 +64,9 @@ async def _ask(
         )
         return ProviderCheck(failure(check, f"not reachable: {words}", advice))
     ahead_s = _ahead_s(response.headers.get("date", ""), (before + time.time()) / 2)
+    if url := await discovery.answering_base_url(client, provider, environ):
+        advice = f'set base_url = "{URL(url).with_user(None)}" in [providers.{name}]'
+        return ProviderCheck(failure(check, "no API answers at its base_url", advice), ahead_s)
     return ProviderCheck(_finding(check, name, response.status), ahead_s)
 
 

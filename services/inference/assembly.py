@@ -4,15 +4,16 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from prometheus_client import CollectorRegistry
+from yarl import URL
 
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 from services.common.clock import Clock
-from services.common.grpc.authentication import caller_id
+from services.common.grpc.authentication import caller, caller_id
 from services.common.http import Client
 from services.common.process.byte_budget import ByteBudget, open_budget
 from services.common.process.telemetry.spans import Telemetry
@@ -29,6 +30,7 @@ from services.inference.catalogue import Inputs
 from services.inference.engine import Engine
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
+from services.inference.limits.subjects import may_use
 from services.inference.memory.turn_client import TurnFactory
 from services.inference.metrics import InferenceMetrics
 from services.inference.pricing.costs import Costs
@@ -125,6 +127,8 @@ class Inference:
         self._abilities: dict[tuple[str, str], Inputs] = {}
         self._shown: set[tuple[str, str]] = set()  # models whose abilities were queried
         self._unsupported_urls: set[str] = set()  # addresses of servers
+        self._checked_urls: set[str] = set()
+        self._answering_urls: dict[str, str] = {}  # the right base URLs for wrong ones
         self._recorder = UsageRecorder(
             settings.storage.data_dir,
             settings.usage,
@@ -235,6 +239,27 @@ class Inference:
             self._abilities = told
             self.engine.routes = self._routes()
             log.info("models learnt", extra={"providers": sorted(learnt)})
+        if not local_only:
+            await self._check_base_urls(asked.keys() - found.keys())
+
+    async def _check_base_urls(self, names: Iterable[str]) -> None:
+        """Look for the right base URL of each provider that never listed its models, once."""
+        configured = self._configured()
+        for name in sorted(names):
+            provider = configured.get(name)
+            if provider is None or name in self._learnt or provider.base_url in self._checked_urls:
+                continue
+            self._checked_urls.add(provider.base_url)
+            if url := await discovery.answering_base_url(self._client, provider, self._environ):
+                self._answering_urls[provider.base_url] = url
+                shown = URL(url).with_user(None)
+                log.warning(
+                    "settings",
+                    extra={
+                        "problem": f"providers.{name}.base_url: no API answers there, but one "
+                        f"answers at {shown}: correct base_url"
+                    },
+                )
 
     async def _abilities_of(
         self, asked: Mapping[str, Provider], found: Mapping[str, Sequence[str]]
@@ -340,11 +365,14 @@ class Inference:
             self._learnt,
             self._abilities,
             embedded.embedded_models(),
+            _caller_may_use,
         )
         return Routes(
             models=models,
             costs=Costs(everyone, models.configured, self._now_ms),
-            providers=registry.build(everyone, self._client, limits, live, self._converter),
+            providers=registry.build(
+                everyone, self._client, limits, live, self._converter, self._answering_urls
+            ),
             responses=registry.build_responses(
                 everyone, self._client, limits, live, self._unsupported_urls
             ),
@@ -374,3 +402,9 @@ class Inference:
 
 def _conversion_bounds(kept: AdaptationSettings) -> StoreLimits:
     return StoreLimits(kept.kept_s, kept.kept_bytes, kept.kept_bytes_per_user)
+
+
+def _caller_may_use(model: str) -> bool:
+    """Return whether the caller of the current call may use a model."""
+    current = caller.get(None)
+    return current is None or may_use(current.limits, model)

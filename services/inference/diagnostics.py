@@ -1,6 +1,9 @@
 """Warnings about valid but suspicious settings: unknown names and missing keys."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from yarl import URL
 
 from services.common.errors import GatewayError
 from services.common.key_format import is_key
@@ -11,7 +14,8 @@ from services.common.settings import (
     effective_providers,
     sandbox_remedy,
 )
-from services.inference import discovery
+from services.common.settings.environment import unknown_variables
+from services.inference import base_urls, discovery
 from services.inference.adaptation.helpers import EMBEDDED
 from services.inference.providers import embedded, sandbox
 from services.inference.refusals import NAMES
@@ -39,11 +43,109 @@ def problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:
 def warnings(settings: Settings, environ: Mapping[str, str]) -> list[str]:
     """Return warnings about settings that are mistakes in most deployments, one line each."""
     return [
+        *unknown_variables(environ, _named_variables(settings)),
         *_own_keys(settings, environ),
+        *_wrong_paths(settings),
         *_misspelt_names(settings),
+        *_own_fallbacks(settings),
+        *_unfit_roles(settings),
         *_fallbacks_of_other_spaces(settings),
         *_deployments_with_state(settings),
     ]
+
+
+def notes(settings: Settings) -> list[str]:
+    """Return remarks about settings that are right, but may not be what was meant.
+
+    They are for who checks the settings, not for the log of every start.
+    """
+    used = {place.provider for model in settings.models for place in model.served_by}
+    unused = [
+        f"providers.{name}: no [[models]] uses it; its models have the names {name}/…"
+        for name in settings.providers
+        if settings.models and name not in used
+    ]
+    return [*unused, *_circles(settings)]
+
+
+def _named_variables(settings: Settings) -> set[str]:
+    """Return the variables that the settings name."""
+    providers = settings.providers.values()
+    search, admin = settings.tools.web_search, settings.admin
+    return {search.key_variable, admin.key_env, *(one.api_key_env for one in providers)}
+
+
+def _wrong_paths(settings: Settings) -> Iterator[str]:
+    for name, provider in settings.providers.items():
+        if right := base_urls.without_endpoint(provider.kind, provider.base_url):
+            yield (
+                f"providers.{name}.base_url: ends in the path of an endpoint; use "
+                f"{URL(right).with_user(None)}"
+            )
+
+
+def _circles(settings: Settings) -> Iterator[str]:
+    """Yield a remark for each circle of models that are fallbacks of each other.
+
+    Two models that replace each other are right; who expects fallbacks of fallbacks is not.
+    """
+    fallbacks = {model.name: model.fallbacks for model in settings.models}
+    reported: set[frozenset[str]] = set()
+    for name in fallbacks:
+        circle = _circle_from(name, fallbacks)
+        if len(circle) < 2 or frozenset(circle) in reported:
+            continue
+        reported.add(frozenset(circle))
+        yield (
+            f"models.{name}.fallbacks: a circle ({' -> '.join([*circle, name])}); a request uses "
+            "only the fallbacks of the model that it names, not theirs: list in each model all of "
+            "its fallbacks"
+        )
+
+
+def _own_fallbacks(settings: Settings) -> Iterator[str]:
+    for model in settings.models:
+        if model.name in model.fallbacks:
+            yield f"models.{model.name}.fallbacks: a model cannot be its own fallback"
+
+
+def _circle_from(start: str, fallbacks: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the shortest way over other models back to a model, without its end, or []."""
+    before: dict[str, str] = {}
+    pending = deque([start])
+    while pending:
+        name = pending.popleft()
+        for following in fallbacks.get(name, ()):
+            if following == start and name != start:
+                way = [name]
+                while way[-1] != start:
+                    way.append(before[way[-1]])
+                return way[::-1]
+            if following != start and following not in before:
+                before[following] = name
+                pending.append(following)
+    return []
+
+
+def _unfit_roles(settings: Settings) -> Iterator[str]:
+    by_name = {model.name: model for model in settings.models}
+    seer = by_name.get(settings.roles.describe_image)
+    if seer is not None and seer.inputs is not None and "image" not in seer.inputs:
+        yield (
+            f"roles.describe_image: {seer.name!r} reads no images; its inputs are "
+            f"{', '.join(seer.inputs)}"
+        )
+    listener = by_name.get(settings.roles.transcribe_audio)
+    kinds = {
+        settings.providers[place.provider].kind
+        for place in (listener.served_by if listener else ())
+        if place.provider in settings.providers
+    }
+    if kinds - {"openai", "sandbox"}:
+        yield (
+            f"roles.transcribe_audio: {settings.roles.transcribe_audio!r} is not of a provider of "
+            "kind openai, and cannot transcribe"
+        )
 
 
 def _deployments_with_state(settings: Settings) -> Iterator[str]:

@@ -15,6 +15,7 @@ from yarl import URL
 from services.common import http
 from services.common.errors import GatewayError
 from services.common.settings import SANDBOX, Provider, Server
+from services.inference import base_urls
 from services.inference.providers import anthropic, gemini
 
 log = logging.getLogger(__name__)
@@ -26,6 +27,9 @@ _MAX_PAGES = 10
 # Required methods of Google's models.
 _SERVED = ("generateContent", "embedContent")
 _MAX_MODEL_NAME = 200  # maximum length of a model name
+_KEY_REFUSED = (401, 403)
+# Statuses of a server without this path.
+_NO_SUCH_PATH = (404, 405)
 
 # Local model servers on their default ports.
 LOCAL_SERVERS = {
@@ -59,7 +63,7 @@ async def _models_of(client: http.Client, provider: Provider) -> list[str] | Non
         async with asyncio.timeout(_PROBE_TIMEOUT_S):
             if provider.kind == "gemini":
                 return await _gemini_models(client, provider)
-            listed = await _ask(client, provider)
+            _, listed = await _ask(client, provider)
     except (GatewayError, http.HttpError, TimeoutError, ValueError):
         return None
     match listed:
@@ -73,7 +77,7 @@ async def _gemini_models(client: http.Client, provider: Provider) -> list[str] |
     names: list[str] = []
     token = ""
     for _ in range(_MAX_PAGES):
-        match await _ask(client, provider, token):
+        match (await _ask(client, provider, token))[1]:
             case {"models": [*models], **more}:
                 names += _names([one for one in models if _is_served(one)], "name")
             case {**more} if not more.get("error"):
@@ -103,22 +107,70 @@ def _names(models: list[Any], field: str) -> list[str]:
     ][:_MAX_MODELS]
 
 
-async def _ask(client: http.Client, provider: Provider, page: str = "") -> Any:
-    """Request a server's list of models.
+async def answering_base_url(
+    client: http.Client, provider: Provider, environ: Mapping[str, str] = os.environ
+) -> str:
+    """Return the base URL that was probably meant by one without an API, or "".
+
+    That is one of `base_urls.alternatives` at which the server has a list of models, while at the
+    provider's own it has none.
+    """
+    if provider.kind == SANDBOX or provider.missing_key(environ):
+        return ""
+    if await _has_list(client, provider, environ) is not False:
+        return ""
+    for url in base_urls.alternatives(provider.kind, provider.base_url):
+        candidate = provider.model_copy(update={"base_url": url})
+        if await _has_list(client, candidate, environ):
+            return url
+    return ""
+
+
+async def _has_list(
+    client: http.Client, provider: Provider, environ: Mapping[str, str]
+) -> bool | None:
+    """Return whether a server has a list of models; None if it does not answer the question.
+
+    A refused key counts as a list: a server that checks keys before paths refuses them at every
+    base URL, so that no other one is looked for.
+    """
+    try:
+        async with asyncio.timeout(_PROBE_TIMEOUT_S):
+            status, listed = await _ask(client, provider, environ=environ)
+    except (GatewayError, http.HttpError, TimeoutError, ValueError):
+        return None
+    if status == 200:
+        return isinstance(listed, dict) and ("data" in listed or "models" in listed)
+    if status in _KEY_REFUSED:
+        return True
+    return False if status in _NO_SUCH_PATH else None
+
+
+async def _ask(
+    client: http.Client,
+    provider: Provider,
+    page: str = "",
+    environ: Mapping[str, str] = os.environ,
+) -> tuple[int, Any]:
+    """Request a server's list of models; return the status, and the JSON or None.
 
     Raises:
-        ValueError: the request failed, or the response is not JSON.
+        HttpError: connecting failed, or no valid response arrived.
+        ValueError: the response is too long.
     """
-    response = await ask_models(client, provider, page)
+    response = await ask_models(client, provider, page, environ)
     try:
         body = b""
         while response.status == 200 and (piece := await response.body.read()):
             body += piece
             if len(body) > _MAX_LIST_BYTES:
                 raise ValueError("list too long")
-        return orjson.loads(body)
     finally:
         response.body.release()
+    try:
+        return response.status, orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return response.status, None
 
 
 async def ask_models(

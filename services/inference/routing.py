@@ -9,9 +9,9 @@ or because it has the maker's name: a local server of the same dialect must not 
 meant for OpenAI.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
@@ -23,6 +23,7 @@ from services.common.errors import GatewayError, model_not_found
 from services.common.text.texts import MAX_NAME, quoted
 from services.inference import catalogue
 from services.inference.catalogue import MEDIA, Abilities, Inputs, ModelInfo
+from services.inference.model_hints import NamesByLikeness, missing_provider
 from services.inference.providers.base import Deployments, Target
 
 EMBEDDED = "embedded"
@@ -48,6 +49,7 @@ class Models:
         learnt: model names reported by providers, by provider.
         abilities: media that models of local servers read, as reported by the servers.
         embedded: the gateway's own models, by their names behind `embedded/`.
+        may_name: returns whether an error may name a model to the current caller.
     """
 
     def __init__(
@@ -58,7 +60,9 @@ class Models:
         learnt: Mapping[str, Sequence[str]],
         abilities: Abilities = MappingProxyType({}),
         embedded: Mapping[str, ModelInfo] = MappingProxyType({}),
+        may_name: Callable[[str], bool] = lambda _: True,
     ) -> None:
+        self._may_name = may_name
         # By provider kind; these providers have no other models.
         self._own = {settings.SANDBOX: sandbox, EMBEDDED: embedded}
         self._abilities = abilities
@@ -113,7 +117,7 @@ class Models:
         if target is not None:
             return target
         if len(name) > MAX_NAME:
-            raise model_not_found(name)  # not resolved again, as results are cached
+            raise model_not_found(name)  # no model's name, and too long to compare
         return self._find_remembered(name)
 
     def configured(self, name: str) -> settings.Model | None:
@@ -150,7 +154,17 @@ class Models:
                 f"model: {quoted(name)} is ambiguous; use {ways}",
                 param="model",
             )
-        raise model_not_found(name)
+        raise model_not_found(name, hint=self._hint(name))
+
+    def _hint(self, name: str) -> str:
+        """Return what to write instead of an unknown name, or what makes it available."""
+        if meant := self._names_by_likeness.find(name, self._may_name):
+            return f"did you mean {meant}?"
+        return missing_provider(name, self._kinds)
+
+    @cached_property
+    def _names_by_likeness(self) -> NamesByLikeness:
+        return NamesByLikeness(self._by_name)
 
     def first_reading(self, kind: MediaKind.ValueType) -> Target | None:
         """Return the first configured model that is known to read a kind of media, or None."""

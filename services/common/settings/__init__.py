@@ -12,15 +12,9 @@ from services.common.settings.effective_providers import (
     from_environment,
     sandbox_remedy,
 )
+from services.common.settings.environment import CONFIG_VARIABLE, ENVIRONMENT
 from services.common.settings.limits import MAX_FILE_LIFETIME_S, Grpc, Limits, StorageLimits
-from services.common.settings.loading import (
-    CONFIG_VARIABLE,
-    DEFAULT_FILE,
-    ENVIRONMENT,
-    Settings,
-    load,
-    parse,
-)
+from services.common.settings.loading import DEFAULT_FILE, Settings, load, parse
 from services.common.settings.memory import Memory, MemoryQuota, MemoryStorage
 from services.common.settings.providers import (
     WILDCARD,

@@ -1,10 +1,35 @@
 """The base class and shared types of the sections of the settings."""
 
+import re
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from services.common.key_format import looks_like_key
 
 Name = Annotated[str, Field(min_length=1, max_length=256)]
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def _variable_name(value: str) -> str:
+    """Return the name of an environment variable unchanged.
+
+    Raises:
+        ValueError: the text is no such name; the message does not repeat it, as it may be a key.
+    """
+    if value and (not _VARIABLE.fullmatch(value) or looks_like_key(value)):
+        raise ValueError(
+            "must be the name of an environment variable, and looks like a key; use api_key or "
+            "api_key_file for a key itself"
+            if looks_like_key(value)
+            else "must be the name of an environment variable: letters, digits and _"
+        )
+    return value
+
+
+# The name of an environment variable with a key, or "".
+VariableName = Annotated[str, AfterValidator(_variable_name)]
 
 _Value = TypeVar("_Value")
 

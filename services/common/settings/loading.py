@@ -11,6 +11,7 @@ from pydantic import ValidationError, field_validator, model_validator
 from services.common.settings.articles import Articles
 from services.common.settings.base import Name, Section, SettingsError, setting
 from services.common.settings.effective_providers import SANDBOX, missing_sandbox
+from services.common.settings.environment import CONFIG_VARIABLE, ENVIRONMENT, advice_for
 from services.common.settings.limits import Grpc, Limits
 from services.common.settings.memory import Memory
 from services.common.settings.messages import words
@@ -32,19 +33,7 @@ from services.common.settings.sections import (
 from services.common.settings.tools import Tools
 
 DEFAULT_FILE = Path("gateway.toml")
-
-# Environment variables that override the file, with the key that each one sets.
-ENVIRONMENT = {
-    "GATEWAY_HOST": ("server", "host"),
-    "GATEWAY_PORT": ("server", "port"),
-    "GATEWAY_METRICS_PORT": ("server", "metrics_port"),
-    "GATEWAY_GRPC": ("server", "grpc"),
-    "GATEWAY_DATA_DIR": ("storage", "data_dir"),
-    "GATEWAY_DATABASE_URL": ("storage", "database_url"),
-    "GATEWAY_DATABASE_URL_FILE": ("storage", "database_url_file"),
-    "GATEWAY_BLOB_URL": ("storage", "blob_url"),
-}
-CONFIG_VARIABLE = "GATEWAY_CONFIG"
+_NOTHING: Mapping[tuple[int | str, ...], tuple[str, str]] = {}
 
 
 class Settings(Section):
@@ -163,17 +152,28 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
             raise SettingsError(f"{path}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"{path}: not TOML: {error}") from error
+    overriding: dict[tuple[int | str, ...], tuple[str, str]] = {}
     for variable, (section, key) in ENVIRONMENT.items():
         if value := environ.get(variable):
             content.setdefault(section, {})[key] = value
-    settings = parse(with_secrets(content, environ, str(path)), str(path))
+            overriding[section, key] = variable, advice_for(variable, value)
+    settings = parse(with_secrets(content, environ, str(path)), str(path), overriding)
     if problems := missing_sandbox(settings, environ):
         raise SettingsError("\n".join(f"{path}: {problem}" for problem in problems))
     return settings
 
 
-def parse(content: Mapping[str, Any], source: str) -> Settings:
+def parse(
+    content: Mapping[str, Any],
+    source: str,
+    overriding: Mapping[tuple[int | str, ...], tuple[str, str]] = _NOTHING,
+) -> Settings:
     """Validate settings that were read from `source`.
+
+    Args:
+        content: the tables.
+        source: the name of the file, for messages.
+        overriding: environment variables with advice for messages, by the keys that they set.
 
     Raises:
         SettingsError: a key is unknown or a value is invalid.
@@ -181,12 +181,14 @@ def parse(content: Mapping[str, Any], source: str) -> Settings:
     try:
         return Settings.model_validate(content)
     except ValidationError as error:
-        raise SettingsError(
-            "\n".join(
-                ": ".join(
-                    # Errors of validators for several keys name the keys themselves.
-                    filter(None, (source, ".".join(map(str, item["loc"])), words(item, Settings)))
-                )
-                for item in error.errors(include_input=False, include_url=False)
-            )
-        ) from error
+        lines = []
+        for item in error.errors(include_input=False, include_url=False):
+            message = words(item, Settings)
+            if item["loc"] in overriding:
+                variable, advice = overriding[item["loc"]]
+                lines.append(f"{variable}: {message}{advice}")
+            else:
+                # Errors of validators for several keys name the keys themselves.
+                parts = (source, ".".join(map(str, item["loc"])), message)
+                lines.append(": ".join(filter(None, parts)))
+        raise SettingsError("\n".join(lines)) from error

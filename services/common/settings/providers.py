@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from services.common.settings.base import Name, Section, setting, without_variables
+from services.common.settings.base import Name, Section, VariableName, setting, without_variables
 from services.common.settings.presets import PRESETS
 
 _CREDENTIAL_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
@@ -63,7 +63,7 @@ class Provider(Section):
         "", "address of the API; the providers that `gateway providers` lists need none"
     )
     api_key: SecretStr = setting(SecretStr(""), "the key itself", example="…")
-    api_key_env: str = setting("", "variable with the key")
+    api_key_env: VariableName = setting("", "variable with the key")
     api_key_file: str = setting(
         "",
         "file with the key, reloaded on SIGHUP; the variable OPENAI_API_KEY_FILE also sets "
@@ -247,9 +247,15 @@ class Model(Section):
 
 
 def with_preset(name: str, section: Any) -> Any:
-    """Return a provider's section, completed with the preset of that name."""
+    """Return a provider's section, completed with the preset of that name.
+
+    A section with an address of its own takes the rest only if it has no kind: with one it is a
+    server of another maker, which must not be sent the maker's key.
+    """
     preset = PRESETS.get(name)
-    if preset is None or not isinstance(section, dict) or "base_url" in section:
+    if preset is None or not isinstance(section, dict):
+        return section
+    if "base_url" in section and "kind" in section:
         return section
     if section.get("kind", preset.kind) != preset.kind:
         return section  # the preset's address has another kind

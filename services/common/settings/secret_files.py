@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from services.common.key_format import looks_like_key
 from services.common.settings.base import SettingsError
 from services.common.settings.presets import PRESETS
 
@@ -98,6 +99,11 @@ def _read(section: dict[str, Any], name: str, place: str) -> None:
             content = secret_file.read(_MAX_BYTES + 1)
         secret = content.decode().strip()
     except OSError as error:
+        if looks_like_key(file):
+            raise SettingsError(
+                f"{key}: must be the path of a file, and looks like a key; use {name} for a key "
+                "itself"
+            ) from None
         raise SettingsError(f"{key}: {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"{key}: {file}: is not UTF-8 text") from error

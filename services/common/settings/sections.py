@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from services.common.settings.base import Section, setting
+from services.common.settings.base import Section, VariableName, setting
 
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 # A worker beats once a second; see `services.common.process.heartbeat`.
@@ -229,7 +229,9 @@ class Telemetry(Section):
 class Admin(Section):
     """Admin key for administration over the network, and the retention of the audit log."""
 
-    key_env: str = setting("", "variable with an admin key, as printed by `gateway admin-key make`")
+    key_env: VariableName = setting(
+        "", "variable with an admin key, as printed by `gateway admin-key make`"
+    )
     key_file: str = setting("", "file with an admin key, reloaded on SIGHUP")
     key_sha256: str = setting("", "SHA-256 of an admin key, in hex")
     audit_retention_s: Annotated[float, Field(gt=0)] = setting(

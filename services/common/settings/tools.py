@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from services.common.settings.base import Section, setting, without_variables
+from services.common.settings.base import Section, VariableName, setting, without_variables
 
 # Variables in which the backends' own clients look for a key.
 _SEARCH_KEY_VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
@@ -23,7 +23,7 @@ class WebSearch(Section):
         "tavily, only to use another address than their own",
     )
     api_key: SecretStr = setting(SecretStr(""), "the key itself")
-    api_key_env: str = setting(
+    api_key_env: VariableName = setting(
         "",
         "variable with the key; if no key is set: BRAVE_API_KEY or TAVILY_API_KEY. For "
         "SearXNG, a bearer token for a proxy in front of it",

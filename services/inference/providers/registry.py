@@ -1,10 +1,12 @@
 """Create providers from the settings."""
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 from yarl import URL
 
+from services.common.errors import UpstreamError
 from services.common.http import Client
 from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
@@ -16,6 +18,7 @@ from services.inference.providers.openai_responses.endpoint import EndpointSuppo
 from services.inference.providers.protocols import Classify, Gauge
 from services.inference.providers.upstream import Upstream
 
+_NO_SUCH_PATH = (404, 405)
 _OWN_DOMAINS = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".svc")
 
 
@@ -30,22 +33,64 @@ def is_own(host: str) -> bool:
         return "." not in host or host.endswith(_OWN_DOMAINS)
 
 
+def naming_base_url(
+    classify: Classify, base_url: str, answering_urls: Mapping[str, str]
+) -> Classify:
+    """Return a `Classify` whose errors for unknown paths name the right base URL, if it is known.
+
+    The address of a server in the operator's own network is not shown to callers, but its path is.
+    """
+
+    def classified(
+        provider: str,
+        status: int,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        secrets: Iterable[str] = (),
+        now: Callable[[], float],
+    ) -> UpstreamError:
+        error = classify(provider, status, headers, body, secrets=secrets, now=now)
+        answering = answering_urls.get(base_url)
+        if answering is not None and status in _NO_SUCH_PATH:
+            url = URL(answering).with_user(None)
+            shown = str(url)
+            if is_own(url.host or ""):
+                is_bare = url.path.strip("/") == ""
+                shown = "one without a path" if is_bare else f"one that ends in {url.path}"
+            error.message = (
+                f"model: the provider {provider} has no API at its base_url; the operator must set "
+                f"providers.{provider}.base_url to {shown}"
+            )
+        return error
+
+    return classified
+
+
 def build(
     configured: Mapping[str, ProviderSettings],
     client: Client,
     limits: Limits,
     live: Gauge,
     embedder: embedded.TextEmbedder | None = None,
+    answering_urls: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Provider]:
     """Return the providers by name.
 
-    With `embedder`, the gateway's own embedding model is included.
+    Args:
+        configured: the providers' settings by name.
+        client: the shared client.
+        limits: bounds on time and size.
+        live: gauge of running calls.
+        embedder: the gateway's own embedding model, if it is included.
+        answering_urls: the right base URLs for wrong ones, which errors name.
     """
     providers: dict[str, Provider] = {}
     if embedder is not None:
         providers[embedded.EMBEDDED] = embedded.EmbeddedProvider(embedded.EMBEDDED, embedder)
     for name, settings in configured.items():
-        providers[name] = _build_one(name, settings, client, limits, live)
+        classify = naming_base_url(failures.classify, settings.base_url, answering_urls)
+        providers[name] = _build_one(name, settings, client, limits, live, classify)
     return providers
 
 
@@ -140,12 +185,13 @@ def _build_one(
     client: Client,
     limits: Limits,
     live: Gauge,
+    classify: Classify,
 ) -> Provider:
     server = server_facts(settings.kind, settings.base_url)
     fetches_urls = _fetches_urls(settings)
 
     def upstream(credentials: Mapping[str, str]) -> Upstream:
-        return _upstream(name, settings, credentials, client, limits, live)
+        return _upstream(name, settings, credentials, client, limits, live, classify)
 
     key = settings.key()
     match settings.kind:

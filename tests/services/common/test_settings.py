@@ -1,3 +1,4 @@
+import re
 import tomllib
 
 import pytest
@@ -26,17 +27,18 @@ def test_the_example_names_every_key_with_its_default():
         unset = {key for key, field in keys.items() if field.default is None}
         assert set(example[name]) == set(keys) - unset, f"[{name}] leaves keys out"
         assert all(f"\n# {key} = " in text for key in unset), f"[{name}] leaves keys out"
-    assert set(example) == set(settings.Settings.model_fields)
+    # Providers and models are examples in comments: a gateway would use them.
+    assert set(example) == set(settings.Settings.model_fields) - {"providers", "models"}
 
 
 def test_the_example_shows_every_key_of_providers_and_models():
-    text = settings_example()
+    text = re.sub("(?m)^# ", "", settings_example())
     for header, section in (
         ("[providers.openai]", settings.Provider),
         ("[[models]]", settings.Model),
     ):
         table = text.partition(header)[2].partition("\n[")[0]
-        shown = {line.removeprefix("# ").partition(" = ")[0] for line in table.splitlines()}
+        shown = {line.partition(" = ")[0] for line in table.splitlines()}
         assert set(section.model_fields) <= shown, header
 
 
@@ -139,6 +141,68 @@ def test_a_wrong_key_never_shows_the_value_beside_it(tmp_path):
     with pytest.raises(SettingsError) as refused:
         load(tmp_path, "[providers.a]\nkind='openai'\nbase_url='http://a'\napi_key=['sk-hush']")
     assert "sk-hush" not in str(refused.value)
+
+
+def test_a_wrong_value_of_a_variable_names_the_variable(tmp_path):
+    for environ, words in (
+        ({"GATEWAY_PORT": "http"}, "GATEWAY_PORT: Input should be a valid integer"),
+        ({"GATEWAY_PORT": "99999"}, "GATEWAY_PORT: Input should be less than"),
+        ({"GATEWAY_GRPC": "x"}, "GATEWAY_GRPC: must be an address with a port"),
+        (
+            {"GATEWAY_PORT": "tcp://10.0.0.7:8080"},
+            "Kubernetes sets this for a service named gateway: set enableServiceLinks: false",
+        ),
+    ):
+        with pytest.raises(SettingsError) as wrong:
+            load(tmp_path, **environ)
+        assert words in str(wrong.value)
+        assert str(wrong.value).startswith(next(iter(environ)))
+
+
+PASTED = "sk-proj-SECRETSECRETSECRET1234"
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "instead"),
+    [
+        ("[providers.openai]\napi_key_env = '{}'", "providers.openai.api_key_env", "api_key_file"),
+        ("[providers.openai]\napi_key_file = '{}'", "providers.openai.api_key_file", "api_key"),
+        (
+            "[tools.web_search]\nbackend = 'brave'\napi_key_env = '{}'",
+            "tools.web_search.api_key_env",
+            "api_key_file",
+        ),
+        ("[admin]\nkey_env = '{}'", "admin.key_env", "api_key_file"),
+    ],
+)
+@pytest.mark.parametrize(
+    "key", [PASTED, "gsk_SECRETSECRET123", "AIzaSECRETSECRETSECRET1", "0123SECRET0123SECRET0123"]
+)
+def test_a_pasted_key_is_not_repeated(tmp_path, text, path, instead, key):
+    with pytest.raises(SettingsError) as wrong:
+        load(tmp_path, text.format(key))
+    assert path in str(wrong.value)
+    assert "looks like a key" in str(wrong.value)
+    assert instead in str(wrong.value)
+    assert "SECRET" not in str(wrong.value)
+
+
+def test_names_of_variables_are_no_keys(tmp_path):
+    for name in ("OPENAI_API_KEY", "KEY", "AZURE_OPENAI_KEY_2", "MYVERYLONGVARIABLENAME"):
+        loaded = load(tmp_path, f"[providers.openai]\napi_key_env = '{name}'")
+        assert loaded.providers["openai"].api_key_env == name
+    with pytest.raises(SettingsError, match="letters, digits and _"):
+        load(tmp_path, "[providers.openai]\napi_key_env = 'MY-KEY'")
+
+
+def test_a_preset_with_another_address_keeps_kind_and_key(tmp_path):
+    loaded = load(tmp_path, "[providers.groq]\nbase_url = 'https://proxy.example/groq/v1'")
+    groq = loaded.providers["groq"]
+    assert (groq.kind, groq.base_url) == ("openai", "https://proxy.example/groq/v1")
+    assert groq.api_key_env == "GROQ_API_KEY"
+    # A section with a kind is a server of its own, which must not be sent the maker's key.
+    text = "[providers.openai]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:1/v1'"
+    assert load(tmp_path, text).providers["openai"].api_key_env == ""
 
 
 def test_a_file_that_is_named_must_be_there(tmp_path):

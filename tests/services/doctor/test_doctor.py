@@ -89,6 +89,16 @@ async def test_a_provider_s_key_is_tried(
     assert bool(finding.advice) == (expected != "ok")
 
 
+async def test_the_right_base_url_is_named(tmp_path: Path) -> None:
+    async with provider() as section:
+        right = section["base_url"]
+        for wrong in (right.removesuffix("/v1"), f"{right}/v1", f"{right}/chat/completions"):
+            loaded = settings(tmp_path, providers={"a": {**section, "base_url": wrong}})
+            one = (await found(loaded))["provider a"]
+            assert (one.status, one.message) == ("failure", "no API answers at its base_url")
+            assert one.advice == f'set base_url = "{right}" in [providers.a]'
+
+
 async def test_a_provider_that_is_not_there_is_named(tmp_path: Path) -> None:
     section = {"kind": "openai", "base_url": f"http://127.0.0.1:{free_port()}", "api_key": KEY}
     checks = await found(settings(tmp_path, providers={"a": section}))
