@@ -20,9 +20,12 @@ from services.commands import (
     doctor,
     envoy,
     files,
+    import_settings,
+    init,
     keys,
     limits,
     memory,
+    running,
     usage,
     users,
 )
@@ -51,7 +54,12 @@ app.add_typer(articles.grants, name="grants")
 app.add_typer(articles.articles, name="articles")
 app.add_typer(envoy.app, name="envoy")
 app.add_typer(config, name="config")
+app.add_typer(import_settings.app, name="import")
 app.command("usage")(usage.usage)
+app.command()(init.init)
+app.command()(running.models)
+app.command()(running.chat)
+app.command()(running.reload)
 app.command()(console.console)
 app.command()(doctor.doctor)
 app.command()(backup.backup)

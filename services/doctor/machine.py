@@ -11,7 +11,8 @@ from services.common.storage.disk import free_bytes
 from services.doctor.findings import Finding, failure, ok, warning
 from services.media.conversion.confinement import Protections, protections
 from services.supervisor.process import StartError
-from services.supervisor.resources import held_port, lock_holder
+from services.supervisor.resources import held_port
+from services.supervisor.running import running_gateway
 
 # File descriptors that a process needs for its maximum number of connections.
 _DESCRIPTORS = 25_000
@@ -134,7 +135,8 @@ def conversions(offered: Protections | None = None) -> Finding:
 
 def ports(settings: Settings) -> Iterator[Finding]:
     """Check that the ports are free, or used by the gateway of this data folder."""
-    holder = lock_holder(str(settings.storage.data_dir))
+    running = running_gateway(str(settings.storage.data_dir))
+    holder = running.process if running else ""
     server = settings.server
     addresses = [
         ("server.port", server.host, server.port),

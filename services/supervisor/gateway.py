@@ -48,7 +48,7 @@ def run_gateway(config: SupervisorConfig, *, make_programs: MakePrograms | None 
     """
     _close_inherited_on_exec()
     with ExitStack() as stack:
-        stack.enter_context(locked(config.data_dir))
+        publish = stack.enter_context(locked(config.data_dir))
         folder = stack.enter_context(runtime_folder(config.data_dir))
         sockets, descriptors = stack.enter_context(short_path(folder))
         port = stack.enter_context(held_port(config.host, config.port, _HTTP_SETTINGS))
@@ -78,8 +78,10 @@ def run_gateway(config: SupervisorConfig, *, make_programs: MakePrograms | None 
             nonlocal is_ready
             is_ready = True
             key, _, code = message.partition(" ")
+            url = base_url(config.host, port, config.scheme)
+            publish(url)
             text = greeting(
-                base_url(config.host, port, config.scheme),
+                url,
                 base_url(config.metrics_host, metrics_port),
                 key,
                 os.path.join(config.data_dir, KEY_FILE),

@@ -3,7 +3,7 @@
 import fcntl
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from services.supervisor.process import StartError
@@ -18,8 +18,10 @@ _DESCRIPTORS = "/proc/self/fd"
 
 
 @contextmanager
-def locked(data_dir: str) -> Iterator[None]:
+def locked(data_dir: str) -> Iterator[Callable[[str], None]]:
     """Hold the lock of the data folder, which is created if it is missing.
+
+    Yields a function that adds the gateway's address to the lock file, for commands that call it.
 
     Raises:
         StartError: another process holds it, or the folder cannot be used.
@@ -35,7 +37,7 @@ def locked(data_dir: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             file.seek(0)
-            holder = file.read().strip() or "unknown"
+            holder = file.readline().strip() or "unknown"
             raise StartError(
                 f"{data_dir}: another gateway uses this data folder (process {holder}); stop it, "
                 "or set another data folder (GATEWAY_DATA_DIR) and other ports (GATEWAY_PORT, "
@@ -46,25 +48,13 @@ def locked(data_dir: str) -> Iterator[None]:
             file.truncate(0)
             file.write(f"{os.getpid()}\n")
             file.flush()
-        yield
 
+        def publish(url: str) -> None:
+            with suppress(OSError):
+                file.write(f"{url}\n")
+                file.flush()
 
-def lock_holder(data_dir: str) -> str:
-    """Return the id of the process that holds the lock of a data folder, or "".
-
-    It is "unknown" if the lock file does not contain the id.
-    """
-    try:
-        file = open(os.path.join(data_dir, LOCK_FILE))
-    except OSError:
-        return ""  # no gateway of this user has run there
-    with file:
-        try:
-            # A shared lock, so that concurrent checks do not detect each other.
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return file.read().strip() or "unknown"
-    return ""
+        yield publish
 
 
 @contextmanager

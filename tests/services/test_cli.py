@@ -7,53 +7,15 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from typer.testing import CliRunner
 
-from services import cli
 from services.accounts.plans import DEFAULT, PLANS
 from services.commands import shared
 from services.common.key_format import is_key
-from services.common.settings.presets import PRESETS
 from services.common.settings_example import settings_example
 from services.common.storage.sign_in_codes import redeem
+from services.supervisor import running
 from services.supervisor.resources import locked
-
-# Variables of whoever runs the tests, which would add providers.
-KEY_VARIABLES = [
-    name for one in PRESETS.values() for name in (one.key_variable, one.other_key_variable) if name
-]
-
-
-class Command:
-    """The `gateway` command with a data folder of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        config = folder / "gateway.toml"
-        config.touch()
-        self.config = config
-        self.environ: dict[str, str | None] = {
-            "GATEWAY_CONFIG": str(config),
-            "GATEWAY_DATA_DIR": str(folder / "var"),
-            "GATEWAY_HOST": None,
-            "GATEWAY_PORT": None,
-            "GATEWAY_METRICS_PORT": None,
-            "GATEWAY_DATABASE_URL": None,
-            **dict.fromkeys(KEY_VARIABLES),
-        }
-
-    def __call__(self, line: str, status: int = 0) -> tuple[str, str]:
-        """Run it; give what it wrote to standard output and to standard error."""
-        result = CliRunner().invoke(cli.app, line.split(), env=self.environ, prog_name="gateway")
-        assert result.exit_code == status, result.output
-        assert "Traceback" not in result.output
-        return result.stdout, result.stderr
-
-    def refused(self, line: str, status: int = 1) -> str:
-        """Run what is refused with one line on standard error; give that line."""
-        output, errors = self(line, status)
-        assert output == ""
-        (message,) = errors.splitlines()
-        return message
+from tests.services.gateway_command import Command
 
 
 @pytest.fixture
@@ -399,7 +361,8 @@ def test_help_loads_nothing_heavy() -> None:
         *("users delete", "teams delete"),
         *("limits", "limits show", "limits set", "limits clear"),
         *("admin-key", "admin-key create", "admin-key make", "admin-key list"),
-        *("admin-key revoke", "audit", "audit list"),
+        *("admin-key revoke", "audit", "audit list", "init", "import", "import litellm"),
+        *("models", "chat", "reload", "console"),
     ],
 )
 def test_every_command_explains_itself(gateway: Command, line: str) -> None:
@@ -408,15 +371,39 @@ def test_every_command_explains_itself(gateway: Command, line: str) -> None:
     assert "--help" in output
 
 
-def test_a_link_to_the_console_is_of_the_gateway_that_runs(gateway: Command) -> None:
-    gateway("keys create --user ada")
-    assert "/console with an API key" in gateway.refused("console")
+def test_a_link_to_the_console_is_of_the_gateway_that_runs(
+    gateway: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data_dir = Path(str(gateway.environ["GATEWAY_DATA_DIR"]))
     (data_dir / "dev.key").write_text(gateway("keys create --user dev")[0])
+    monkeypatch.setattr(running, "running_gateways", list)
     assert "gateway up" in gateway.refused("console")
-    with locked(str(data_dir)):
-        gateway.environ["GATEWAY_PORT"] = "8081"
+    with locked(str(data_dir)) as publish:
+        assert "is still starting; try again" in gateway.refused("console")
+        publish("http://127.0.0.1:8081")
+        # The port of the settings is not that of a gateway with other ones.
+        gateway.environ["GATEWAY_PORT"] = "9999"
         link = gateway("console")[0].strip()
     address, _, code = link.partition("#code=")
     assert address == "http://127.0.0.1:8081/console"
     assert redeem(str(data_dir), code, time.time())
+
+
+def test_a_gateway_elsewhere_is_found_by_its_lock(
+    gateway: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data_dir = gateway.environ["GATEWAY_DATA_DIR"]
+    key = gateway("keys create --user dev")[0]
+    (Path(str(data_dir)) / "dev.key").write_text(key)
+    # Only this process is looked at: others may run gateways on this machine.
+    own = running.glob.glob(f"/proc/{os.getpid()}/fd")
+    monkeypatch.setattr(running.glob, "glob", lambda pattern: own)
+    with locked(str(data_dir)) as publish:
+        publish("http://127.0.0.1:8081")
+        gateway.environ["GATEWAY_DATA_DIR"] = str(tmp_path / "other")
+        output, errors = gateway("console")
+        assert output.startswith("http://127.0.0.1:8081/console#code=")
+        assert f"the one on {data_dir} is used" in errors
+        with locked(str(tmp_path / "third")) as publish_third:
+            publish_third("http://127.0.0.1:8082")
+            assert "several elsewhere; set GATEWAY_DATA_DIR" in gateway.refused("console")

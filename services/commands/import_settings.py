@@ -1,0 +1,86 @@
+"""`gateway import`: translate the settings of other gateways."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from services.commands.shared import FLAGS, WRONG, fail
+
+app = typer.Typer(help="Make a settings file from that of another gateway.", **FLAGS)
+_MAX_BYTES = 4 << 20
+
+
+@app.callback()
+def group() -> None:
+    """Make a settings file from that of another gateway."""
+
+
+@app.command("litellm")
+def litellm(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="A config.yaml of LiteLLM's proxy.")
+    ],
+    file: Annotated[
+        Path, typer.Option("--file", metavar="FILE", help="File to write; - prints it instead.")
+    ] = Path("gateway.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+) -> None:
+    """Translate a config.yaml of LiteLLM: models, keys, fallbacks, timeouts, cache, balancing.
+
+    What has no counterpart, and what remains to be done (such as budgets, which are set by
+    `gateway limits set`), is listed on standard error and in comments of the file. Variables
+    (os.environ/NAME) stay variables. The import needs PyYAML.
+    """
+    from services.commands.init import check_target, write_checked
+    from services.config_files.litellm import translate
+
+    is_printed = str(file) == "-"
+    if not is_printed:
+        check_target(file, force=force)
+    try:
+        translation = translate(_load(config))
+    except ValueError as error:
+        fail(f"{config}: {error}", WRONG)
+    text = translation.text(config.name)
+    if is_printed:
+        typer.echo(text, nl=False)
+    else:
+        write_checked(file, text, is_private=translation.has_keys)
+    for title, lines in (
+        ("Without a counterpart here", translation.unsupported),
+        ("Still to be done", translation.steps),
+    ):
+        if lines:
+            typer.echo(f"{title}:", err=True)
+            for line in lines:
+                typer.echo(f"- {line}", err=True)
+    if not is_printed:
+        content = translation.content
+        typer.echo(
+            f"Wrote {file}: {len(content.get('providers', ()))} providers, "
+            f"{len(content.get('models', ()))} models."
+        )
+
+
+def _load(config: Path) -> dict[str, object]:
+    """Return the parsed YAML of a file, which must be a mapping."""
+    try:
+        import yaml  # type: ignore[import-untyped]
+    except ImportError:
+        fail("the import of LiteLLM's settings needs PyYAML: pip install pyyaml")
+    try:
+        with config.open("rb") as opened:
+            text = opened.read(_MAX_BYTES + 1)
+    except OSError as error:
+        fail(f"{config}: {error.strerror}", WRONG)
+    if len(text) > _MAX_BYTES:
+        fail(f"{config}: is larger than {_MAX_BYTES >> 20} MiB", WRONG)
+    try:
+        # The safe loader creates no objects other than those of JSON, and dates.
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        fail(f"{config}: not YAML: {error}".partition("\n")[0], WRONG)
+    if not isinstance(content, dict):
+        fail(f"{config}: must be a mapping, as a config.yaml of LiteLLM's proxy is", WRONG)
+    return content
