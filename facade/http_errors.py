@@ -43,8 +43,8 @@ def unknown_path(method: str, path: str, hint: str = "") -> GatewayError:
     return HttpExchangeError(
         404,
         "unknown_path",
-        f"{method} {cut(path, _SHOWN_PATH)}: unknown endpoint; {meant}GET {_section(path)} lists the"
-        " available endpoints",
+        f"{method} {cut(path, _SHOWN_PATH)}: unknown endpoint; {meant}GET {_section(path)} lists"
+        " the available endpoints",
     )
 
 
