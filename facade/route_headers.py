@@ -30,6 +30,7 @@ _CACHE_WORDS = {
     inference_pb2.CACHE_STATUS_BYPASS: "bypass",
 }
 
+DROPPED = "x-gateway-dropped"
 # The provider's request id.
 UPSTREAM_REQUEST_ID = "x-upstream-request-id"
 
@@ -82,9 +83,7 @@ def route_headers(route: RouteInfo | AnswerRoute, paths: CallerPaths | None) -> 
         if status == inference_pb2.CACHE_STATUS_HIT:
             headers["age"] = str(route.cache_age_s)
     if route.dropped:
-        headers["x-gateway-dropped"] = _listed(
-            route.dropped if paths is None else paths.dropped(route.dropped)
-        )
+        headers[DROPPED] = _listed(route.dropped if paths is None else paths.dropped(route.dropped))
     if route.adapted:
         headers["x-gateway-adapted"] = _listed(
             route.adapted if paths is None else paths.adapted(route.adapted)
@@ -96,6 +95,13 @@ def route_headers(route: RouteInfo | AnswerRoute, paths: CallerPaths | None) -> 
     if provider_headers := route.headers:
         headers.update(provider_headers)
     return headers
+
+
+def add_dropped(headers: dict[str, str], names: Iterable[str]) -> None:
+    """Add parts of an answer to the header that lists what was dropped."""
+    listed = headers.get(DROPPED)
+    safe = map(_safe, names)
+    headers[DROPPED] = _joined(safe if listed is None else (listed, *safe))
 
 
 def _failed(attempt: Attempt) -> str:

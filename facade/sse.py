@@ -13,11 +13,12 @@ from typing import Protocol
 
 import grpc
 
+from facade.dialects.foreign_parts import foreign_parts_of_events
 from facade.failures import to_gateway_error
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import StreamedResponse
 from facade.requests_in_progress import stopping
-from facade.route_headers import answer_headers
+from facade.route_headers import DROPPED, add_dropped, answer_headers
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event, RouteInfo
 from services.common.errors import GatewayError
@@ -179,6 +180,7 @@ class _EventStream:
         self._encoder = encoder
         self.begun_by: tuple[str, str] | None = None
         self._headers: dict[str, str] = {}
+        self._dropped: dict[str, None] = {}  # parts of the answer that have not been named yet
         self._held: list[bytes] = []
         # Writes the held data, unless the end of the answer is written before.
         self._flush: asyncio.Handle | None = None
@@ -197,6 +199,8 @@ class _EventStream:
         """
         events = message.events
         data = self._encoder.encode(events)
+        for name in foreign_parts_of_events(events, self._exchange.dialect):
+            self._dropped[name] = None
         if not self._has_content and self._have_content(events):
             self._has_content = True
             exchange = self._exchange
@@ -224,7 +228,7 @@ class _EventStream:
         """Write the last data, and wait while the client does not read."""
         response = self._response or self._begin()
         self.stop()
-        response.write_eof(*self._take_held(), data)
+        response.write_eof(*self._take_held(), self._note(), data)
         if self._connection.writing_paused:
             await self._connection.drain()
         return response
@@ -250,8 +254,19 @@ class _EventStream:
     def _begin(self) -> StreamedResponse:
         self._timer.stop()
         self._timer = IdleTimer(self._exchange.context.timers, self._keepalive_s, self._on_silence)
+        if self._dropped:
+            add_dropped(self._headers, self._dropped)
+            self._dropped.clear()
         self._response = response = StreamedResponse(self._exchange, self._headers)
         return response
+
+    def _note(self) -> bytes:
+        """Return a comment with the dropped parts of the answer that the head does not name."""
+        if not self._dropped:
+            return b""
+        headers: dict[str, str] = {}
+        add_dropped(headers, self._dropped)
+        return b": %s: %s\n\n" % (DROPPED.encode(), headers[DROPPED].encode())
 
     def _write(self, response: StreamedResponse, data: bytes, events: Sequence[Event]) -> None:
         """Write held data and `data`, in the next iteration of the loop if a choice ends with it.

@@ -11,7 +11,7 @@ from yarl import URL
 
 from facade.context import Context
 from facade.dialects.paths import CallerPaths
-from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, Dialect, Usage
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.grpc.authentication import Caller
 from services.common.messages.passthrough_answer import AnswerRoute, TokenCounts
@@ -127,6 +127,7 @@ class Exchange:
         cors_headers: headers for pages of other origins.
         has_begun: whether part of the response has been written.
         model: the model that the request names.
+        dialect: the caller's dialect, of a request to a model.
         caller_paths: translates canonical field paths into the caller's; None until the body is
             parsed.
         answer_summary: the model that served the answer, with token counts.
@@ -150,6 +151,7 @@ class Exchange:
     failure: str | None = None
     caller: Caller | None = None
     body_charge: Charge | None = None
+    dialect: Dialect.ValueType = DIALECT_UNSPECIFIED
     caller_paths: CallerPaths | None = None
 
     def __init__(

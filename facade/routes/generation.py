@@ -8,19 +8,21 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from facade.bodies import ReceivedBody, complete_body
+from facade.dialects.foreign_parts import foreign_parts
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import CallerPaths
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.http_errors import unsupported_media_type
 from facade.parsing import BodyFormat, Option
-from facade.route_headers import answer_headers
+from facade.route_headers import add_dropped, answer_headers
 from facade.sse import Encoder, EndObserver, relay
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.grpc.channels import Metadata, call_metadata
 from services.common.grpc.dialect_headers import of_request
 from services.common.grpc.hops import HOPS_KEY, parse_hops
 from services.common.grpc.inprocess.response_stream import deliver
+from services.common.messages.plain_answer import PlainAnswer
 from services.common.process.byte_budget import request_charge
 
 _JSON = "application/json"
@@ -67,7 +69,7 @@ async def parse(exchange: Exchange, body_format: BodyFormat, **options: Option) 
             received.keep()
         if exchange.body_charge is not None:
             request_charge.set(exchange.body_charge)
-    exchange.model = parsed.model
+    exchange.model, exchange.dialect = parsed.model, body_format.dialect
     names = body_format.field_names
     if parsed.calls_functions and body_format.function_names is not None:
         names = body_format.function_names
@@ -124,5 +126,11 @@ async def generate(
     response = await call
     route, passed = response.route, response.passthrough
     exchange.answer_summary = AnswerSummary.of(route, response.usage)
-    body = passthrough(passed) if passed else render(response)
-    return JsonResponse(body, answer_headers(exchange, route))
+    headers = answer_headers(exchange, route)
+    if passed:
+        return JsonResponse(passthrough(passed), headers)
+    if not isinstance(response, PlainAnswer):
+        dropped = dict.fromkeys(foreign_parts(response.choices, exchange.dialect))
+        if dropped:
+            add_dropped(headers, dropped)
+    return JsonResponse(render(response), headers)

@@ -1,8 +1,9 @@
 """The gateway in front of providers that answer as they are told, and callers of every dialect."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,11 @@ class AnswerTarget:
             if without.status >= 400:
                 without = await self._ask(table, caller, other)
         value = (part.value,) if isinstance(part.value, str) else ()
-        return outcome([step.name for step in part.field.steps], value, with_part, without)
+        names, dropped = [step.name for step in part.field.steps], list[str]()
+        if any(name in with_part.dropped for name in _names_in(part)):
+            dropped = [".".join(names)]
+        with_part = replace(with_part, dropped=dropped)
+        return outcome(names, value, with_part, without)
 
     async def _ask(self, table: str, caller: str, answer: Any) -> Sent:
         self._answer = answer
@@ -61,9 +66,17 @@ class AnswerTarget:
         url = f"{self.gateway.url}{PATHS[caller]}"
         async with self.gateway.http.post(url, json=body, headers=headers) as response:
             text = await response.text()
+            header = response.headers.get("x-gateway-dropped", "")
         received = steady(json.loads(text), json.dumps(answer))
         error = text if response.status >= 400 else ""
-        return Sent(answer, response.status, error, (), (), received)
+        return Sent(answer, response.status, error, header.split(", "), (), received)
+
+
+def _names_in(part: Part) -> Iterator[str]:
+    """Yield the names by which a response may say that a part of an answer was dropped."""
+    for step in (*part.field.steps, *filter(None, [part.step])):
+        yield f"answer.{step.name}"
+        yield f"answer.{step.tag}"
 
 
 def steady(value: Any, source: str) -> Any:

@@ -121,24 +121,28 @@ class AnthropicProvider:
         if read is not None:
             return read
         if is_event_stream(answer):
-            return self._upstream.events_of(answer, StreamReader(self._upstream))
+            return self._upstream.events_of(answer, self._reader(call))
         parsed = self._upstream.json_object(answer)
         if call.accepts is AnswerForm.WHOLE:
             event = whole_of_text(answer, parsed)
             if event is not None:
                 return [event]
         as_one = call.accepts is not AnswerForm.EVENTS
-        return events_from_whole(parsed, self._upstream, as_one=as_one)
+        translates = not call.is_native(self.dialect)
+        return events_from_whole(parsed, self._upstream, translates=translates, as_one=as_one)
 
     def stream(self, call: Call) -> Batches:
         """Stream an answer; see `Provider.stream`."""
         return self._upstream.stream(
             _MESSAGES,
             partial(self._body, call),
-            reader=StreamReader(self._upstream),
+            reader=self._reader(call),
             headers=self._headers(call),
             call=call,
         )
+
+    def _reader(self, call: Call) -> StreamReader:
+        return StreamReader(self._upstream, translates=not call.is_native(self.dialect))
 
     def _body(self, call: Call) -> bytes:
         return without_refused(call, partial(build_request, call, **self._rules))

@@ -8,8 +8,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Opaque
+from gateway.conversation.v1.conversation_pb2 import Block, Citation, Opaque
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, GenerateResponse
+from services.inference.providers.anthropic.carried import (
+    explanation_in,
+    of_text,
+    page_cited,
+    with_citations,
+)
 from services.inference.providers.anthropic.parts import (
     OF_THE_END,
     Counts,
@@ -54,12 +60,15 @@ _FIELDS = {
 _OF_DELTA = frozenset({"stop_reason", "stop_sequence", "stop_details", "container"})
 
 
-def events_from_whole(message: Json, errors: ErrorFactory, *, as_one: bool = False) -> list[Event]:
+def events_from_whole(
+    message: Json, errors: ErrorFactory, *, translates: bool = False, as_one: bool = False
+) -> list[Event]:
     """Return the events of a whole answer.
 
     Args:
         message: the body of the response.
         errors: creates errors from the provider's error objects.
+        translates: whether the caller's dialect is another one.
         as_one: whether to return one `whole` event, unless the answer contains thinking.
 
     Raises:
@@ -68,7 +77,7 @@ def events_from_whole(message: Json, errors: ErrorFactory, *, as_one: bool = Fal
     event = Event()
     answer = event.whole
     try:
-        _read_whole(message, answer, Bounds(errors.name, errors.limits))
+        _read_whole(message, answer, Bounds(errors.name, errors.limits), translates)
     except MalformedError as error:
         raise broken_answer(errors.name, f"returned a message with an invalid `{error}`") from error
     except FailedAnswerError as error:
@@ -77,7 +86,7 @@ def events_from_whole(message: Json, errors: ErrorFactory, *, as_one: bool = Fal
     return [event] if as_one and not thinks else events_of(answer)
 
 
-def _read_whole(message: Json, answer: GenerateResponse, bounds: Bounds) -> None:
+def _read_whole(message: Json, answer: GenerateResponse, bounds: Bounds, translates: bool) -> None:
     start = start_of(message, but=OF_THE_END)
     answer.id, answer.model = start.id, start.model
     if start.HasField("extra"):
@@ -86,12 +95,15 @@ def _read_whole(message: Json, answer: GenerateResponse, bounds: Bounds) -> None
     if not isinstance(content, list):
         raise MalformedError("content")
     choice = answer.choices.add()
+    read_block = with_citations if translates else block_of
     for raw in content:
         bounds.part()
-        block = block_of(an_object(raw, "content"))
+        block = read_block(an_object(raw, "content"))
         if block.HasField("tool_use") and not block.tool_use.input:
             block.tool_use.input = "{}"
         choice.blocks.append(block)
+    if translates and (explanation := explanation_in(message.get("stop_details"))):
+        choice.blocks.add(refusal=explanation)
     if not message.get("stop_reason"):
         raise MalformedError("stop_reason")
     end = {name: message[name] for name in OF_THE_END if message.get(name) is not None}
@@ -109,10 +121,16 @@ class StreamReader:
         has_content: whether any content has been received.
     """
 
-    def __init__(self, errors: ErrorFactory) -> None:
-        """Create a reader; `errors` creates errors from the provider's error objects."""
+    def __init__(self, errors: ErrorFactory, *, translates: bool = False) -> None:
+        """Create a reader.
+
+        Args:
+            errors: creates errors from the provider's error objects.
+            translates: whether the caller's dialect is another one.
+        """
         self.ended = self.has_content = False
         self._errors = errors
+        self._translates = translates
         self._bounds = Bounds(errors.name, errors.limits)
         self._counts = Counts()
         self._templates = DeltaTemplates(_extract_delta)
@@ -121,6 +139,9 @@ class StreamReader:
         self._kind = ""
         self._index: object = None
         self._has_input = False
+        # For callers of other dialects, of the open text: its length, and the pages that it cites.
+        self._length = 0
+        self._pages: list[Citation] = []
         self._number = -1
         self._early: list[Event] = []  # unknown events before the start of the answer
 
@@ -142,6 +163,8 @@ class StreamReader:
             if pieces:
                 kind = _KIND_OF_DELTA[self._kind]
                 out.append(delta_of(0, self._number, kind, pieces))
+                if self._translates:
+                    self._length += len(out[-1].text)
                 continue
             began = at
             sent, at = read_event(text, at)
@@ -170,7 +193,7 @@ class StreamReader:
 
     def read_whole(self, message: Json, out: list[Event]) -> None:
         """Append to `out` the events of a whole answer; see `events_from_whole`."""
-        out += events_from_whole(message, self._errors)
+        out += events_from_whole(message, self._errors, translates=self._translates)
 
     def end(self, out: list[Event]) -> None:
         """Handle the end of the stream.
@@ -240,6 +263,7 @@ class StreamReader:
         if not isinstance(self._index, int | None):
             raise MalformedError("index")
         self._number += 1
+        self._length = len(block.text)
         self._has_input = bool(block.tool_use.input)
         events.append(Event(block=self._number, block_start=block))
 
@@ -250,6 +274,14 @@ class StreamReader:
         kind = delta.get("type")
         if not isinstance(kind, str):
             raise MalformedError("delta.type")
+        if (
+            self._translates
+            and self._kind == "text"
+            and (page := page_cited(delta.get("citation")))
+        ):
+            self._kept(delta)
+            self._pages.append(page)
+            return
         if self._kind == "opaque" or kind not in _DELTAS:
             # Clients join the texts of known deltas whatever the block is.
             if kind in _DELTAS and not isinstance(delta.get(_DELTAS[kind][1]), str):
@@ -268,6 +300,7 @@ class StreamReader:
 
     def _say(self, field: str, text: str, events: list[Event]) -> None:
         if field == "text":
+            self._length += len(text)
             events.append(Event(block=self._number, text=text))
         elif field == "thinking":
             events.append(Event(block=self._number, thinking=text))
@@ -296,6 +329,10 @@ class StreamReader:
         if self._kind == "tool_use" and not self._has_input:
             # A call without arguments has no deltas, but other dialects need valid JSON.
             events.append(Event(block=self._number, input="{}"))
+        if self._pages:
+            pages = of_text(self._pages, self._length)
+            events += [Event(block=self._number, citation=page) for page in pages]
+            self._pages.clear()
         events.append(Event(block=self._number, block_stop=BlockStop()))
         self._kind = ""
 
@@ -310,6 +347,11 @@ class StreamReader:
             finish = finish_of(delta, beside | delta)
             beside.clear()
             self._close_block(events)
+            if self._translates and (explanation := explanation_in(delta.get("stop_details"))):
+                self._number += 1
+                refusal = Block(refusal=explanation)
+                events.append(Event(block=self._number, block_start=refusal))
+                events.append(Event(block=self._number, block_stop=BlockStop()))
         if beside or inside:
             # A whole answer cannot represent their position, or that they came later.
             within = {"delta": inside} if inside else {}

@@ -68,6 +68,7 @@ class _Message(Struct, gc=False):
     ]
     stop_sequence: str | None
     usage: _Usage
+    stop_details: Any = None
     error: None = None
 
 
@@ -94,7 +95,7 @@ def plain_answer(body: bytes) -> PlainAnswer | None:
         return None
     message, usage = read
     content = message.content
-    if len(content) != 1 or content[0].citations:
+    if len(content) != 1 or content[0].citations or message.stop_details:
         return None
     if len(message.id) > MAX_NAME or len(message.model) > MAX_NAME:
         return None

@@ -132,16 +132,20 @@ class Blocks:
         details: for callers who do not receive unknown fields: the signed thinking of the model,
             which is sent, as are Gemini's signatures of tool calls, in signatures of thinking
             blocks; None for other callers.
+        citations: likewise, the citations of the text, which are written at its end; those of no
+            range are of all of it.
     """
 
     def __init__(self, choice: int, new_id: IdGenerator, bounds: Bounds) -> None:
         self.kinds: set[TextKind | Literal["tool", "part"]] = set()
         self.thoughts_field = ""
         self.details: ReceivedDetails | None = None
+        self.citations: list[Citation] = []
         self._choice = choice
         self._new_id = new_id
         self._bounds = bounds
         self._texts = 0  # text blocks so far
+        self._length = 0  # characters of the open text, for callers of other dialects
         self._call_ids: set[str] = set()
         self._number = 0  # of the open block, or of the next one
         self._open: TextKind | ToolCall | None = None
@@ -210,12 +214,6 @@ class Blocks:
         else:
             self._say_part(json, out)
 
-    def cite(self, citations: Sequence[Citation], out: list[Event]) -> None:
-        """Add citations to the text if it is one block: their offsets refer to the whole text."""
-        if self._open == "text" and self._texts == 1:
-            choice, block = self._choice, self._number
-            out += (Event(choice=choice, block=block, citation=one) for one in citations)
-
     def continue_delta(self, pieces: Sequence[bytes], out: list[Event]) -> None:
         """Continue the delta of the last event with further insides of JSON strings."""
         call = self._open if isinstance(self._open, ToolCall) else None
@@ -223,6 +221,8 @@ class Blocks:
         event = delta_of(self._choice, self._number, kind, pieces)
         if call is not None:
             keep(call.said, event.input)
+        elif self.details is not None:
+            self._length += len(event.text)
         out.append(event)
 
     def new_call(self) -> ToolCall:
@@ -274,7 +274,7 @@ class Blocks:
         else:
             block.thinking.field = self.thoughts_field
             block.thinking.SetInParent()
-        self._open = kind
+        self._open, self._length = kind, 0
         self._texts += kind == "text"
         self.kinds.add(kind)
         out.append(event)
@@ -311,6 +311,7 @@ class Blocks:
     def _say(self, kind: TextKind, text: str, logprobs: bytes, out: list[Event]) -> None:
         choice, block = self._choice, self._number
         if kind == "text":
+            self._length += len(text)
             event = Event(choice=choice, block=block, text=text, logprobs=logprobs)
         elif kind == "thinking":
             event = Event(choice=choice, block=block, thinking=text, logprobs=logprobs)
@@ -325,6 +326,8 @@ class Blocks:
     def _close(self, out: list[Event]) -> None:
         if self._open is None:
             return
+        if self._open == "text" and self.citations:
+            self._cite(out)
         if self._open == "thinking" and self.details is not None:
             if state := self.details.take():
                 out.append(Event(choice=self._choice, block=self._number, signature=state))
@@ -333,6 +336,15 @@ class Blocks:
             self._open.closed = True
         self._open = None
         self._number += 1
+
+    def _cite(self, out: list[Event]) -> None:
+        """Write the citations of the text that ends, if it is the first: others have no offsets."""
+        if self._texts > 1 or not self._length:
+            return
+        for citation in self.citations:
+            citation.end_index = citation.end_index or self._length
+            out.append(Event(choice=self._choice, block=self._number, citation=citation))
+        self.citations.clear()
 
 
 def _is_json(text: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Citation, Opaque
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 from gateway.inference.v1.inference_pb2 import Event, ExtraFields
 from services.common.ids import IdGenerator
 from services.inference.providers.base import Call
@@ -14,10 +14,12 @@ from services.inference.providers.openai.reasoning_details import ReceivedDetail
 from services.inference.providers.openai.tool_calls import Piece, ReceivedCalls, may_be_tool
 from services.inference.providers.openai.unknown_fields import (
     KNOWN_CHOICE_FIELDS,
-    citations_in,
+    annotations_of,
     fields_as_texts,
     image_as_text,
     note_on_unknown_fields,
+    take_call,
+    take_citations,
     thinking_in_details,
     unknown_call_fields,
     unknown_choice_fields,
@@ -48,7 +50,7 @@ class Choice:
     """
 
     __slots__ = (
-        *("_bounds", "_call", "_calls", "_citations", "_fields", "_translates"),
+        *("_bounds", "_call", "_calls", "_fields", "_translates"),
         *("_unknown", "blocks", "finish_fields", "finish_reason", "number"),
     )
 
@@ -71,7 +73,6 @@ class Choice:
         self._call = call
         self._translates = translates
         self._calls = ReceivedCalls()
-        self._citations: list[Citation] = []  # for callers of another dialect
         self._fields: Json = {}  # unknown fields of the choice, as last reported
         self._unknown: set[str] = set()  # names of the message's unknown fields
 
@@ -94,14 +95,12 @@ class Choice:
                 return {}
         logprobs = _logprobs_of(given)
         message = unknown_message_fields(delta)
-        if self._translates and (cited := message.pop("annotations", None)):
-            self._bounds.keep_fields({"annotations": cited})
-            self._citations += citations_in(cited)
+        carried = self._carried(message) if message and self._translates else ()
+        calls = delta.get("tool_calls") or carried
         fields = unknown_choice_fields(given)
         if message or fields:
             self._add_unknown_fields(fields if not given.get("finish_reason") else {}, message, out)
         contents = list(self._contents(delta, message))
-        calls = delta.get("tool_calls")
         if logprobs and not contents and not calls:
             contents.append(("text", ""))  # a token without text, such as half a character
         for one in contents:
@@ -119,15 +118,29 @@ class Choice:
 
     def end(self, out: list[Event]) -> bool:
         """Close all blocks; return whether every call had a name."""
-        self.blocks.cite(self._citations, out)
-        if self._translates and not self.blocks.kinds - {"thinking"}:
+        if self._translates and not self.blocks.kinds - {"thinking", "part"}:
             # An answer with only unknown parts would be empty.
             if note := note_on_unknown_fields(self._unknown):
                 self.blocks.text("text", note, b"", out)
         details, kinds = self.blocks.details, self.blocks.kinds
         if details and self._call.request.ends_with_text and kinds & {"text", "tool"} == {"text"}:
             details.take()  # no block may follow the text
-        return self.blocks.end(out)
+        is_named = self.blocks.end(out)
+        if self.blocks.citations:
+            # Those of no text, or of several.
+            uncited = annotations_of(self.blocks.citations)
+            self._add_unknown_fields({}, {"annotations": uncited}, out)
+        return is_named
+
+    def _carried(self, message: Json) -> Sequence[Json]:
+        """Take what callers of another dialect receive from the message's unknown fields.
+
+        These are citations, and the deprecated form of a call, which is returned.
+        """
+        if cited := message.get("annotations"):
+            self._bounds.keep_fields({"annotations": cited})
+            self.blocks.citations += take_citations(message)
+        return take_call(message)
 
     def _add_unknown_fields(self, fields: Json, message: Json, out: list[Event]) -> None:
         """Add an event for unknown fields.
@@ -189,12 +202,11 @@ class Choice:
                 for inner in part["thinking"]:
                     if "text" in inner:
                         yield "thinking", inner["text"]
-            elif not self._translates:
-                yield "part", part
-            elif text := image_as_text(part):
+            elif self._translates and (text := image_as_text(part)):
                 yield "text", text
             else:
                 self._unknown.add(name_of(kind))
+                yield "part", part
 
     def _read_calls(
         self, calls: Sequence[Json], is_whole: bool, logprobs: bytes, out: list[Event]

@@ -4,7 +4,7 @@ Callers of the same dialect receive all of them. For other callers, unknown cont
 images, parts of new types) is replaced by text, or mentioned in a note.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gateway.conversation.v1.conversation_pb2 import Citation
@@ -72,15 +72,52 @@ def thinking_in_details(details: object) -> str:
     return "".join(text for text in found if isinstance(text, str))
 
 
-def citations_in(annotations: object) -> Iterator[Citation]:
-    """Yield canonical citations for a message's `annotations` that refer to web pages."""
-    for one in annotations if isinstance(annotations, list) else ():
-        match one.get("url_citation") if isinstance(one, dict) else None:
-            case {"url": str(url), "start_index": int(start), "end_index": int(end), **rest}:
-                if url.startswith(_HTTP) and 0 <= start < end <= _MAX_INDEX:
-                    title = rest.get("title")
-                    title = title if isinstance(title, str) else ""
-                    yield Citation(url=url, title=title, start_index=start, end_index=end)
+def take_call(fields: Json) -> Sequence[Json]:
+    """Return the call in the deprecated `function_call` of a message, and remove it.
+
+    A piece of it in a stream is a piece of the first call.
+    """
+    function = fields.pop("function_call", None)
+    return [{"index": 0, "type": "function", "function": function}] if function else ()
+
+
+def take_citations(fields: Json) -> list[Citation]:
+    """Return the pages in the `annotations` of a message, and remove them.
+
+    Without a range, which some servers do not send, `start_index` and `end_index` are 0.
+    """
+    given = fields.pop("annotations", None)
+    citations, others = [], []
+    for one in given if isinstance(given, list) else ():
+        if citation := _citation(one):
+            citations.append(citation)
+        else:
+            others.append(one)
+    if others:
+        fields["annotations"] = others
+    return citations
+
+
+def _citation(annotation: object) -> Citation | None:
+    match annotation:
+        case {"url_citation": {"url": str(url), **fields}} if url.startswith(_HTTP):
+            pass
+        case _:
+            return None
+    title = fields.get("title")
+    citation = Citation(url=url, title=title if isinstance(title, str) else "")
+    match fields:
+        case {"start_index": int(start), "end_index": int(end)} if 0 <= start < end <= _MAX_INDEX:
+            citation.start_index, citation.end_index = start, end
+    return citation
+
+
+def annotations_of(citations: Iterable[Citation]) -> list[Json]:
+    """Return citations as annotations without a range."""
+    return [
+        {"type": "url_citation", "url_citation": {"url": one.url, "title": one.title}}
+        for one in citations
+    ]
 
 
 def fields_as_texts(fields: Mapping[str, Any]) -> Iterator[str]:

@@ -250,11 +250,16 @@ def test_a_whole_answer_and_its_stream_add_up_to_the_same() -> None:
 def test_pages_of_a_text_are_citations_in_other_dialects() -> None:
     place = {"start_index": 2, "end_index": 4, "title": "A"}
     cited = {"type": "url_citation", "url_citation": {**CITED["url_citation"], **place}}
-    broken = [1, CITED, {"url_citation": {**cited["url_citation"], "end_index": 1}}]
+    broken = {"url_citation": {**cited["url_citation"], "end_index": 1}}
     wanted = Citation(url="https://a.example", title="A", start_index=2, end_index=4)
+    of_all = [
+        Citation(url="https://a.example", end_index=6),
+        Citation(url="https://a.example", title="A", end_index=6),
+    ]
     for dialect in (ANTHROPIC, NONE):
-        streamed = only(says(content="See it"), says(annotations=[*broken, cited]), dialect=dialect)
-        assert list(streamed.blocks[0].citations) == [wanted]
+        cites = says(annotations=[1, CITED, broken, cited])
+        streamed = only(says(content="See"), says(content=" it"), cites, dialect=dialect)
+        assert list(streamed.blocks[0].citations) == [*of_all, wanted]
     message = {"role": "assistant", "content": "See it", "annotations": [cited]}
     (block,) = whole(message, dialect=ANTHROPIC).choices[0].blocks
     assert list(block.citations) == [wanted]
