@@ -68,14 +68,6 @@ class SourceMap:
         """
         self.mappings.extend((message, block, index, place, name))
 
-    def move(self, message: int) -> None:
-        """Change the index of the last message: another was inserted before it."""
-        mappings = self.mappings
-        for at in range(len(mappings) - 5, -1, -5):
-            if mappings[at] != message:
-                break
-            mappings[at] = message + 1
-
     def find(self, message: int, block: int) -> tuple[int, int, int]:
         """Return the caller's message index, list index, and list of a block."""
         mappings = self.mappings

@@ -41,6 +41,8 @@ from services.inference.stream.replay import ReplayAligner
 from services.inference.stream.stop_sequences import StopSequenceFilter
 from services.inference.tools.rounds import Rounds
 
+_THINKING = "messages[].blocks[].thinking"
+
 
 class RequestAttempts:
     """Makes the attempts of one request; see `fallback.attempts.AttemptFactory`.
@@ -407,8 +409,11 @@ class RequestAttempts:
         Raises:
             GatewayError: invalid, for a malformed tool.
         """
-        request = self._with_thinking(provider, request)
-        return with_functions(with_allowed_tools(request, provider.dialect), provider.dialect)
+        seen = self._with_thinking(provider, request)
+        sent = with_functions(with_allowed_tools(seen, provider.dialect), provider.dialect)
+        if thinking.loses_thinking(self._request, request, seen):
+            return sent._replace(dropped=[*sent.dropped, _THINKING])
+        return sent
 
     def _with_thinking(self, provider: Provider, request: GenerateRequest) -> GenerateRequest:
         """Apply the request's thinking strategy for a provider; see `thinking.apply_strategy`."""

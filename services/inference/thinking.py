@@ -28,6 +28,12 @@ _ENCRYPTED = "gAAAA"
 DETAILS = "details:"
 _GEMINIS = ("thought:", "text:", "call:")
 
+# Strategies by which a caller says that thinking is not to be sent.
+_OMITTING = (
+    inference_pb2.THINKING_BLOCK_STRATEGY_DISCARD,
+    inference_pb2.THINKING_BLOCK_STRATEGY_FLATTEN,
+)
+
 # A base64 signature is Anthropic's; providers without a dialect verify it themselves.
 _DIALECTS_WITH_SIGNATURES = (
     conversation_pb2.DIALECT_ANTHROPIC,
@@ -179,6 +185,27 @@ def apply_strategy(
     del changed.messages[:]
     changed.messages.extend(one for one in messages if one.blocks or one.HasField("extra"))
     return changed
+
+
+def loses_thinking(
+    caller: GenerateRequest, request: GenerateRequest, treated: GenerateRequest
+) -> bool:
+    """Return whether `apply_strategy` left out thinking that its caller wants to be preserved.
+
+    Args:
+        caller: the request as its caller sent it.
+        request: the request before.
+        treated: the request after.
+    """
+    return (
+        treated is not request
+        and caller.thinking_block_strategy not in _OMITTING
+        and _count(treated.messages) < _count(request.messages)
+    )
+
+
+def _count(messages: Iterable[Message]) -> int:
+    return sum(_is_thinking(block) for message in messages for block in message.blocks)
 
 
 class _Target(NamedTuple):

@@ -62,6 +62,7 @@ _CALLS: Mapping[str, Json] = {
     "program_output": {"type": "program", "id": "prog_1", "code": "1", "fingerprint": "f"},
 }
 _OUTPUTS: Mapping[str, Json] = {
+    "tool_search_call": {"type": "tool_search_output", "tools": []},
     "function_call": {"type": "function_call_output", "output": "Rain"},
     "custom_tool_call": {"type": "custom_tool_call_output", "output": "Rain"},
 }
@@ -187,7 +188,9 @@ def _responses(top: str, body: Json) -> Json:
 
 def _around_of_items(items: Iterable[Json]) -> Iterator[Json]:
     for item in items:
-        call_id = item.get("call_id", "call_1")
+        # Those of a search by OpenAI have no id.
+        is_search = item.get("type") in ("tool_search_call", "tool_search_output")
+        call_id = item.get("call_id", None if is_search else "call_1")
         if call := _CALLS.get(item.get("type", "")):
             yield {**call, "call_id": call_id}
         if item.get("type") == "mcp_approval_response":
@@ -196,5 +199,5 @@ def _around_of_items(items: Iterable[Json]) -> Iterator[Json]:
         yield item
         if item.get("type") == "reasoning":
             yield {"role": "assistant", "content": "Said"}
-        if output := _OUTPUTS.get(item.get("type", "")):
+        if call_id and (output := _OUTPUTS.get(item.get("type", ""))):
             yield {**output, "call_id": call_id}

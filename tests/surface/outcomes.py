@@ -134,6 +134,11 @@ def _places(own: list[str]) -> Iterator[list[str]]:
             yield ["system", *inner]
         case ["input", "content", *inner]:
             yield ["input", *inner]
+            yield ["input", "output", *inner]
+        case ["input", "summary"]:
+            yield ["input"]  # an item of reasoning
+        case ["tools", *inner]:
+            yield ["tools", "tools", *inner]  # of a namespace, whose place its function takes
 
 
 def plain(path: str) -> list[str]:

@@ -33,7 +33,6 @@ _OUTPUT = frozenset({"type", "call_id", "output"})
 _OF_ANSWERS = ("id", "status")
 _REASONING = ("type", *_OF_ANSWERS, "summary", "content", "encrypted_content")
 _SEARCH_CALL = "web_search_call"
-_OF_SEARCHES = ("type", *_OF_ANSWERS, "action")
 _NOTHING: frozenset[str] = frozenset()
 _OF_USERS = "_output"
 _APPROVAL = "mcp_approval_response"
@@ -234,9 +233,8 @@ class _Conversation:
 
     def _add_other(self, item: dict[str, Any], index: int, path: str) -> None:
         kind = item["type"]
-        if kind == _SEARCH_CALL:
-            self._add_search(item, path)
-            return
+        if kind == _SEARCH_CALL and str(item.get("id", "")).startswith(OWN_SEARCH):
+            return  # no provider knows the gateway's own searches
         block = Block(opaque=to_opaque(conversation.DIALECT_RESPONSES, item, path))
         if kind.endswith(_OF_USERS) or kind == _APPROVAL:
             self._add_alone(conversation.ROLE_USER, block, index)
@@ -244,25 +242,6 @@ class _Conversation:
             self._add_alone(conversation.ROLE_DEVELOPER, block, index)
         else:
             self._of_assistant(block, index)
-
-    def _add_search(self, item: dict[str, Any], path: str) -> None:
-        """Keep the record of a search, which is of no use to another provider.
-
-        It becomes a message without blocks. Records of the gateway's own searches are dropped, as
-        no provider knows them.
-        """
-        if str(item.get("id", "")).startswith(OWN_SEARCH):
-            return
-        message = Message(role=conversation.ROLE_ASSISTANT)
-        keep_unknown_fields(message, item, _NOTHING, path, _OF_SEARCHES)
-        last = self._assistant
-        if last is not None and "tool_use" in self._kinds:
-            # The results of calls have to come directly after them.
-            self._source_map.move(len(self._messages) - 1)
-            self._messages[-1:] = [message, last]
-        else:
-            self._assistant = None
-            self._messages.append(message)
 
 
 def check_not_empty(messages: Sequence[Message], path: str) -> None:

@@ -199,6 +199,7 @@ class _Rewriting:
             if function is None:
                 self.dropped.append(where)
                 continue
+            self._report_flags(function, where)
             if isinstance(description, str) and description:
                 self._described.setdefault(namespace, (function.name, description))
             yield function
@@ -215,6 +216,11 @@ class _Rewriting:
         if definition:
             return custom.function_of(fields, called, opaque)
         return function_of(fields, called, path, opaque.dialect)
+
+    def _report_flags(self, function: Tool, path: str) -> None:
+        """Report the flags of a function that has no place of its own among the caller's tools."""
+        self.dropped += (f"{path}.{flag}" for flag in object_in(function.extra))
+        function.ClearField("extra")
 
     def _name_of(self, namespace: str, name: str) -> str:
         """Return the name of the function in place of a tool."""
@@ -274,6 +280,7 @@ class _Rewriting:
             if not functions:
                 self.dropped.append(where)
             for function in functions:
+                self._report_flags(function, where)
                 self._define(function)
                 names.append(function.name)
         return names

@@ -123,14 +123,23 @@ class Conversation(ConversationWriter):
         if signature := self._from_chat(fields):
             self._sign_text(signature)
 
-    def _translate(self, block: Block, of_message: Opaque) -> None:
+    def _own_fields_of(self, block: Block, *holders: Opaque) -> Json:
+        """Report the mark and the unknown fields of a block; return those that are read.
+
+        Args:
+            block: the block.
+            holders: further fields that the mark may have been read from.
+        """
         if block.cache_control:
-            # The mark of a message is on its last block.
-            self._fields.drop_mark("messages[].blocks[].cache_control", block.extra, of_message)
-        extra: Json = {}
-        if block.HasField("extra"):
-            path = f"{self._path()}.extra"
-            extra = self._fields.leave_out(block.extra, path, _OF_BLOCKS, read=("extra_content",))
+            self._fields.drop_mark("messages[].blocks[].cache_control", block.extra, *holders)
+        if not block.HasField("extra"):
+            return {}
+        path = f"{self._path()}.extra"
+        return self._fields.leave_out(block.extra, path, _OF_BLOCKS, read=("extra_content",))
+
+    def _translate(self, block: Block, of_message: Opaque) -> None:
+        # The mark of a message is on its last block.
+        extra = self._own_fields_of(block, of_message)
         kind = block.WhichOneof("kind")
         if kind == "text" or kind == "refusal" or kind == "opaque":
             is_foreign = kind == "opaque"
@@ -199,6 +208,7 @@ class Conversation(ConversationWriter):
         texts: list[str] = []
         media: list[Json] = []
         for self._inner, inner in enumerate(result.blocks):
+            self._own_fields_of(inner)
             kind = inner.WhichOneof("kind")
             if kind == "text":
                 texts.append(inner.text)

@@ -3,10 +3,9 @@
 import base64
 import json
 
-from facade.dialects.paths import CallerPaths
-from facade.dialects.responses import FIELD_NAMES, messages_of_items
+from facade.dialects.responses import messages_of_items
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from tests.facade.dialects.responses.bodies import json_of, messages, parse, refused
+from tests.facade.dialects.responses.bodies import json_of, messages, refused
 from tests.grid import each_row
 
 CALL = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"a":1}'}
@@ -139,20 +138,16 @@ def test_other_items_are_opaque() -> None:
     assert json_of(message.blocks[0].opaque) == part
 
 
-def test_records_of_searches_need_no_provider() -> None:
+def test_searches_are_items_but_the_gateways_own_are_left_out() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
     said = {"role": "assistant", "content": "x"}
-    record, text = messages(search, said)
-    assert (list(record.blocks), json_of(record.extra)) == ([], search)
-    assert set(record.extra.covered_paths) >= search.keys()
-    assert text.blocks[0].text == "x"
-    assert len(messages({**search, "id": "ws_gw1"}, said)) == 1
-    record, calls, result = messages(CALL, search, OUTPUT)
-    assert json_of(record.extra) == search
-    assert calls.blocks[0].HasField("tool_use") and result.blocks[0].HasField("tool_result")
-    paths = CallerPaths(FIELD_NAMES, parse(input=[CALL, search, OUTPUT]).source_map)
-    assert paths.path("messages[1].blocks[0].tool_use") == "input[0]"
-    assert paths.path("messages[2].blocks[0].tool_result") == "input[2]"
+    (message,) = messages(search, said)
+    assert json_of(message.blocks[0].opaque) == search
+    assert message.blocks[1].text == "x"
+    assert len(messages({**search, "id": "ws_gw1"}, said)[0].blocks) == 1
+    calls, result = messages(CALL, search, OUTPUT)
+    assert [block.WhichOneof("kind") for block in calls.blocks] == ["tool_use", "opaque"]
+    assert result.blocks[0].HasField("tool_result")
 
 
 def test_stored_items_become_the_same_messages() -> None:

@@ -224,7 +224,7 @@ def test_marks_that_no_field_holds_are_reported() -> None:
     held = opaque({"prompt_cache_breakpoint": {"mode": "explicit"}})
     held.covered_paths.append("prompt_cache_breakpoint")
     options = opaque({"prompt_cache_options": {"ttl": "30m"}})
-    options.covered_paths.append("prompt_cache_options")
+    options.covered_paths.append("prompt_cache_options.mode")
     calls = [
         call_of(says(USER, bare)),
         call_of(says(SYSTEM, bare), says(USER, "b")),
