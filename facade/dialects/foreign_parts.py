@@ -62,7 +62,7 @@ def _of_block(block: Block, dialect: Dialect.ValueType) -> Iterator[str]:
 
 
 def _fields(extra: Opaque) -> Iterator[str]:
-    for name, value in orjson.loads(extra.json).items():
+    for name, value in orjson.loads(extra.json or b"{}").items():
         if name not in _OF_THINKING and value not in _EMPTY and value != _DEFAULTS.get(name):
             yield _PREFIX + name
 

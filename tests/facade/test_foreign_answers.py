@@ -190,6 +190,18 @@ async def test_a_stream_names_early_parts_in_its_head(gateway: Gateway, server: 
     assert "x-gateway-dropped" not in text
 
 
+async def test_an_answer_of_unknown_parts_alone_is_not_empty(
+    gateway: Gateway, server: Server
+) -> None:
+    note = "[The model answered with server_tool_use, which this endpoint cannot show.]"
+    server.answer = message(SEARCH, stop_reason="pause_turn")
+    _, answer = await ask(gateway, "chat/completions", "anthropic/m")
+    assert answer["choices"][0]["message"]["content"] == note
+    server.answer = events(SEARCH, stop_reason="pause_turn")
+    _, text = await ask(gateway, "chat/completions", "anthropic/m", stream=True)
+    assert note in text
+
+
 async def test_pages_cited_by_anthropic_are_annotations(gateway: Gateway, server: Server) -> None:
     server.answer = message({**SAYS, "text": "Well. "}, SAYS)
     _, answer = await ask(gateway, "chat/completions", "anthropic/m")

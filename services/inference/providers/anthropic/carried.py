@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from gateway.conversation.v1.conversation_pb2 import Block, Citation
 from services.inference.providers.anthropic.parts import Json, block_of
+from services.inference.providers.foreign_blocks import note_on_unknown_parts
 
 _HTTP = ("http://", "https://")
 _MAX_QUOTE = 150  # as in `Citation`
@@ -44,12 +45,49 @@ def of_text(citations: Iterable[Citation], length: int) -> Iterator[Citation]:
         yield citation
 
 
-def explanation_in(stop_details: object) -> str:
-    """Return why an answer was refused, in words; "" if that is not told."""
-    match stop_details:
-        case {"explanation": str(explanation)}:
-            return explanation
-    return ""
+class Translation:
+    """What callers of other dialects receive of an answer beside the events of its blocks."""
+
+    __slots__ = ("_has_known", "_length", "_pages", "_unknown")
+
+    def __init__(self) -> None:
+        self._length = 0  # characters of the open text
+        self._pages: list[Citation] = []  # cited by the open text
+        self._has_known = False  # whether any block is known to other dialects
+        self._unknown: set[str] = set()  # types of the other blocks
+
+    def begin(self, block: Block, kind: str) -> None:
+        """Begin a block of a type."""
+        self._length = len(block.text)
+        if block.HasField("opaque"):
+            self._unknown.add(kind)
+        else:
+            self._has_known = True
+
+    def say(self, text: str) -> None:
+        """Add more of the open text."""
+        self._length += len(text)
+
+    def takes_citation(self, delta: Json) -> bool:
+        """Return whether a delta of the open text cites a page; it is kept until the text ends."""
+        page = page_cited(delta.get("citation"))
+        if page is not None:
+            self._pages.append(page)
+        return page is not None
+
+    def end_text(self) -> list[Citation]:
+        """Return the citations of the text that ends."""
+        citations = [*of_text(self._pages, self._length)] if self._pages else []
+        self._pages.clear()
+        return citations
+
+    def last_block(self, stop_details: object) -> Block | None:
+        """Return a block to add at the end: why the answer was refused, or what it consists of."""
+        match stop_details:
+            case {"explanation": str(explanation)} if explanation:
+                return Block(refusal=explanation)
+        note = "" if self._has_known else note_on_unknown_parts(self._unknown)
+        return Block(text=note) if note else None
 
 
 def _text(value: object) -> str:

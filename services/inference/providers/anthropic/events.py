@@ -8,14 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block, Citation, Opaque
+from gateway.conversation.v1.conversation_pb2 import Block, Opaque
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, GenerateResponse
-from services.inference.providers.anthropic.carried import (
-    explanation_in,
-    of_text,
-    page_cited,
-    with_citations,
-)
+from services.inference.providers.anthropic.carried import Translation, with_citations
 from services.inference.providers.anthropic.parts import (
     OF_THE_END,
     Counts,
@@ -95,15 +90,18 @@ def _read_whole(message: Json, answer: GenerateResponse, bounds: Bounds, transla
     if not isinstance(content, list):
         raise MalformedError("content")
     choice = answer.choices.add()
-    read_block = with_citations if translates else block_of
+    translation = Translation() if translates else None
     for raw in content:
         bounds.part()
-        block = read_block(an_object(raw, "content"))
+        fields = an_object(raw, "content")
+        block = block_of(fields) if translation is None else with_citations(fields)
+        if translation is not None:
+            translation.begin(block, fields["type"])
         if block.HasField("tool_use") and not block.tool_use.input:
             block.tool_use.input = "{}"
         choice.blocks.append(block)
-    if translates and (explanation := explanation_in(message.get("stop_details"))):
-        choice.blocks.add(refusal=explanation)
+    if translation is not None and (last := translation.last_block(message.get("stop_details"))):
+        choice.blocks.append(last)
     if not message.get("stop_reason"):
         raise MalformedError("stop_reason")
     end = {name: message[name] for name in OF_THE_END if message.get(name) is not None}
@@ -130,7 +128,7 @@ class StreamReader:
         """
         self.ended = self.has_content = False
         self._errors = errors
-        self._translates = translates
+        self._translation = Translation() if translates else None
         self._bounds = Bounds(errors.name, errors.limits)
         self._counts = Counts()
         self._templates = DeltaTemplates(_extract_delta)
@@ -139,9 +137,6 @@ class StreamReader:
         self._kind = ""
         self._index: object = None
         self._has_input = False
-        # For callers of other dialects, of the open text: its length, and the pages that it cites.
-        self._length = 0
-        self._pages: list[Citation] = []
         self._number = -1
         self._early: list[Event] = []  # unknown events before the start of the answer
 
@@ -163,8 +158,8 @@ class StreamReader:
             if pieces:
                 kind = _KIND_OF_DELTA[self._kind]
                 out.append(delta_of(0, self._number, kind, pieces))
-                if self._translates:
-                    self._length += len(out[-1].text)
+                if self._translation is not None:
+                    self._translation.say(out[-1].text)
                 continue
             began = at
             sent, at = read_event(text, at)
@@ -193,7 +188,7 @@ class StreamReader:
 
     def read_whole(self, message: Json, out: list[Event]) -> None:
         """Append to `out` the events of a whole answer; see `events_from_whole`."""
-        out += events_from_whole(message, self._errors, translates=self._translates)
+        out += events_from_whole(message, self._errors, translates=self._translation is not None)
 
     def end(self, out: list[Event]) -> None:
         """Handle the end of the stream.
@@ -263,7 +258,8 @@ class StreamReader:
         if not isinstance(self._index, int | None):
             raise MalformedError("index")
         self._number += 1
-        self._length = len(block.text)
+        if self._translation is not None:
+            self._translation.begin(block, told["content_block"]["type"])
         self._has_input = bool(block.tool_use.input)
         events.append(Event(block=self._number, block_start=block))
 
@@ -274,13 +270,9 @@ class StreamReader:
         kind = delta.get("type")
         if not isinstance(kind, str):
             raise MalformedError("delta.type")
-        if (
-            self._translates
-            and self._kind == "text"
-            and (page := page_cited(delta.get("citation")))
-        ):
+        translation = self._translation
+        if translation is not None and self._kind == "text" and translation.takes_citation(delta):
             self._kept(delta)
-            self._pages.append(page)
             return
         if self._kind == "opaque" or kind not in _DELTAS:
             # Clients join the texts of known deltas whatever the block is.
@@ -300,7 +292,8 @@ class StreamReader:
 
     def _say(self, field: str, text: str, events: list[Event]) -> None:
         if field == "text":
-            self._length += len(text)
+            if self._translation is not None:
+                self._translation.say(text)
             events.append(Event(block=self._number, text=text))
         elif field == "thinking":
             events.append(Event(block=self._number, thinking=text))
@@ -329,10 +322,9 @@ class StreamReader:
         if self._kind == "tool_use" and not self._has_input:
             # A call without arguments has no deltas, but other dialects need valid JSON.
             events.append(Event(block=self._number, input="{}"))
-        if self._pages:
-            pages = of_text(self._pages, self._length)
+        if self._translation is not None:
+            pages = self._translation.end_text()
             events += [Event(block=self._number, citation=page) for page in pages]
-            self._pages.clear()
         events.append(Event(block=self._number, block_stop=BlockStop()))
         self._kind = ""
 
@@ -347,11 +339,8 @@ class StreamReader:
             finish = finish_of(delta, beside | delta)
             beside.clear()
             self._close_block(events)
-            if self._translates and (explanation := explanation_in(delta.get("stop_details"))):
-                self._number += 1
-                refusal = Block(refusal=explanation)
-                events.append(Event(block=self._number, block_start=refusal))
-                events.append(Event(block=self._number, block_stop=BlockStop()))
+            if self._translation is not None:
+                self._add_last(self._translation.last_block(delta.get("stop_details")), events)
         if beside or inside:
             # A whole answer cannot represent their position, or that they came later.
             within = {"delta": inside} if inside else {}
@@ -363,6 +352,12 @@ class StreamReader:
         if finish is not None:
             self._finished = True
             events.append(Event(finish=finish))
+
+    def _add_last(self, block: Block | None, events: list[Event]) -> None:
+        if block is not None:
+            self._number += 1
+            events.append(Event(block=self._number, block_start=block))
+            events.append(Event(block=self._number, block_stop=BlockStop()))
 
     def _message_stop(self, told: Json, events: list[Event]) -> None:
         if not self._finished:

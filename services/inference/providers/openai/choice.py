@@ -8,6 +8,7 @@ from gateway.inference.v1.inference_pb2 import Event, ExtraFields
 from services.common.ids import IdGenerator
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
+from services.inference.providers.foreign_blocks import note_on_unknown_parts
 from services.inference.providers.openai import reasoning_details
 from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
 from services.inference.providers.openai.reasoning_details import ReceivedDetails
@@ -17,7 +18,6 @@ from services.inference.providers.openai.unknown_fields import (
     annotations_of,
     fields_as_texts,
     image_as_text,
-    note_on_unknown_fields,
     take_call,
     take_citations,
     thinking_in_details,
@@ -120,7 +120,7 @@ class Choice:
         """Close all blocks; return whether every call had a name."""
         if self._translates and not self.blocks.kinds - {"thinking", "part"}:
             # An answer with only unknown parts would be empty.
-            if note := note_on_unknown_fields(self._unknown):
+            if note := note_on_unknown_parts(self._unknown):
                 self.blocks.text("text", note, b"", out)
         details, kinds = self.blocks.details, self.blocks.kinds
         if details and self._call.request.ends_with_text and kinds & {"text", "tool"} == {"text"}:

@@ -20,8 +20,6 @@ KNOWN_CALL_FIELDS = frozenset({"id", "type", "index", "function", "custom"})
 _KNOWN_FUNCTION_FIELDS = frozenset({"name", "arguments", "input"})
 _HTTP = ("http://", "https://")
 _MAX_INDEX = 2**32 - 1
-# Unknown fields of a message that accompany its content.
-_BESIDE = frozenset({"reasoning_details", "extra_content", "annotations"})
 
 
 def unknown_choice_fields(choice: Json) -> Json:
@@ -145,11 +143,3 @@ def image_as_text(part: object) -> str:
         return f"![image]({url})"
     kind = url[5:].partition(";")[0][:64]
     return f"[An image ({kind}) that this endpoint cannot show; chat completions do.]"
-
-
-def note_on_unknown_fields(names: set[str]) -> str:
-    """Return a note that replaces an answer of unknown parts only; "" if `names` has no content."""
-    told = sorted(name[:64] for name in names - _BESIDE)[:8]
-    if not told:
-        return ""
-    return f"[The model answered with {', '.join(told)}, which this endpoint cannot show.]"
