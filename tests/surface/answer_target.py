@@ -51,11 +51,10 @@ class AnswerTarget:
             if without.status >= 400:
                 without = await self._ask(table, caller, other)
         value = (part.value,) if isinstance(part.value, str) else ()
-        names, dropped = [step.name for step in part.field.steps], list[str]()
-        if any(name in with_part.dropped for name in _names_in(part)):
-            dropped = [".".join(names)]
-        with_part = replace(with_part, dropped=dropped)
-        return outcome(names, value, with_part, without)
+        names = [step.name for step in part.field.steps]
+        became = outcome(names, value, replace(with_part, dropped=[]), without)
+        is_named = any(name in with_part.dropped for name in _names_in(part))
+        return "dropped" if became == "nothing" and is_named else became
 
     async def _ask(self, table: str, caller: str, answer: Any) -> Sent:
         self._answer = answer
