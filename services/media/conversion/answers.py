@@ -80,7 +80,7 @@ def failure(name: str, reply: dict[str, Any]) -> GatewayError:
         return unsupported(
             "",
             f"the conversion requires the library {library}, which is not installed; the operator "
-            f"can install it: pip install 'llm-gateway[{extra}]'{alternative}",
+            f"can install it: pip install 'sluicegate[{extra}]'{alternative}",
         )
     if "out_of_memory" in reply:
         return refused(f"the conversion exceeded {_MEMORY}", _MEMORY)
