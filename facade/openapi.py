@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib.metadata import version
 
 import orjson
 from pydantic import BaseModel
@@ -19,6 +18,7 @@ from facade.credentials import ApiFormat, KeyKind, Rules
 from facade.dialects.error_schemas import ERRORS
 from facade.dialects.json_schemas import STRING, JsonObject, NamedSchema, closed_object
 from facade.endpoint import Answer, EndpointSpec, WireType, query_parameter
+from services.common.version import VERSION
 
 # Whether requests must have a version header, by their rules.
 _VERSION_NEEDED = {
@@ -83,7 +83,7 @@ def _document(endpoints: Iterable[EndpointSpec]) -> JsonObject:
         "openapi": "3.1.0",
         "info": {
             "title": "Gateway",
-            "version": version("llm-gateway"),
+            "version": VERSION,
             "description": "HTTP gateway to language-model providers. Every path under "
             "`/beta/v1` is also available under `/v1`.",
         },

@@ -30,6 +30,7 @@ from services.commands import (
     users,
 )
 from services.commands.shared import FLAGS, WRONG, fail, print_table, read_settings
+from services.common.version import VERSION
 
 if TYPE_CHECKING:
     from services.common.settings import Model
@@ -71,6 +72,24 @@ def main() -> None:
     app(prog_name="gateway")
 
 
+def _print_version(is_asked_for: bool) -> None:
+    if is_asked_for:
+        typer.echo(f"gateway {VERSION}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 @app.command()
 def up(
     workers: Annotated[
@@ -84,8 +103,10 @@ def up(
 ) -> None:
     """Run the whole gateway on this machine until SIGTERM or Ctrl-C.
 
-    Prints the address and an example request when it is ready. SIGHUP reloads the settings.
+    Prints what it has read, and when it is ready, its address and an example request. SIGHUP
+    reloads the settings.
     """
+    from services.commands.startup_report import startup_report
     from services.common.settings import SANDBOX, effective_providers
     from services.supervisor.config import SupervisorConfig
 
@@ -103,6 +124,7 @@ def up(
         stall_s=settings.server.worker_stall_s,
         has_sandbox=SANDBOX in effective_providers(settings, os.environ),
     ).command()
+    print(startup_report(settings), flush=True)
     os.execv(command[0], command)
 
 

@@ -1,11 +1,11 @@
 """Checks of this machine: disk, file descriptors, cores, ports, certificates, extras."""
 
-import importlib.util
 import os
 import resource
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from services.common.extras import EXTRAS, Extra, how_to_add, missing
 from services.common.settings import Settings, Storage
 from services.common.storage.disk import free_bytes
 from services.doctor.findings import Finding, failure, ok, warning
@@ -20,16 +20,6 @@ _FEWEST_DESCRIPTORS = 1024
 _MIB = 1 << 20
 # File systems on which SQLite's locks and shared memory do not work.
 _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "fuse.s3fs", "9p", "glusterfs", "ceph")
-# A module of each extra of the package, and the consequence of its absence.
-_EXTRAS: Mapping[str, tuple[str, str]] = {
-    "media": ("pypdfium2", "PDF and office documents, images and web pages are not converted"),
-    "video": ("av", "videos and most audio formats are rejected"),
-    "telemetry": ("opentelemetry", "no traces are sent to a collector (telemetry.otlp_endpoint)"),
-    "speech": (
-        "moonshine_voice",
-        "transcription requires a provider's model (roles.transcribe_audio)",
-    ),
-}
 
 
 def disk(storage: Storage) -> Iterator[Finding]:
@@ -202,15 +192,16 @@ def _certificate(name: str, certificate: str, key: str, authority: str) -> Findi
     return ok(name, certificate)
 
 
-def extras(extra_modules: Mapping[str, tuple[str, str]] = _EXTRAS) -> Sequence[Finding]:
+def extras(extras_by_name: Mapping[str, Extra] = EXTRAS) -> Sequence[Finding]:
     """Check which extras of the package are installed."""
+    absent = missing(extras_by_name)
     findings = []
-    for name, (module, without) in extra_modules.items():
-        if importlib.util.find_spec(module):
+    for name, extra in extras_by_name.items():
+        if name not in absent:
             findings.append(ok(f"extra {name}", "installed"))
-        elif name == "media":
-            advice = f"pip install 'llm-gateway[{name}]'"
-            findings.append(warning(f"extra {name}", f"not installed: {without}", advice))
+        elif extra.is_usual:
+            text = f"not installed: {extra.without}"
+            findings.append(warning(f"extra {name}", text, how_to_add(name)))
         else:
-            findings.append(ok(f"extra {name}", f"not installed: {without}"))
+            findings.append(ok(f"extra {name}", f"not installed: {extra.without}"))
     return findings

@@ -167,7 +167,7 @@ class Roles(Section):
     embed: str = setting(
         "",
         'vectors of older turns; "embedded/multilingual-e5-small" needs no provider: pip '
-        "install 'llm-gateway[embeddings]'",
+        "install 'sluicegate[embeddings]'",
     )
 
     @property
@@ -207,7 +207,7 @@ class Telemetry(Section):
         "OTEL_EXPORTER_OTLP_ENDPOINT; if both are empty, nothing is sent",
     )
     service_name: Annotated[str, Field(min_length=1)] = setting(
-        "llm-gateway", "name of the gateway in traces and metrics"
+        "sluicegate", "name of the gateway in traces and metrics"
     )
     sample_ratio: Annotated[float, Field(ge=0, le=1)] = setting(
         1, "of traces that begin here; others keep the caller's decision"

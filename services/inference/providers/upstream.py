@@ -86,7 +86,7 @@ class Upstream:
         if self._base.user is not None:
             pair = f"{self._base.user}:{self._base.password or ''}".encode()
             sent.setdefault("authorization", f"Basic {base64.b64encode(pair).decode()}")
-        sent = {"content-type": "application/json", "user-agent": "llm-gateway", **sent}
+        sent = {"content-type": "application/json", "user-agent": "sluicegate", **sent}
         # Indexed by the number of gateways that the request has passed before this one.
         self._sent = sent
         self._fields = [

@@ -29,7 +29,7 @@ _FRAMING = 2
 _ADMITTED = 1 << 20
 _FIELDS = http.fields(
     (
-        ("user-agent", "llm-gateway (fetches addresses for its users)"),
+        ("user-agent", "sluicegate (fetches addresses for its users)"),
         ("accept", "*/*"),
         ("accept-encoding", "gzip"),
         ("connection", "close"),

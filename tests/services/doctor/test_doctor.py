@@ -16,6 +16,7 @@ from aiohttp import web
 from typer.testing import CliRunner
 
 from services import cli
+from services.common.extras import Extra
 from services.common.settings import Settings, Storage, parse
 from services.common.storage.database import migrate, open_engine
 from services.common.storage.migrations import HEAD
@@ -256,8 +257,8 @@ def test_what_confines_conversions_is_told(offered: Protections, status: str) ->
 
 
 def test_extras_that_are_missing_are_named() -> None:
-    (finding,) = machine.extras({"media": ("no_such_module", "no PDF")})
-    assert (finding.status, finding.advice) == ("warning", "pip install 'llm-gateway[media]'")
+    (finding,) = machine.extras({"media": Extra("no_such_module", "no PDF", is_usual=True)})
+    assert (finding.status, finding.advice) == ("warning", "pip install 'sluicegate[media]'")
 
 
 def doctor(folder: Path, *arguments: str, toml: str = "") -> Any:

@@ -90,4 +90,4 @@ async def test_telemetry_without_its_extra_is_named(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "services.common.process.telemetry.otlp", None)
     finding = await operations.telemetry(Telemetry(otlp_endpoint="http://127.0.0.1:1"), {})
     assert finding.status == "failure"
-    assert "llm-gateway[telemetry]" in finding.message
+    assert "sluicegate[telemetry]" in finding.message

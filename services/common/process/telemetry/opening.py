@@ -45,6 +45,6 @@ def load_otlp() -> "type[OtlpTelemetry]":
     except ImportError:
         raise SettingsError(
             "telemetry.otlp_endpoint: sending traces requires an extra that is not installed: pip "
-            "install 'llm-gateway[telemetry]'"
+            "install 'sluicegate[telemetry]'"
         ) from None
     return OtlpTelemetry

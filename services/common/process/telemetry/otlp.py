@@ -30,7 +30,7 @@ from services.common.process.telemetry.spans import Attributes, Kind, Measure
 from services.common.process.telemetry.trace_context import TraceContext
 from services.common.settings import Telemetry
 
-_NAME = "llm-gateway"
+_NAME = "sluicegate"
 _TIMEOUT_S = 5  # of each export, including the last one
 _KINDS: Mapping[Kind, SpanKind] = {
     "server": SpanKind.SERVER,

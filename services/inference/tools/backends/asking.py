@@ -45,7 +45,7 @@ class Backend:
         self.name = name
         self._url = url
         self._origin = http.origin_of(url)
-        sent = {"accept": "application/json", "user-agent": "llm-gateway", **headers}
+        sent = {"accept": "application/json", "user-agent": "sluicegate", **headers}
         if url.user is not None:
             pair = f"{url.user}:{url.password or ''}".encode()
             sent.setdefault("authorization", f"Basic {base64.b64encode(pair).decode()}")

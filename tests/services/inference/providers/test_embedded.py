@@ -94,11 +94,11 @@ async def test_tokens_in_place_of_texts_are_refused() -> None:
 
 
 async def test_missing_library_says_what_to_install() -> None:
-    missing = unsupported("", "pip install 'llm-gateway[embeddings]'")
+    missing = unsupported("", "pip install 'sluicegate[embeddings]'")
     error = await raised_by(LengthEmbedder(missing), EmbedRequest(texts=["a"]))
     assert not isinstance(error, UpstreamError)
     assert error.param == "model"
-    assert "pip install 'llm-gateway[embeddings]'" in error.message
+    assert "pip install 'sluicegate[embeddings]'" in error.message
 
 
 async def test_a_failed_worker_is_a_failed_provider() -> None:

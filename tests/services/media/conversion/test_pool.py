@@ -154,7 +154,7 @@ async def test_a_refusal_says_why_and_which_limit(make):
 async def test_a_library_that_is_missing_is_named(make, library, extra):
     error = await refused(make(), "lack", library)
     assert error.reason == errors_pb2.REASON_UNSUPPORTED
-    assert library in error.message and f"'llm-gateway[{extra}]'" in error.message
+    assert library in error.message and f"'sluicegate[{extra}]'" in error.message
 
 
 async def test_a_worker_leaves_no_bytes_in_files(make, tmp_path):

@@ -296,7 +296,7 @@ async def test_a_request_says_who_asks_and_nothing_else(net: Internet) -> None:
     assert first.target == "/a?b=c%20d&x=%2f"
     assert first.headers == {
         "host": "media.test",
-        "user-agent": "llm-gateway (fetches addresses for its users)",
+        "user-agent": "sluicegate (fetches addresses for its users)",
         "accept": "*/*",
         "accept-encoding": "gzip",
         "connection": "close",
