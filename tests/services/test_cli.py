@@ -13,6 +13,7 @@ from services.commands import shared
 from services.common.key_format import is_key
 from services.common.settings_example import settings_example
 from services.common.storage.sign_in_codes import redeem
+from services.common.version import VERSION
 from services.supervisor import running
 from services.supervisor.resources import locked
 from tests.services.gateway_command import Command
@@ -313,7 +314,8 @@ def test_up_says_why_it_cannot_start(tmp_path: Path) -> None:
         check=False,
     )
     assert shown.returncode == 1
-    assert shown.stdout == ""
+    # What it has read, and no address.
+    assert "Settings" in shown.stdout and "listens" not in shown.stdout
     (message,) = shown.stderr.splitlines()
     assert message.startswith("gateway: ")
     assert "storage.data_dir" in message
@@ -338,6 +340,10 @@ def test_serve_runs_a_part_with_its_arguments(words: list[str], status: int, tol
     )
     assert shown.returncode == status
     assert told in (shown.stderr if status else shown.stdout)
+
+
+def test_the_version_is_printed(gateway: Command) -> None:
+    assert gateway("--version").stdout == f"gateway {VERSION}\n"
 
 
 def test_the_plans_to_choose_from_are_those_there_are() -> None:

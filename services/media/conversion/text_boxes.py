@@ -151,12 +151,12 @@ def _mean_within(likelihood: Floats, corners: Floats) -> float:
 
 
 def _grown(corners: Floats) -> Floats:
-    """Return a rectangle that is larger on all sides."""
+    """Return a rectangle that is larger on all sides, of the pixels that its corners are in."""
     width, height = _sides(corners)
     distance = _GROWTH * width * height / (2 * (width + height))
     along = (corners[1] - corners[0]) / width * distance
     across = (corners[3] - corners[0]) / height * distance
-    grown: Floats = corners + np.stack(
+    grown: Floats = np.floor(corners) + np.stack(
         [-along - across, along - across, along + across, -along + across]
     )
     return grown
