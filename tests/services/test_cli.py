@@ -343,7 +343,7 @@ def test_serve_runs_a_part_with_its_arguments(words: list[str], status: int, tol
 
 
 def test_the_version_is_printed(gateway: Command) -> None:
-    assert gateway("--version").stdout == f"gateway {VERSION}\n"
+    assert gateway("--version") == (f"gateway {VERSION}\n", "")
 
 
 def test_the_plans_to_choose_from_are_those_there_are() -> None:
