@@ -43,7 +43,9 @@ EXTRAS: Mapping[str, Extra] = {
 
 def missing(extras_by_name: Mapping[str, Extra]) -> Sequence[str]:
     """Return the names of the extras that are not installed."""
-    return [name for name, extra in extras_by_name.items() if not importlib.util.find_spec(extra.module)]
+    return [
+        name for name, extra in extras_by_name.items() if not importlib.util.find_spec(extra.module)
+    ]
 
 
 def how_to_add(name: str) -> str:
