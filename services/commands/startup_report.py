@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from services.common import extras
 from services.common.settings import SANDBOX, Provider, Settings, effective_providers
-from services.common.settings.loading import CONFIG_VARIABLE, DEFAULT_FILE, ENVIRONMENT
+from services.common.settings.environment import CONFIG_VARIABLE, ENVIRONMENT
+from services.common.settings.loading import DEFAULT_FILE
 from services.common.version import VERSION
 
 # A local server that accepts connections but does not answer must not delay the start for long.
