@@ -24,8 +24,12 @@ from gateway.inference.v1.inference_pb2 import Event, RouteInfo
 from services.common.errors import GatewayError
 from services.common.grpc.inprocess.context import Receiver
 from services.common.process.timer_wheel import IdleTimer
+from services.common.text.texts import MAX_NAME
 
 log = logging.getLogger(__name__)
+
+# Names of dropped parts that a stream holds for its last comment, which has no room for more.
+_MOST_DROPPED = 1_000
 
 
 class Encoder(Protocol):
@@ -200,7 +204,8 @@ class _EventStream:
         events = message.events
         data = self._encoder.encode(events)
         for name in foreign_parts_of_events(events, self._exchange.dialect):
-            self._dropped[name] = None
+            if len(self._dropped) < _MOST_DROPPED:
+                self._dropped[name[:MAX_NAME]] = None
         if not self._has_content and self._have_content(events):
             self._has_content = True
             exchange = self._exchange
