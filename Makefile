@@ -36,7 +36,7 @@ $(VENV)/.runs: requirements-run.lock pyproject.toml services/common/version.py
 	@echo "[1/3] $(VENV), with $(PYTHON)" >&2
 	@$(BIN)/python $(IS_NEW_ENOUGH) 2>/dev/null || { test -x "$(UV)" \
 	  && "$(UV)" venv --quiet --clear --python $(PYTHON) $(VENV) || $(PYTHON) -m venv --clear $(VENV); }
-	@echo "[2/3] $(call count,requirements-run.lock) packages, 140 MB to download the first time" >&2
+	@echo "[2/3] $(call count,requirements-run.lock) packages, downloaded the first time" >&2
 	@$(INSTALL_LOCKED) requirements-run.lock
 	@$(INSTALL) --no-build-isolation --editable .
 	@touch $@
