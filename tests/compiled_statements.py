@@ -8,9 +8,11 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.dialects.sqlite.aiosqlite import SQLiteDialect_aiosqlite
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.util import LRUCache
 
@@ -32,6 +34,10 @@ class SqliteDialect(_OfOneKind, SQLiteDialect_aiosqlite):
     supports_statement_cache = True
 
 
+class SqliteDialectOfThreads(_OfOneKind, SQLiteDialect_pysqlite):
+    supports_statement_cache = True
+
+
 class PostgreSQLDialect(_OfOneKind, PGDialect_asyncpg):
     supports_statement_cache = True
 
@@ -40,6 +46,7 @@ class PostgreSQLDialect(_OfOneKind, PGDialect_asyncpg):
 def compiled_statements():
     """Have engines share the statements that they have compiled."""
     registry.register("sqlite.aiosqlite", __name__, SqliteDialect.__name__)
+    registry.register("sqlite", __name__, SqliteDialectOfThreads.__name__)
     registry.register("postgresql.asyncpg", __name__, PostgreSQLDialect.__name__)
     compiled: LRUCache[Any, Any] = LRUCache(_MAX_STATEMENTS)
 
@@ -47,5 +54,11 @@ def compiled_statements():
         execution_options = {**(execution_options or {}), "compiled_cache": compiled}
         return create_async_engine(*address, execution_options=execution_options, **options)
 
-    with patch("services.common.storage.database.create_async_engine", create):
+    def create_in_threads(*address: Any, **options: Any) -> Engine:
+        return create_engine(*address, execution_options={"compiled_cache": compiled}, **options)
+
+    with (
+        patch("services.common.storage.database.create_async_engine", create),
+        patch("services.common.storage.sqlite_threads.create_engine", create_in_threads),
+    ):
         yield

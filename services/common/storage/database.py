@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from sqlalchemy import (
     URL,
     Connection,
+    Engine,
     Executable,
     MetaData,
     Table,
@@ -71,6 +72,7 @@ _WRITES = "gateway_writes"
 _LASTING = "gateway_lasting"
 _WRITERS = "gateway_writers"
 _READERS = "gateway_readers"
+_IN_THREADS = "gateway_in_threads"
 _ALONE = "gateway_alone"
 _SYNCHRONOUS = "gateway_synchronous"
 
@@ -109,6 +111,12 @@ def open_engine(storage: Storage) -> AsyncEngine:
     if is_sqlite(storage):
         return _open_sqlite(storage.data_dir)
     return _open_postgresql(storage.database_url, storage.database_connections)
+
+
+def sync_engines(engine: AsyncEngine) -> Sequence[Engine]:
+    """Return the engines with the events of what is executed: on the event loop, and in threads."""
+    in_threads: Engine | None = engine.get_execution_options().get(_IN_THREADS)
+    return (engine.sync_engine,) if in_threads is None else (engine.sync_engine, in_threads)
 
 
 @asynccontextmanager
@@ -426,6 +434,7 @@ def _open_sqlite(folder: Path) -> AsyncEngine:
     connected = partial(connect_and_run, in_threads)
     engine.update_execution_options(
         **{
+            _IN_THREADS: in_threads,
             _WRITERS: ConnectionTurns(1, connected),
             _READERS: ConnectionTurns(_READS_AT_ONCE, connected),
         }

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.files.v1 import files_pb2
@@ -17,6 +16,7 @@ from services.common.errors import GatewayError
 from services.common.settings import Storage
 from services.common.storage.database import reading
 from services.files.repository import FileRepository
+from tests.engine_events import EXECUTES, listening
 from tests.services.files.running_file_store import reason_of
 
 NOW_S = 1_700_000_000
@@ -221,9 +221,8 @@ async def _statements(engine: AsyncEngine, work: Callable[[], Any]) -> list[tupl
     def note(_c: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
         ran.append((statement, parameters))
 
-    event.listen(engine.sync_engine, "before_cursor_execute", note)
-    await work()
-    event.remove(engine.sync_engine, "before_cursor_execute", note)
+    with listening(engine, EXECUTES, note):
+        await work()
     return [one for one in ran if one[0].startswith("SELECT")]
 
 

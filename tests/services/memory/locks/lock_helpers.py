@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from sqlalchemy import event, select
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.errors import GatewayError
@@ -15,6 +15,7 @@ from services.common.storage.database import reading
 from services.memory.locks.locks import LockLimits
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims
+from tests.engine_events import listening
 from tests.services.memory.builders import MemoryProcess
 
 # Leases go by the tests' clock, waiting and renewing by the real one.
@@ -62,17 +63,13 @@ async def refusal(taking: Any) -> GatewayError:
 @contextmanager
 def noted(process: MemoryProcess, name: str = "before_cursor_execute") -> Iterator[list[Any]]:
     """Note what a process does in the database."""
-    engine = process.engine.sync_engine
     notes: list[Any] = []
 
     def note(*arguments: Any) -> None:
         notes.append(arguments)
 
-    event.listen(engine, name, note)
-    try:
+    with listening(process.engine, name, note):
         yield notes
-    finally:
-        event.remove(engine, name, note)
 
 
 async def ends_of(engine: AsyncEngine) -> list[int]:

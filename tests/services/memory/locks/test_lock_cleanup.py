@@ -5,13 +5,14 @@ import random
 from typing import Any
 
 import pytest
-from sqlalchemy import event, exc
+from sqlalchemy import exc
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.quota import delete_memory
 from services.memory.storage.tables import claims
+from tests.engine_events import EXECUTES, listening
 from tests.manual_clock import ManualClock
 from tests.services.memory.builders import MemoryProcess, count_all, turn, until_waiting
 from tests.services.memory.locks.lock_helpers import HASTY, LEASE_S, PATIENT, Room, Start, refusal
@@ -61,10 +62,9 @@ async def test_claim_that_cannot_be_released_expires(
         if statement.startswith("DELETE FROM memory_claims"):
             raise exc.OperationalError(statement, None, ConnectionError("gone"))
 
-    event.listen(ours.engine.sync_engine, "before_cursor_execute", fail)
-    async with ours.locks.write_lock(record):
-        pass
-    event.remove(ours.engine.sync_engine, "before_cursor_execute", fail)
+    with listening(ours.engine, EXECUTES, fail):
+        async with ours.locks.write_lock(record):
+            pass
     assert "the lock of a memory could not be released and will expire" in caplog.messages
     hasty = start(HASTY)
     assert (await refusal(hasty.locks.write_lock(record))).reason == errors_pb2.REASON_MEMORY_BUSY
@@ -82,10 +82,9 @@ async def test_unreleased_claim_does_not_block_its_own_process(
         if statement.startswith("DELETE FROM memory_claims"):
             raise exc.OperationalError(statement, None, ConnectionError("gone"))
 
-    event.listen(process.engine.sync_engine, "before_cursor_execute", fail)
-    async with process.locks.write_lock(record):
-        pass
-    event.remove(process.engine.sync_engine, "before_cursor_execute", fail)
+    with listening(process.engine, EXECUTES, fail):
+        async with process.locks.write_lock(record):
+            pass
     async with process.locks.write_lock(record):
         pass
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import event
 
 from services.common.storage.database import writing
 from services.memory.storage.messages import message_key
 from services.memory.storage.stored_turns import StoredTurn
 from services.memory.storage.transcript_rows import CHUNK
+from tests.engine_events import EXECUTES, listening
 from tests.services.memory.builders import (
     QUOTA,
     MemoryProcess,
@@ -131,14 +131,14 @@ async def test_a_commit_costs_the_same_whatever_the_memory_holds(memory: MemoryP
     def note(connection: Any, cursor: Any, statement: str, *others: Any) -> None:
         statements.append(statement)
 
-    event.listen(memory.engine.sync_engine, "before_cursor_execute", note)
-    record = await memory.add(record, turn(2, 2, "q", "a"))
-    small = len(statements)
-    record = await memory.add(record, *turns(2000, 3, 4))
-    statements.clear()
-    record = await memory.add(record, turn(2003, 4004, "q", "a"))
-    assert len(statements) == small
-    assert record.messages == 4006
+    with listening(memory.engine, EXECUTES, note):
+        record = await memory.add(record, turn(2, 2, "q", "a"))
+        small = len(statements)
+        record = await memory.add(record, *turns(2000, 3, 4))
+        statements.clear()
+        record = await memory.add(record, turn(2003, 4004, "q", "a"))
+        assert len(statements) == small
+        assert record.messages == 4006
 
 
 async def test_appends_and_rewinds_behave_like_a_list(memory: MemoryProcess) -> None:
