@@ -17,16 +17,16 @@ from typing import Any
 _M_ARENA_MAX = -8
 _M_MMAP_THRESHOLD = -3
 _M_TRIM_THRESHOLD = -1
-LARGE_BYTES = 32 << 20
-KEPT_BYTES = 64 << 20
+LARGE_BYTES = 12 << 20
+KEPT_BYTES = 32 << 20
 # Every so often, a process that has more free memory returns it to the system.
 _EVERY_S = 10.0
 _FREE_BYTES = 16 << 20
-# The same parameters, as the environment of a process that does not set them itself.
+# The environment of a process that works for one request at a time, and keeps no memory for more.
 ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "1",
-    "MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES),
-    "MALLOC_TRIM_THRESHOLD_": str(KEPT_BYTES),
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(4 << 20),
 }
 
 

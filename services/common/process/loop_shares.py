@@ -136,6 +136,8 @@ class _Steps:
                     yield from turn
             except BaseException as raised:
                 error = raised
+            # A future that failed has the error whose traceback refers to this frame.
+            awaited = turn = None
 
 
 def install(loop: asyncio.AbstractEventLoop) -> None:

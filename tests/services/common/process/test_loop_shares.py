@@ -1,6 +1,8 @@
 """Shares of the event loop: who has used much of it lately lets others go first."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context
@@ -146,3 +148,35 @@ async def test_results_and_errors_pass() -> None:
         cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
             await cancelled
+
+
+async def test_a_failure_leaves_nothing_for_the_garbage_collector() -> None:
+    class Held:
+        """What the frames of a failed task hold, such as a body that is refused."""
+
+    freed: list[weakref.ref[Held]] = []
+
+    def failing() -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(future.set_exception, ArithmeticError())
+        return future
+
+    async def fail() -> None:
+        held = Held()
+        freed.append(weakref.ref(held))
+        await failing()
+
+    async def run() -> None:
+        try:
+            await fail()
+        except ArithmeticError:
+            pass
+
+    gc.disable()
+    try:
+        with shared(Time()):
+            await asyncio.get_running_loop().create_task(run())
+            await asyncio.sleep(0)
+        assert freed[0]() is None
+    finally:
+        gc.enable()
