@@ -10,7 +10,7 @@ from services.inference import catalogue
 
 _IGNORED = re.compile(r"[^a-z0-9]+")
 # "gpt4o", for "gpt-4o".
-_WITHOUT_HYPHEN = re.compile(r"([a-z]+)([0-9])")
+_WITHOUT_HYPHEN = re.compile(r"(?<=[a-z])(?=[0-9])")
 # Names with the same first letter that are compared with a misspelt one: more would take
 # milliseconds.
 _MAX_COMPARED = 100
@@ -66,7 +66,7 @@ def missing_provider(name: str, kinds: Mapping[str, str]) -> str:
         return "the sandbox is absent; set `enabled = true` in [sandbox]"
     if not slash:
         provider = catalogue.maker_of(name) or catalogue.maker_of(
-            _WITHOUT_HYPHEN.sub(r"\1-\2", name, count=1)
+            _WITHOUT_HYPHEN.sub("-", name, count=1)
         )
     preset = PRESETS.get(provider)
     if preset is None or provider in kinds:
