@@ -66,6 +66,7 @@ def litellm(
 def _load(config: Path) -> dict[str, object]:
     """Return the parsed YAML of a file, which must be a mapping."""
     try:
+        # Its types are a package of their own, which nothing else here would use.
         import yaml  # type: ignore[import-untyped]
     except ImportError:
         fail("the import of LiteLLM's settings needs PyYAML: pip install pyyaml")

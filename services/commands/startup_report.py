@@ -106,12 +106,12 @@ def _local_models(settings: Settings) -> dict[str, list[str]]:
     """Return the model names of each local server that answers."""
     from services.inference.discovery import local_servers
 
-    found = {}
+    models_of_servers = {}
     for name, provider in local_servers(settings.server).items():
         models = _listed(provider.base_url)
         if models is not None:
-            found[name] = models
-    return found
+            models_of_servers[name] = models
+    return models_of_servers
 
 
 def _listed(url: str) -> list[str] | None:

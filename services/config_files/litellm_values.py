@@ -33,8 +33,10 @@ def named(value: object) -> Iterator[str]:
 
 def positive_int(value: object) -> int | None:
     """Return a positive whole number, also if it is written as text, else None."""
-    try:
-        number = int(value)  # type: ignore[call-overload]
-    except (TypeError, ValueError, OverflowError):
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return None
-    return number if number > 0 and not isinstance(value, bool) else None
+    try:
+        number = int(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if number > 0 else None

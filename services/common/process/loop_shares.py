@@ -135,11 +135,12 @@ class _Steps:
                 if user and not is_waited_for.get() and (turn := shares.turn(user)):
                     yield from turn
             except BaseException as raised:
+                # Also a cancellation, and the end of the task: the coroutine gets each of them.
                 error = raised
             # A future that failed has the error whose traceback refers to this frame.
             awaited = turn = None
 
 
 def install(loop: asyncio.AbstractEventLoop) -> None:
-    """Give the users of a loop fair shares of it."""
+    """Set a task factory on a loop that times the steps of its tasks by user."""
     loop.set_task_factory(LoopShares(loop).create_task)

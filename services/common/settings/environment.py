@@ -31,15 +31,15 @@ def unknown_variables(environ: Mapping[str, str], named: Collection[str]) -> Ite
         environ: the environment.
         named: variables that the settings name, such as those of keys.
     """
-    known = {*ENVIRONMENT, CONFIG_VARIABLE}
+    effective = {*ENVIRONMENT, CONFIG_VARIABLE}
     for name in sorted(environ):
-        if not name.startswith(_PREFIX) or name in known or name in named:
+        if not name.startswith(_PREFIX) or name in effective or name in named:
             continue
         if name in _OF_CLIENTS or _OF_KUBERNETES.fullmatch(name):
             continue
         from difflib import get_close_matches  # imported on demand: most have no such variable
 
-        close = get_close_matches(name, sorted(known), n=1, cutoff=0.8)
+        close = get_close_matches(name, sorted(effective), n=1, cutoff=0.8)
         meant = f"; did you mean {close[0]}?" if close else ""
         yield f"{name}: unknown variable, which has no effect{meant}"
 

@@ -69,10 +69,10 @@ def text_of_block(fields: Json) -> str:
 
 def note_on_unknown_parts(names: set[str]) -> str:
     """Return a note that replaces an answer of unknown parts only; "" if `names` has no content."""
-    told = sorted(name[:64] for name in names - _BESIDE)[:8]
-    if not told:
+    shown_names = sorted(name[:64] for name in names - _BESIDE)[:8]
+    if not shown_names:
         return ""
-    return f"[The model answered with {', '.join(told)}, which this endpoint cannot show.]"
+    return f"[The model answered with {', '.join(shown_names)}, which this endpoint cannot show.]"
 
 
 def _search_result(fields: Json) -> str:

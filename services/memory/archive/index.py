@@ -88,10 +88,10 @@ def _index_rows(
     rows: list[dict[str, Any]] = []
     packed = defaultdict[tuple[int, int], bytes](bytes)
     for turn in turns:
-        found = Counter(turn.with_terms().terms)
-        length = found.total()
-        found.update(dates.date_terms(turn.created_at_ms))
-        for term, count in found.items():
+        counts = Counter(turn.with_terms().terms)
+        length = counts.total()
+        counts.update(dates.date_terms(turn.created_at_ms))
+        for term, count in counts.items():
             place = words.term_key(term), turn.number // postings.BLOCK
             packed[place] += postings.pack(turn.number, count, length)
         rows.append(

@@ -28,11 +28,11 @@ def page_cited(citation: object) -> Citation | None:
 
 def with_citations(fields: Json) -> Block:
     """Return a content block, in which a text has the pages that it cites as citations."""
-    given = fields.get("citations")
-    if fields.get("type") != "text" or not isinstance(given, list):
+    citations = fields.get("citations")
+    if fields.get("type") != "text" or not isinstance(citations, list):
         return block_of(fields)
-    pages = [(one, page_cited(one)) for one in given]
-    others = [one for one, page in pages if page is None]
+    pages = [(citation, page_cited(citation)) for citation in citations]
+    others = [citation for citation, page in pages if page is None]
     block = block_of({**fields, "citations": others or None})
     block.citations.extend(of_text((page for _, page in pages if page), len(block.text)))
     return block

@@ -84,13 +84,13 @@ def take_citations(fields: Json) -> list[Citation]:
 
     Without a range, which some servers do not send, `start_index` and `end_index` are 0.
     """
-    given = fields.pop("annotations", None)
+    annotations = fields.pop("annotations", None)
     citations, others = [], []
-    for one in given if isinstance(given, list) else ():
-        if citation := _citation(one):
+    for annotation in annotations if isinstance(annotations, list) else ():
+        if citation := _citation(annotation):
             citations.append(citation)
         else:
-            others.append(one)
+            others.append(annotation)
     if others:
         fields["annotations"] = others
     return citations

@@ -34,7 +34,9 @@ print(held, kept, rss())
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="malloc of glibc is set up")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only glibc's malloc has the parameters that are set"
+)
 def test_memory_is_used_again_and_returned() -> None:
     output = subprocess.run(
         [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True

@@ -26,7 +26,7 @@ class Time:
 
 @contextmanager
 def shared(time: Time) -> Iterator[None]:
-    """Give the users of the running loop their shares."""
+    """Set the task factory of `LoopShares` on the running loop, within the block."""
     loop = asyncio.get_running_loop()
     loop.set_task_factory(LoopShares(loop, time).create_task)
     try:
