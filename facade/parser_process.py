@@ -18,6 +18,9 @@ from services.common.errors import GatewayError
 from services.common.messages.large_request import serialize
 from services.common.process.frames import read_frame, write_frame
 
+# The processes that serve requests come first.
+_LOWER = 10
+
 
 def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
     """Parse one body; return the head of the first frame, and the parts of the request."""
@@ -53,6 +56,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # Redirect other output, which must not corrupt the frames.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    os.nice(_LOWER)
     gc.freeze()
     gc.disable()
     try:

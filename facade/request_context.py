@@ -116,10 +116,8 @@ async def authenticate(exchange: Exchange) -> None:
     exchange.api_key = checked.api_key
     exchange.caller = caller
     user_of_task.set(caller.user_id)
-    turn = context.requests.count_for(caller.user_id)
+    context.requests.count_for(caller.user_id)
     exchange.counted_user = caller.user_id
-    if turn is not None:
-        await turn
 
 
 async def _check(exchange: Exchange) -> Caller:

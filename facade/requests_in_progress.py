@@ -1,15 +1,11 @@
 """The requests in progress: how many a user may have, and how they end when the facade stops.
 
-When a user has many, each iteration of the event loop begins a few of his: a hundred that came at
-once would otherwise delay every other request by the time that all take.
-
 1. Idle connections are closed at once, the others after their response. 2. Requests, including
 those whose body is still being received, have `limits.drain_s` to finish. 3. The remaining ones
 fail with 503; a started stream ends with an error event, and any other started response is cut off.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -20,9 +16,6 @@ from services.common.errors import GatewayError
 _CANCELLED_S = 0.5
 _READING_S = 0.2
 _RETRY_AFTER_S = 1  # for a user who has too many requests
-# Requests in progress of a user from which on each iteration of the event loop begins a few.
-_MANY = 8
-_PER_ITERATION = 4
 
 
 class Connection(Protocol):
@@ -47,8 +40,6 @@ class RequestsInProgress:
         self.is_draining = False
         self._most_of_user = most_of_user
         self._of_users: dict[str, int] = {}
-        # The requests of users who have many, which have not begun.
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._in_progress: dict[asyncio.Task[object], object] = {}
         self._cancelled: set[asyncio.Task[object]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -64,10 +55,8 @@ class RequestsInProgress:
         self._in_progress[task] = connection
         return task
 
-    def count_for(self, user_id: str) -> asyncio.Future[None] | None:
+    def count_for(self, user_id: str) -> None:
         """Count a request for its user, until `leave`.
-
-        Return what the request has to wait for before it begins, if the user has many.
 
         Raises:
             GatewayError: rate_limited, the user has as many requests in progress as allowed.
@@ -82,28 +71,6 @@ class RequestsInProgress:
                 limit="limits.max_parallel_requests_per_user",
             )
         self._of_users[user_id] = count + 1
-        return self._turn_of(user_id) if count >= _MANY else None
-
-    def _turn_of(self, user_id: str) -> asyncio.Future[None]:
-        loop = asyncio.get_running_loop()
-        turn: asyncio.Future[None] = loop.create_future()
-        if user_id in self._waiting:
-            self._waiting[user_id].append(turn)
-        else:
-            self._waiting[user_id] = deque([turn])
-            loop.call_soon(self._begin_some, loop, user_id)
-        return turn
-
-    def _begin_some(self, loop: asyncio.AbstractEventLoop, user_id: str) -> None:
-        waiting = self._waiting[user_id]
-        for _ in range(min(_PER_ITERATION, len(waiting))):
-            turn = waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-        if waiting:
-            loop.call_soon(self._begin_some, loop, user_id)
-        else:
-            del self._waiting[user_id]
 
     def leave(self, task: "asyncio.Task[object]", user_id: str) -> None:
         """Unregister a task; `user_id` is the user for whom its request was counted, or ""."""

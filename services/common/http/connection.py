@@ -9,6 +9,7 @@ from contextlib import aclosing
 from contextvars import copy_context
 from copy import copy
 from functools import lru_cache, partial
+from time import perf_counter
 from typing import cast
 
 import httptools
@@ -23,6 +24,7 @@ from services.common.http.errors import (
 )
 from services.common.http.request_body import PiecedBody
 from services.common.http.response import OnPiece, Response, ResponseBody, UnpackedBody
+from services.common.process.loop_shares import shares_of, user_of_task
 
 # Maximum consecutive bytes outside the body: a head with preceding interim responses, chunk
 # extensions, trailers.
@@ -84,6 +86,8 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         # release.
         self._parser: httptools.HttpResponseParser | None = None
         self._loop = asyncio.get_running_loop()
+        self._shares = shares_of(self._loop)
+        self._user = ""  # who waits for the current response
         self._waiter: asyncio.Future[None] | None = None
         self._busy = False
         # Raised as a copy: the traceback of the original would keep a reference to this connection.
@@ -113,6 +117,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             Exception: as the pieces of the body.
         """
         self._busy = True
+        self._user = user_of_task.get()
         self._lines.clear()
         self._received = self._without_body = self._size = 0
         self._has_head = self.is_received = self._is_paused = self._is_collected = False
@@ -290,7 +295,25 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         return _BUFFER[: self._most]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Parse received data."""
+        """Parse received data, and let others have their turn before more is read."""
+        began = perf_counter()
+        self._receive(nbytes)
+        if not self._busy or self.is_received or self._failure is not None:
+            return
+        if self._shares is not None and self._user:
+            self._shares.add(self._user, began)
+            turn = self._shares.turn(self._user)
+            if turn is not None:
+                self._transport.pause_reading()
+                turn.add_done_callback(self._read_on)
+                return
+        if nbytes == self._most and self._on_piece is not None:
+            # More data is waiting: uvloop would read again, up to 32 times, before it returns to
+            # other connections.
+            self._transport.pause_reading()
+            self._loop.call_soon(self._read_on)
+
+    def _receive(self, nbytes: int) -> None:
         if not self._busy:
             self.close()  # unsolicited data
             return
@@ -317,11 +340,6 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._buffer(nbytes)
             return
         self._deliver_buffered(self._on_piece)
-        if nbytes == self._most and not self.is_received:
-            # More data is waiting: let other connections have their turn. uvloop would read again,
-            # up to 32 times, before it returns to them.
-            self._transport.pause_reading()
-            self._loop.call_soon(self._read_on)
 
     def _buffer(self, nbytes: int) -> None:
         """Buffer received data until it is read; pause reading if the buffer is full."""
@@ -336,7 +354,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
         self._wake()
 
-    def _read_on(self) -> None:
+    def _read_on(self, _turn: object = None) -> None:
         """Resume reading, unless it is paused for another reason or the connection closes."""
         if not self._is_paused and not self._transport.is_closing():
             self._transport.resume_reading()

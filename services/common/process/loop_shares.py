@@ -3,7 +3,9 @@
 An iteration of the loop runs whatever is ready. When one user has a hundred requests in progress,
 it runs a hundred of their steps, and each step of another user's request waits as long. So the time
 of every step is added up by user. While users with little of it are there, the steps of the others
-take turns, a step in each iteration.
+take turns, a step in each iteration; and after steps of some length several iterations have none,
+since what a request does between two of its own, as to resume a task that waited for another, takes
+an iteration each.
 
 `install` makes every task of a loop one that is timed. A step belongs to the user whom
 `user_of_task` names in the task's context: the facade sets it for a request, and the services for a
@@ -16,11 +18,15 @@ from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, ContextVar
 from time import perf_counter
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from services.common.process.recent_use import RecentUse
 
 # Whoever has used more of the loop lately (`RecentUse`) lets others go first.
-_MUCH_S = 0.25
+_MUCH_S = 0.1
+# After such steps have taken so long, so many iterations have none of them.
+_LONG_S = 0.002
+_ITERATIONS_WITHOUT = 8
 # Others are there if one of their steps ran within so many seconds.
 _PRESENT_S = 0.5
 
@@ -53,6 +59,9 @@ class LoopShares:
         self._other, self._other_until = "", 0.0
         # The steps that wait, by user; the user at the front is served next.
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        # How long the steps of users with much have taken since the last iterations without one,
+        # and how many of these are left.
+        self._taken_s, self._without = 0.0, 0
 
     def create_task(
         self,
@@ -86,9 +95,17 @@ class LoopShares:
         self._use.add(user, now - began)
         if self._use.of(user) < _MUCH_S:
             self._other, self._other_until = user, now + _PRESENT_S
+        else:
+            self._taken_s += now - began
 
     def _begin_next(self) -> None:
-        """Begin the next step that waits, of each user in turn, in every iteration of the loop."""
+        """Begin the next step that waits, of each user in turn, in an iteration of the loop."""
+        if self._taken_s > _LONG_S:
+            self._taken_s, self._without = 0.0, _ITERATIONS_WITHOUT
+        if self._without:
+            self._without -= 1
+            self._loop.call_soon(self._begin_next)
+            return
         user = next(iter(self._waiting))
         steps = self._waiting.pop(user)
         turn = steps.popleft()
@@ -141,6 +158,15 @@ class _Steps:
             awaited = turn = None
 
 
+_shares: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopShares] = WeakKeyDictionary()
+
+
 def install(loop: asyncio.AbstractEventLoop) -> None:
     """Set a task factory on a loop that times the steps of its tasks by user."""
-    loop.set_task_factory(LoopShares(loop).create_task)
+    shares = _shares[loop] = LoopShares(loop)
+    loop.set_task_factory(shares.create_task)
+
+
+def shares_of(loop: asyncio.AbstractEventLoop) -> LoopShares | None:
+    """Return the shares of a loop, if its steps are timed."""
+    return _shares.get(loop)

@@ -13,6 +13,7 @@ from services.common.process.loop_shares import LoopShares, is_waited_for, user_
 
 MANY = 20
 STEPS = 50
+LONG_S, SHORT_S = 0.01, 0.0001
 
 
 class Time:
@@ -35,27 +36,29 @@ def shared(time: Time) -> Iterator[None]:
         loop.set_task_factory(None)
 
 
-def begin(user: str, step: Callable[[], None], *, holds: bool = False) -> asyncio.Task[None]:
+def begin(
+    user: str, step: Callable[[], None], *, holds: bool = False, steps: int = STEPS
+) -> asyncio.Task[None]:
     """Begin a task of a user, which runs `step` in each iteration of the loop."""
 
     async def run() -> None:
         user_of_task.set(user)
         is_waited_for.set(holds)
-        for _ in range(STEPS):
+        for _ in range(steps):
             step()
             await asyncio.sleep(0)
 
     return asyncio.get_running_loop().create_task(run(), context=Context())
 
 
-async def steps_of_many(other: str, *, holds: bool = False) -> list[int]:
+async def steps_of_many(other: str, step_s: float = LONG_S, *, holds: bool = False) -> list[int]:
     """Return how many steps a user with many tasks has between two of another task."""
     time, counts, since = Time(), list[int](), 0
 
     def step_of_many() -> None:
         nonlocal since
         since += 1
-        time.now += 0.01
+        time.now += step_s if len(counts) > 2 else LONG_S
 
     def step() -> None:
         nonlocal since
@@ -71,7 +74,16 @@ async def steps_of_many(other: str, *, holds: bool = False) -> list[int]:
 
 
 async def test_a_users_many_steps_delay_another_by_one() -> None:
-    assert set(await steps_of_many("one")) == {1}
+    counts = await steps_of_many("one", SHORT_S)
+    assert max(counts) == 1
+    assert sum(counts) > len(counts) / 2
+
+
+async def test_a_users_long_steps_delay_few_of_anothers() -> None:
+    counts = await steps_of_many("one")
+    assert set(counts) == {0, 1}
+    between = "".join(map(str, counts)).strip("0").split("1")[1:-1]
+    assert between and set(between) == {"0" * 8}
 
 
 async def test_a_user_alone_runs_all_that_is_ready() -> None:
@@ -92,7 +104,7 @@ async def test_users_with_many_steps_take_turns() -> None:
     with shared(time):
         tasks = [begin("a", lambda: step_of("a")) for _ in range(MANY)]
         tasks += [begin("b", lambda: step_of("b")) for _ in range(4)]
-        tasks.append(begin("one", lambda: None))
+        tasks += [begin("one", lambda: None, steps=20 * STEPS)]
         await asyncio.gather(*tasks)
     # Once both have used much, until the tasks of one of them have ended.
     assert "".join(order[120:160]) in ("ab" * 20, "ba" * 20)
