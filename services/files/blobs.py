@@ -18,6 +18,7 @@ from contextlib import (
 )
 from datetime import timedelta
 from functools import cached_property
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -120,8 +121,16 @@ class Blobs(ABC):
             raise
 
     @abstractmethod
+    async def put(self, key: str, content: bytes) -> None:
+        """Write a short blob, and make it durable.
+
+        Raises:
+            GatewayError: storage_unavailable, when the store cannot write now.
+        """
+
+    @abstractmethod
     async def sync(self, key: str) -> None:
-        """Make a blob that was just written durable."""
+        """Make a blob that was just written in pieces durable."""
 
     @abstractmethod
     def reading(
@@ -191,13 +200,12 @@ class Writing:
             GatewayError: storage_unavailable, when the store cannot write now.
         """
         if self._pieces is None:
-            with translate_errors():
-                await self._store.put_async(self._key, bytes(self._held))
-        else:
-            await self._push(None)
-            assert self._putting is not None
-            with translate_errors():
-                await asyncio.shield(self._putting)
+            await self._blobs.put(self._key, bytes(self._held))
+            return
+        await self._push(None)
+        assert self._putting is not None
+        with translate_errors():
+            await asyncio.shield(self._putting)
         await self._blobs.sync(self._key)
 
     async def abandon(self) -> None:
@@ -294,6 +302,16 @@ class FolderBlobs(Blobs):
             raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
         return cls(folder)
 
+    async def put(self, key: str, content: bytes) -> None:
+        """Write a file, and sync it and its folder to disk, in one thread."""
+
+        def put() -> None:
+            self.store.put(key, content)
+            _sync(self._folder / key, self._folder)
+
+        with translate_errors():
+            await asyncio.to_thread(put)
+
     async def sync(self, key: str) -> None:
         """Sync the file to disk, and then its folder."""
         with translate_errors():
@@ -305,11 +323,11 @@ class FolderBlobs(Blobs):
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Read from one open file, which is several times as fast as with the library."""
         with translate_errors():
-            descriptor = await asyncio.to_thread(os.open, self._folder / key, os.O_RDONLY)
-        try:
-            yield self._pieces(descriptor, key, first, length)
-        finally:
-            os.close(descriptor)
+            file, piece = await asyncio.to_thread(
+                _open_and_read, self._folder / key, first, min(_READ_AT_ONCE, length)
+            )
+        with file:
+            yield self._pieces(file.fileno(), piece, key, first, length)
 
     async def delete(self, key: str) -> None:
         """Delete the file."""
@@ -324,18 +342,20 @@ class FolderBlobs(Blobs):
             yield entries[start : start + _LIST_AT_ONCE]
 
     async def _pieces(
-        self, descriptor: int, key: str, first: int, length: int
+        self, descriptor: int, piece: bytes, key: str, first: int, length: int
     ) -> AsyncIterator[bytes]:
+        """Yield the first piece, which has been read, and those that follow."""
         end = first + length
         while first < end:
-            with translate_errors():
-                piece = await asyncio.to_thread(
-                    os.pread, descriptor, min(_READ_AT_ONCE, end - first), first
-                )
             if not piece:
                 raise _shorter(key)
             first += len(piece)
             yield piece
+            if first < end:
+                with translate_errors():
+                    piece = await asyncio.to_thread(
+                        os.pread, descriptor, min(_READ_AT_ONCE, end - first), first
+                    )
 
 
 class BucketBlobs(Blobs):
@@ -349,6 +369,11 @@ class BucketBlobs(Blobs):
     def store(self) -> "ObjectStore":
         """The bucket."""
         return self._store
+
+    async def put(self, key: str, content: bytes) -> None:
+        """Write an object."""
+        with translate_errors():
+            await self._store.put_async(key, content)
 
     async def sync(self, key: str) -> None:
         """Do nothing: an object is durable once it has been written."""
@@ -399,6 +424,12 @@ def _shorter(key: str) -> GatewayError:
 async def _nothing() -> AsyncIterator[bytes]:
     return
     yield b""
+
+
+def _open_and_read(path: Path, first: int, length: int) -> tuple[FileIO, bytes]:
+    """Return an open file, which closes itself if nobody takes it, and the bytes at a place."""
+    file = FileIO(path)
+    return file, os.pread(file.fileno(), length, first)
 
 
 def _sync(*paths: Path) -> None:
