@@ -56,7 +56,9 @@ class Memory(Section):
         2, "time that a request waits for the vector of its question"
     )
     job_poll_s: Annotated[float, Field(gt=0)] = setting(
-        2, "interval at which waiting summaries and facts are polled"
+        2,
+        "interval at which waiting summaries and facts are polled; five times as long while none "
+        "is due",
     )
     response_ttl_s: Annotated[float, Field(gt=0)] = setting(
         30 * 86_400,

@@ -31,6 +31,8 @@ from services.memory.storage.memory_records import MemoryRecord
 _CHANGED_RETRY_S = 0.2
 # Seconds between two polls of a caller that waits for the job of another process.
 _WAIT_POLL_S = 0.2
+# How many times longer the interval between two polls is while no job is due.
+_QUIET = 5
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +55,8 @@ class JobRunner:
         queue: the queue of that database.
         handlers: handlers of the kinds of jobs.
         observer: the metrics of jobs.
-        poll_s: seconds between two polls for jobs of other processes, on average.
+        poll_s: seconds between two polls for jobs of other processes, on average; while none is
+            due, five times as many.
         at_once: maximum number of jobs that run at a time.
         uniform: random source for jitter.
         processes: the processes of this machine; jobs of dead ones are released.
@@ -86,16 +89,18 @@ class JobRunner:
 
     async def put_summary(
         self, connection: AsyncConnection, record: MemoryRecord, windows: Windows
-    ) -> None:
+    ) -> bool:
         """Enqueue the due summaries of a memory, one job for each batch of turns.
 
-        After the commit, `wake` runs them at once.
+        Return whether there are any: after the commit, `wake` runs them at once.
         """
         pending = windows.view(record.turns, record.summarised).pending
-        for begin in range(0, len(pending) - windows.summary + 1, windows.summary):
+        begins = range(0, len(pending) - windows.summary + 1, windows.summary)
+        for begin in begins:
             batch = pending[begin : begin + windows.summary]
             about = (record.owner_id, record.id, (batch[0], batch[-1]))
             await self._queue.put(connection, JobKind.SUMMARY, *about, variant=record.epoch)
+        return bool(begins)
 
     async def put_facts(
         self,
@@ -104,11 +109,11 @@ class JobRunner:
         text: str,
         entity_id: str | None = None,
         turn: int = 0,
-    ) -> None:
+    ) -> bool:
         """Enqueue the extraction of facts from a user's text, unless the text is blank.
 
-        `turn` is the number of the text's turn in the memory, if any. After the commit, `wake` runs
-        the job at once.
+        `turn` is the number of the text's turn in the memory, if any. Return whether there is a
+        job: after the commit, `wake` runs it at once.
         """
         # PostgreSQL refuses NULs.
         if text := elide_middle(text, MAX_TEXT).replace("\0", "\ufffd").strip():
@@ -122,6 +127,7 @@ class JobRunner:
                 variant=crc32(text.encode()),
                 text=text,
             )
+        return bool(text)
 
     async def put_facts_alone(self, owner_id: str, text: str) -> None:
         """Like `put_facts`, for text outside of any memory, in a transaction of its own."""
@@ -166,13 +172,15 @@ class JobRunner:
         """Run jobs until cancelled; failed jobs and polls are retried later."""
         while True:
             self._woken.clear()
+            wait_s = self._poll_s * self._uniform(0.5, 1.5)
             try:
-                await self._poll()
+                if not await self._poll():
+                    wait_s *= _QUIET
             except GatewayError as error:
                 log.warning("the job queue could not be polled", extra={"error": error.message})
             except Exception:
                 log.exception("polling the job queue failed")
-            await wait_briefly(self._woken, self._poll_s * self._uniform(0.5, 1.5))
+            await wait_briefly(self._woken, wait_s)
 
     async def stop(self) -> None:
         """Stop the running jobs, and release them to other processes at once."""
@@ -182,13 +190,16 @@ class JobRunner:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._renewer.close()
 
-    async def _poll(self) -> None:
+    async def _poll(self) -> bool:
+        """Run jobs that are due; return whether any was due."""
         if self._processes:
             await self._processes.reap_dead()
-        if (free := self._at_once - len(self._running)) > 0:
+        backlog = await self._queue.backlog()
+        self._observer.backlog(backlog)
+        if backlog.jobs and (free := self._at_once - len(self._running)) > 0:
             for job in await self._queue.claim(free):
                 self._start(job)
-        self._observer.backlog(await self._queue.backlog())
+        return backlog.jobs > 0
 
     def _start(self, job: Job) -> None:
         task = asyncio.create_task(self._run_job(job), name=job.id)
@@ -225,7 +236,7 @@ class JobRunner:
         except JobLostError:
             return "lost"
         except MemoryChangedError:
-            await self._settle(self._queue.release(job, _CHANGED_RETRY_S, failed=False))
+            await self._release(job, _CHANGED_RETRY_S, failed=False)
             return "moved"
         except asyncio.CancelledError:
             await self._settle(self._queue.release(job, 0, failed=False))
@@ -249,8 +260,13 @@ class JobRunner:
             )
             await self._settle(self._queue.drop(job))
             return "dropped"
-        await self._settle(self._queue.release(job, delay_s, failed=True))
+        await self._release(job, delay_s, failed=True)
         return "failed"
+
+    async def _release(self, job: Job, delay_s: float, *, failed: bool) -> None:
+        """Release a job until it is due again, and run it then."""
+        await self._settle(self._queue.release(job, delay_s, failed=failed))
+        asyncio.get_running_loop().call_later(delay_s, self.wake)
 
     async def _settle(self, change: Awaitable[None]) -> None:
         try:

@@ -17,19 +17,32 @@ of its own that have reappeared.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, delete, func, insert, literal, select
+from sqlalchemy import (
+    ColumnElement,
+    Executable,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+)
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.clock import Clock
 from services.common.storage.database import insert_into, reading_once, write
 from services.common.storage.leased_rows import LeasedRows, delete_in_order, is_held_by_process
+from services.common.storage.owners import owners
+from services.memory.locks.opening import Opening
 from services.memory.storage.memory_records import (
+    COLUMNS,
     MemoryRecord,
     lock_lost_error,
-    select_owned,
     to_record,
 )
 from services.memory.storage.tables import claims, memories, queues
@@ -41,21 +54,52 @@ READ = "read"
 CLAIM = "claim"
 
 
+class LockMode(NamedTuple):
+    """A mode in which memories are locked, by so many claims at once."""
+
+    name: str
+    holders: int
+
+
 @dataclass(frozen=True, slots=True)
 class QueueKey:
-    """The queue of one memory and mode, of which the first `holders` claims hold the lock."""
+    """The queue of one memory and mode, of which the first claims hold the lock."""
 
     entity_id: str
-    mode: str
-    holders: int
+    mode: LockMode
 
 
 class Entry(NamedTuple):
     """A claim that was added to a queue: its ticket, the claims ahead, and the memory's record."""
 
+    queue: QueueKey
     ticket: int
     ahead: int
     record: MemoryRecord
+
+
+# Built once: SQLAlchemy takes longer to build them than to execute them.
+_ENTERED = select(
+    *COLUMNS,
+    select(func.count())
+    .where(
+        claims.c.entity_id == bindparam("entity_id"),
+        claims.c.mode == bindparam("mode"),
+        claims.c.ticket < bindparam("ticket"),
+    )
+    .scalar_subquery(),
+    func.coalesce(
+        select(owners.c.size_bytes)
+        .where(owners.c.owner_id == memories.c.owner_id)
+        .scalar_subquery(),
+        0,
+    ),
+).where(memories.c.id == bindparam("entity_id"))
+_GIVE_UP = delete(claims).where(
+    claims.c.id == bindparam("claim_id"),
+    claims.c.entity_id == bindparam("claimed_id"),
+    claims.c.ticket == bindparam("claim_ticket"),
+)
 
 
 class _QueuePosition(NamedTuple):
@@ -75,26 +119,26 @@ class LockQueue:
         self._engine = engine
         self._rows = LeasedRows(claims, clock, length_s)
 
-    async def enter(self, queue: QueueKey, owner_id: str, claim_id: str) -> Entry:
-        """Add a claim at the end of a queue.
+    async def enter(self, mode: LockMode, claim_id: str, opening: Opening) -> Entry:
+        """Add a claim at the end of a queue of the memory that is opened.
 
         Raises:
-            GatewayError: conflict, when the owner has no such memory.
+            GatewayError: conflict, when the memory is gone; as `Opening.make`.
         """
 
         async def enter(connection: AsyncConnection) -> Entry:
-            ticket = await connection.scalar(_next_ticket(connection, queue, owner_id))
-            if ticket is None:
-                raise lock_lost_error()
-            claim = {"id": claim_id, "entity_id": queue.entity_id, "mode": queue.mode}
-            ends_at_ms = self._rows.ends_at_ms()
+            entity_id, ticket = await _take_ticket(connection, mode, opening)
+            claim = {"id": claim_id, "entity_id": entity_id, "mode": mode.name, "ticket": ticket}
             await connection.execute(
-                insert(claims).values(**claim, ticket=ticket, ends_at_ms=ends_at_ms)
+                insert(claims), {**claim, "ends_at_ms": self._rows.ends_at_ms()}
             )
-            ahead = (await _position(connection, queue, ticket)).ahead
             # Read last: whoever held the lock before has committed.
-            memory = await connection.execute(select_owned(queue.entity_id, owner_id))
-            return Entry(ticket, ahead, to_record(memory.one()))
+            queued = {"entity_id": entity_id, "mode": mode.name, "ticket": ticket}
+            *memory, ahead, owner_bytes = (await connection.execute(_ENTERED, queued)).one()
+            record = to_record(memory)
+            if ahead < mode.holders:
+                await opening.read(connection, record, owner_bytes)
+            return Entry(QueueKey(entity_id, mode), ticket, ahead, record)
 
         try:
             return await write(self._engine, enter, is_lasting=False)
@@ -112,16 +156,23 @@ class LockQueue:
         if not position.is_queued:
             return None
         ends = (position.first_end_ms, position.last_end_ms)
-        if position.ahead < queue.holders or not any(map(self._rows.is_expired, ends)):
+        if position.ahead < queue.mode.holders or not any(map(self._rows.is_expired, ends)):
             return position.ahead
         expired = and_(_is_ahead(queue, ticket), self._rows.has_expired())
         return position.ahead - await self._delete(expired)
 
     async def leave(self, claim_id: str) -> None:
         """Remove a claim, if it exists."""
-        await write(
-            self._engine, lambda connection: remove_claim(connection, claim_id), is_lasting=False
-        )
+        await write(self._engine, partial(remove_claim, claim_id=claim_id), is_lasting=False)
+
+    async def leave_memory(self, claim_id: str, opening: Opening, record: MemoryRecord) -> None:
+        """Leave a memory that was opened, and remove the claim on it."""
+
+        async def leave(connection: AsyncConnection) -> None:
+            await opening.leave(connection, record)
+            await remove_claim(connection, claim_id)
+
+        await write(self._engine, leave, is_lasting=False)
 
     async def renew(self, claim_ids: Collection[str]) -> set[str]:
         """Renew claims for the whole length of a lease; return the ids of those that exist."""
@@ -195,25 +246,57 @@ async def assert_claimed(
         raise lock_lost_error()
 
 
+async def give_up_claim(
+    connection: AsyncConnection, entity_id: str, claim_id: str, ticket: int
+) -> None:
+    """Remove a claim that has to exist; nobody else holds the lock until the transaction ends.
+
+    Raises:
+        GatewayError: conflict, when it is gone.
+    """
+    removed = await connection.execute(
+        _GIVE_UP, {"claim_id": claim_id, "claimed_id": entity_id, "claim_ticket": ticket}
+    )
+    if not removed.rowcount:
+        raise lock_lost_error()
+
+
 async def remove_claim(connection: AsyncConnection, claim_id: str) -> None:
     """Remove a claim, if it exists."""
     await connection.execute(delete(claims).where(claims.c.id == claim_id))
 
 
-def _next_ticket(connection: AsyncConnection, queue: QueueKey, owner_id: str) -> Any:
+async def _take_ticket(
+    connection: AsyncConnection, mode: LockMode, opening: Opening
+) -> tuple[str, int]:
+    """Return the id of the memory that is opened, and the next ticket of its queue."""
+    row = (await connection.execute(_next_ticket(connection, mode, opening.is_it()))).one_or_none()
+    if row is None:
+        made = memories.c.id == await opening.make(connection)
+        row = (await connection.execute(_next_ticket(connection, mode, made))).one_or_none()
+    if row is None:
+        raise lock_lost_error()
+    entity_id, ticket = row
+    return entity_id, ticket
+
+
+def _next_ticket(
+    connection: AsyncConnection, mode: LockMode, which: ColumnElement[bool]
+) -> Executable:
     # The memory is locked before its queue, in the same order as when a memory is deleted.
     first = (
-        select(memories.c.id, literal(queue.mode), literal(1))
-        .where(memories.c.id == queue.entity_id, memories.c.owner_id == owner_id)
+        select(memories.c.id, literal(mode.name), literal(1))
+        .where(which)
         .with_for_update(read=True, key_share=True)
     )
     made = insert_into(connection, queues).from_select(
         [queues.c.entity_id, queues.c.mode, queues.c.tickets], first
     )
-    return made.on_conflict_do_update(
+    taken: Executable = made.on_conflict_do_update(
         index_elements=[queues.c.entity_id, queues.c.mode],
         set_={"tickets": queues.c.tickets + 1},
-    ).returning(queues.c.tickets)
+    ).returning(queues.c.entity_id, queues.c.tickets)
+    return taken
 
 
 def _is_ahead(queue: QueueKey, ticket: int) -> Any:
@@ -221,7 +304,7 @@ def _is_ahead(queue: QueueKey, ticket: int) -> Any:
 
 
 def _is_in(queue: QueueKey) -> Any:
-    return and_(claims.c.entity_id == queue.entity_id, claims.c.mode == queue.mode)
+    return and_(claims.c.entity_id == queue.entity_id, claims.c.mode == queue.mode.name)
 
 
 async def _position(connection: AsyncConnection, queue: QueueKey, ticket: int) -> _QueuePosition:

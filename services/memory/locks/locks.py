@@ -34,11 +34,13 @@ from services.memory.locks.lock_queue import (
     CLAIM,
     READ,
     WRITE,
+    LockMode,
     LockQueue,
     QueueKey,
     assert_claimed,
-    remove_claim,
+    give_up_claim,
 )
+from services.memory.locks.opening import KnownMemory, Opening
 from services.memory.storage.memory_records import (
     MemoryRecord,
     busy,
@@ -51,6 +53,7 @@ from services.memory.storage.memory_records import (
 _FIRST_POLL_S = 0.02
 _LONGEST_POLL_S = 0.1
 _POLL_GROWTH = 1.5
+_TO_WRITE = LockMode(WRITE, 1)
 
 _T = TypeVar("_T")
 
@@ -81,7 +84,8 @@ class WriteLock:
         owner_id: its owner.
         claim_id: id of the claim behind the lock.
         fence: fencing token, higher than that of any earlier write lock on the memory.
-        record: the memory's record, unless the lock was waited for.
+        record: the memory's record, as of when the claim was added.
+        has_waited: whether others may have changed the memory since then.
         lost: set when the claim has been removed, so that a commit would be refused.
     """
 
@@ -89,26 +93,28 @@ class WriteLock:
     owner_id: str
     claim_id: str
     fence: int
-    record: MemoryRecord | None
+    record: MemoryRecord
+    has_waited: bool
     lost: asyncio.Event
 
 
 @dataclass(eq=False, slots=True)
 class _LocalClaim:
-    """A claim of this process."""
+    """A claim of this process; what follows its id is known once it has been added."""
 
     id: str
-    queue: QueueKey
+    queue: QueueKey = field(init=False)
+    record: MemoryRecord | None = None
     ticket: int = 0
     claims_ahead: int = 0
-    record: MemoryRecord | None = None
+    has_waited: bool = False
     is_removed: bool = False
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_waiting(self) -> bool:
-        return self.claims_ahead >= self.queue.holders
+        return self.claims_ahead >= self.queue.mode.holders
 
 
 class MemoryLocks:
@@ -162,10 +168,22 @@ class MemoryLocks:
             GatewayError: memory_busy, when the lock is not free in time; conflict, when
                 the memory is gone.
         """
-        queue = QueueKey(record.id, WRITE, 1)
-        async with self._holding(queue, record.owner_id) as claim:
+        async with self.opened(KnownMemory(record)) as lock:
+            yield lock
+
+    @asynccontextmanager
+    async def opened(self, opening: Opening) -> AsyncIterator[WriteLock]:
+        """Hold the write lock of a memory that is found in the transaction of its claim.
+
+        Raises:
+            GatewayError: memory_busy, when the lock is not free in time; as `Opening.make`.
+        """
+        async with self._holding(_TO_WRITE, opening) as claim:
+            record = claim.record
+            assert record is not None, "the claim has been added"
             yield WriteLock(
-                record.id, record.owner_id, claim.id, claim.ticket, claim.record, claim.lost
+                *(record.id, record.owner_id, claim.id, claim.ticket),
+                *(record, claim.has_waited, claim.lost),
             )
 
     @asynccontextmanager
@@ -176,8 +194,8 @@ class MemoryLocks:
             GatewayError: memory_busy, when none is free in time; conflict, when the memory is
                 gone.
         """
-        queue = QueueKey(record.id, READ, self._limits.max_readers)
-        async with self._holding(queue, record.owner_id):
+        mode = LockMode(READ, self._limits.max_readers)
+        async with self._holding(mode, KnownMemory(record)):
             yield
 
     @asynccontextmanager
@@ -190,7 +208,9 @@ class MemoryLocks:
             GatewayError: conflict, when the lock was lost or the memory deleted.
         """
         async with writing(self._engine) as connection:
-            yield connection, await _lock_record(connection, lock)
+            record = await _lock_record(connection, lock)
+            await assert_claimed(connection, lock.entity_id, lock.claim_id, lock.fence)
+            yield connection, record
 
     async def commit(
         self,
@@ -209,9 +229,9 @@ class MemoryLocks:
         """
 
         async def work_and_release(connection: AsyncConnection) -> _T:
-            result = await work(connection, await _lock_record(connection, lock))
-            await remove_claim(connection, lock.claim_id)
-            return result
+            record = await _lock_record(connection, lock)
+            await give_up_claim(connection, lock.entity_id, lock.claim_id, lock.fence)
+            return await work(connection, record)
 
         result = await write(self._engine, work_and_release)
         self._open[lock.claim_id].is_removed = True
@@ -224,17 +244,17 @@ class MemoryLocks:
         await self._renewer.close()
 
     @asynccontextmanager
-    async def _holding(self, queue: QueueKey, owner_id: str) -> AsyncIterator[_LocalClaim]:
-        claim = _LocalClaim(self._new_id(holder_prefix(CLAIM, self._process_name)), queue)
+    async def _holding(self, mode: LockMode, opening: Opening) -> AsyncIterator[_LocalClaim]:
+        claim = _LocalClaim(self._new_id(holder_prefix(CLAIM, self._process_name)))
         self._open[claim.id] = claim
-        entering = self._start(self._enter(claim, owner_id))
+        entering = self._start(self._enter(claim, mode, opening))
         try:
             await asyncio.shield(entering)
             await self._wait(claim)
             yield claim
         finally:
             # Shielded: the claim is removed even if the caller is cancelled here.
-            await asyncio.shield(self._start(self._leave(claim, entering)))
+            await asyncio.shield(self._start(self._leave(claim, entering, opening)))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run database work in a task of its own, since the caller may be cancelled."""
@@ -243,10 +263,10 @@ class MemoryLocks:
         task.add_done_callback(self._work.discard)
         return task
 
-    async def _enter(self, claim: _LocalClaim, owner_id: str) -> None:
-        entry = await self.queue.enter(claim.queue, owner_id, claim.id)
-        claim.ticket, claim.claims_ahead = entry.ticket, entry.ahead
-        claim.record = None if claim.is_waiting else entry.record
+    async def _enter(self, claim: _LocalClaim, mode: LockMode, opening: Opening) -> None:
+        entry = await self.queue.enter(mode, claim.id, opening)
+        claim.queue, claim.ticket, claim.claims_ahead, claim.record = entry
+        claim.has_waited = claim.is_waiting
         insort(
             self._local_queues.setdefault(claim.queue, []), claim, key=lambda other: other.ticket
         )
@@ -275,7 +295,7 @@ class MemoryLocks:
 
     def _is_foremost(self, claim: _LocalClaim) -> bool:
         """Return whether only claims of other processes can keep a claim from the lock."""
-        return claim in self._local_queues.get(claim.queue, [])[: claim.queue.holders]
+        return claim in self._local_queues.get(claim.queue, [])[: claim.queue.mode.holders]
 
     async def _remove_orphans(self, claim: _LocalClaim) -> None:
         """Remove ended claims of this process that are still in the database ahead of a claim.
@@ -293,11 +313,16 @@ class MemoryLocks:
             raise lock_lost_error()
         claim.claims_ahead = ahead
 
-    async def _leave(self, claim: _LocalClaim, entering: asyncio.Task[None]) -> None:
+    async def _leave(
+        self, claim: _LocalClaim, entering: asyncio.Task[None], opening: Opening
+    ) -> None:
         await asyncio.wait([entering])
         try:
-            if not claim.is_removed:
+            if claim.record is None:
+                # It may have been added, if the database did not answer.
                 await self.queue.leave(claim.id)
+            elif not claim.is_removed:
+                await self.queue.leave_memory(claim.id, opening, claim.record)
         except GatewayError as error:
             # It is not renewed, so it expires, if it is not removed before.
             log.warning(
@@ -307,7 +332,8 @@ class MemoryLocks:
         finally:
             del self._open[claim.id]
             self._renewer.discard(claim.id)
-            self._remove(claim)
+            if claim.record is not None:
+                self._remove(claim)
 
     def _lose(self, claim: _LocalClaim) -> None:
         claim.lost.set()
@@ -320,21 +346,20 @@ class MemoryLocks:
         if claim not in local_queue:
             return
         local_queue.remove(claim)
-        for following in local_queue[: claim.queue.holders]:
+        for following in local_queue[: claim.queue.mode.holders]:
             following.woken.set()
         if not local_queue:
             del self._local_queues[claim.queue]
 
 
 async def _lock_record(connection: AsyncConnection, lock: WriteLock) -> MemoryRecord:
-    """Return the record of a memory whose write lock is held until the transaction ends.
+    """Return the record of a memory, whose row is locked until the transaction ends.
 
     Raises:
-        GatewayError: conflict, when the lock was lost or the memory deleted.
+        GatewayError: conflict, when the memory was deleted.
     """
     query = select_owned(lock.entity_id, lock.owner_id).with_for_update(key_share=True)
     row = (await connection.execute(query)).one_or_none()
     if row is None:
         raise lock_lost_error()
-    await assert_claimed(connection, lock.entity_id, lock.claim_id, lock.fence)
     return to_record(row)

@@ -48,6 +48,11 @@ class MemoryRecord:
     summarised: int = 0
     size_bytes: int = field(default=0, compare=False)
 
+    @property
+    def was_used(self) -> bool:
+        """Whether the memory ever had a turn, as `WAS_USED`."""
+        return self.turns > 0 or self.epoch > 0
+
 
 COLUMNS = [memories.c[one.name] for one in fields(MemoryRecord)]
 

@@ -2,15 +2,12 @@
 
 ::
 
-    record = await repository.reserve(user_id, "diary", max_memories)
-    try:
-        async with locks.write_lock(record) as lock:
-            ...
-            async with locks.committing(lock) as (connection, record):
-                await repository.rewind(connection, record, 4)
-                await repository.append(connection, record, turns)
-    finally:
-        await repository.release(record)
+    record = await repository.find(user_id, "diary")
+    async with locks.write_lock(record) as lock:
+        ...
+        async with locks.committing(lock) as (connection, record):
+            await repository.rewind(connection, record, 4)
+            await repository.append(connection, record, turns)
 
 A memory without a turn counts as absent: only the calls that reserved it see it. Parts of the
 transcript that a rewind removes stay in the tables, superseded. In a transaction a memory's row
@@ -111,39 +108,36 @@ class MemoryRepository:
         last = found[-1] if len(rows) > page_size else None
         return found, write_token(last.updated_at_ms, last.id) if last else ""
 
-    async def reserve(self, owner_id: str, memory_id: str, max_memories: int) -> MemoryRecord:
+    async def reserve(
+        self, connection: AsyncConnection, owner_id: str, memory_id: str, max_memories: int
+    ) -> MemoryRecord:
         """Return a memory, and create it if there is none; the caller has to `release` it.
 
         Raises:
             GatewayError: memory_quota_exceeded, when the user would have more than `max_memories`.
         """
-
-        async def reserve_or_create(connection: AsyncConnection) -> MemoryRecord | None:
+        named = select(*COLUMNS).where(
+            memories.c.owner_id == owner_id, memories.c.memory_id == memory_id
+        )
+        for _ in range(_ATTEMPTS):
             now_ms = self._clock.now_ms()
-            record = await quota.reserve_existing(connection, owner_id, memory_id, now_ms)
-            if record is None:
+            row = (await connection.execute(named)).one_or_none()
+            if row is None:
                 new_id = self._new_id(PREFIX)
                 new = MemoryRecord(new_id, owner_id, memory_id, now_ms, now_ms)
                 record = await quota.create(connection, new, max_memories)
-            return record
-
-        for _ in range(_ATTEMPTS):
-            if record := await self.find(owner_id, memory_id):
-                return record
-            if record := await write(self._engine, reserve_or_create):
+            else:
+                record = to_record(row)
+                if not record.was_used:
+                    record = await quota.reserve_existing(connection, owner_id, memory_id, now_ms)
+            if record is not None:
                 return record
         raise lock_lost_error()
 
-    async def release(self, record: MemoryRecord) -> None:
+    async def release(self, connection: AsyncConnection, record: MemoryRecord) -> None:
         """Release a reservation; the release of the last one deletes a memory without a turn."""
-        if record.turns or record.epoch:
-            return
-
-        async def release(connection: AsyncConnection) -> None:
-            if await quota.release_reservation(connection, record):
-                await quota.delete_memory(connection, record)
-
-        await write(self._engine, release)
+        if not record.was_used and await quota.release_reservation(connection, record):
+            await quota.delete_memory(connection, record)
 
     async def delete_unused(self, older_than_s: float, limit: int) -> int:
         """Delete memories without a turn whose calls have died; return their number.

@@ -15,7 +15,7 @@ from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid
 from services.common.grpc.authentication import Caller
 from services.common.plans import limit_of, plan_name
-from services.common.process.byte_budget import UNCHARGED, Admit, ByteBudget, Charge, request_charge
+from services.common.process.byte_budget import Admit, ByteBudget, Charge, request_charge
 from services.common.process.offload import offload_if
 from services.common.settings import Memory
 from services.common.storage.disk import DiskReserve
@@ -32,8 +32,9 @@ from services.memory.storage.stored_turns import (
     have_many_messages,
     user_text,
 )
-from services.memory.storage.transcript_rows import CONTENT_FACTOR, TURN_COST
+from services.memory.storage.transcript_rows import TURN_COST
 from services.memory.turns.context import ContextReader
+from services.memory.turns.opened_memory import OpenedMemory, is_small, newest_turns
 from services.memory.turns.reconciliation import (
     MemoryRewoundError,
     Reconciliation,
@@ -156,34 +157,32 @@ class TurnService:
         repository = self._stores.repository
         max_memories = limit_of(self._settings.quota, plan)
         max_bytes = limit_of(self._settings.storage, plan)
-        reserved = await repository.reserve(owner_id, begin.memory_id, max_memories)
-        try:
-            began = self._clock.monotonic()
-            async with self._locks.write_lock(reserved) as lock:
-                self._metrics.lock_wait_s.observe(self._clock.monotonic() - began)
-                record = lock.record or await self._current(reserved)
-                record = await self._synchronised(record, _windows(begin))
-                admit = _admit(record, charge)
+        windows = _windows(begin)
+        memory = OpenedMemory(repository, owner_id, begin.memory_id, max_memories, windows)
+        began = self._clock.monotonic()
+        async with self._locks.opened(memory) as lock:
+            self._metrics.lock_wait_s.observe(self._clock.monotonic() - began)
+            opened = await self._current(lock.record) if lock.has_waited else lock.record
+            record = await self._synchronised(opened, windows)
+            admit = _admit(record, charge)
+            if memory.was_read and admit is None and record is opened:
+                newest, stored_bytes = memory.newest, memory.owner_bytes
+            else:
                 newest, stored_bytes = await asyncio.gather(
                     self._newest(record, begin, admit), repository.stored_bytes(owner_id)
                 )
-                reconciliation = await reconcile(
-                    repository, record, newest, sent, self._clock.now_ms(), admit
-                )
-                # An early check, before a model is called; the binding one is at the commit.
-                size = await offload_if(
-                    have_many_messages(reconciliation.turns), reconciliation.stored_size
-                )
-                check_storage(stored_bytes + size, max_bytes)
-                context = await self._context(
-                    owner_id, record, begin, reconciliation, newest, admit
-                )
-                yield TurnInProgress(
-                    context, partial(self._append, lock, begin, reconciliation, max_bytes)
-                )
-        finally:
-            # Shielded: the reservation is released even if the caller is cancelled here.
-            await asyncio.shield(asyncio.ensure_future(repository.release(reserved)))
+            reconciliation = await reconcile(
+                repository, record, newest, sent, self._clock.now_ms(), admit
+            )
+            # An early check, before a model is called; the binding one is at the commit.
+            size = await offload_if(
+                have_many_messages(reconciliation.turns), reconciliation.stored_size
+            )
+            check_storage(stored_bytes + size, max_bytes)
+            context = await self._context(owner_id, record, begin, reconciliation, newest, admit)
+            yield TurnInProgress(
+                context, partial(self._append, lock, begin, reconciliation, max_bytes)
+            )
 
     async def _synchronised(self, record: MemoryRecord, windows: Windows) -> MemoryRecord:
         """Return a memory's record once no batch of older turns is due to be summarised.
@@ -212,12 +211,11 @@ class TurnService:
 
     async def _newest(
         self, record: MemoryRecord, begin: BeginTurn, admit: Admit | None
-    ) -> list[StoredTurn]:
+    ) -> Sequence[StoredTurn]:
         """Return the last turn of a memory, and those that are shown with it or its next one."""
         if not record.turns:
             return []
-        shown = _windows(begin).view(max(record.turns - 1, 0), record.summarised).raw
-        first = min(shown.start, record.turns)
+        first = newest_turns(record, _windows(begin)).start
         return await self._stores.repository.turns(record.id, first, record.turns, admit)
 
     async def _without_memory(
@@ -266,20 +264,22 @@ class TurnService:
         turns = reconciliation.turns
         turns = await offload_if(have_many_messages(turns), complete_turns, turns, answer)
 
-        async def append(connection: AsyncConnection, record: MemoryRecord) -> None:
+        async def append(connection: AsyncConnection, record: MemoryRecord) -> bool:
+            """Append the turns; return whether there are jobs to do for them."""
             if reconciliation.rewinds:
                 await stores.rewind(connection, record, reconciliation.keep)
             check_storage(await stores.repository.append(connection, record, turns), max_bytes)
-            await self._jobs.put_summary(connection, record, _windows(begin))
+            has_jobs = await self._jobs.put_summary(connection, record, _windows(begin))
             if begin.personal_memory:
                 for turn in reconciliation.turns_with_new_text:
                     text = user_text(turn.messages)
-                    await self._jobs.put_facts(
+                    has_jobs |= await self._jobs.put_facts(
                         connection, record.owner_id, text, record.id, turn.number
                     )
+            return has_jobs
 
-        await self._locks.commit(lock, append)
-        self._jobs.wake()
+        if await self._locks.commit(lock, append):
+            self._jobs.wake()
         return turns[-1].number
 
     async def _extract_facts(
@@ -297,8 +297,7 @@ def _admit(record: MemoryRecord, charge: Charge) -> Admit | None:
 
     Measuring turns takes a query.
     """
-    is_small = record.size_bytes <= CONTENT_FACTOR * UNCHARGED
-    return None if is_small else charge.at(TURN_COST)
+    return None if is_small(record) else charge.at(TURN_COST)
 
 
 async def _refuse_commit(_answer: Message) -> int:

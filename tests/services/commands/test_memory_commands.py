@@ -17,8 +17,10 @@ from services.common.settings import Memory, Storage
 from services.common.storage.database import migrate, open_engine, writing
 from services.memory.assembly import open_locks, open_queue
 from services.memory.jobs.stores import Stores
+from services.memory.jobs.windows import Windows
 from services.memory.profile.facts import ExtractedFact
 from services.memory.storage.stored_turns import StoredTurn
+from services.memory.turns.opened_memory import OpenedMemory
 
 AT_MS = 1_793_232_000_000
 
@@ -43,9 +45,9 @@ async def _fill(folder: Path) -> None:
     ):
         await accounts.create_key(user)
         owner_id = (await accounts.caller_named(user)).user_id
-        record = await stores.repository.reserve(owner_id, memory_id, 10)
+        memory = OpenedMemory(stores.repository, owner_id, memory_id, 10, Windows())
         async with (
-            locks.write_lock(record) as lock,
+            locks.opened(memory) as lock,
             locks.committing(lock) as (connection, current),
         ):
             turns = [_turn(number, f"{user} {number}") for number in range(1, count + 1)]

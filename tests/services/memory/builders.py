@@ -14,7 +14,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from gateway.memory.v1.memory_pb2 import Turn
-from services.common.storage.database import reading
+from services.common.storage.database import reading, write
 from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.quota import delete_memory
@@ -37,9 +37,19 @@ class MemoryProcess:
         self.repository = MemoryRepository(engine, clock)
         self.locks = MemoryLocks(engine, clock, limits)
 
+    async def reserve(self, owner_id: str, memory_id: str, quota: int) -> MemoryRecord:
+        """Reserve a memory, in a transaction of its own."""
+        return await write(
+            self.engine, lambda opened: self.repository.reserve(opened, owner_id, memory_id, quota)
+        )
+
+    async def release(self, record: MemoryRecord) -> None:
+        """Release a memory that was reserved, in a transaction of its own."""
+        await write(self.engine, lambda opened: self.repository.release(opened, record))
+
     async def make(self, memory_id: str = "diary", owner_id: str = "ada") -> MemoryRecord:
         """Make a memory with a first turn."""
-        record = await self.repository.reserve(owner_id, memory_id, QUOTA)
+        record = await self.reserve(owner_id, memory_id, QUOTA)
         return await self.add(record, turn(1, 0, "hello", "hi"))
 
     async def add(self, record: MemoryRecord, *turns: StoredTurn) -> MemoryRecord:

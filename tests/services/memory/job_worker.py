@@ -155,7 +155,7 @@ class MemoryWorker(MemoryProcess):
         self, count: int, memory_id: str = "diary", owner_id: str = "ada"
     ) -> MemoryRecord:
         """Make a memory with turns `fact 1`, `fact 2` and so on; nothing is put in the queue."""
-        record = await self.repository.reserve(owner_id, memory_id, 10)
+        record = await self.reserve(owner_id, memory_id, 10)
         return await self.add(record, *facts_said(1, count))
 
     async def put(self, record: MemoryRecord, windows: Windows | None = None) -> None:

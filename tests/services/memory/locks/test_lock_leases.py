@@ -12,7 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.storage.database import reading, writing
-from services.memory.locks.lock_queue import WRITE, LockQueue, QueueKey
+from services.memory.locks.lock_queue import WRITE, LockMode, LockQueue
+from services.memory.locks.opening import KnownMemory
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims
 from tests.manual_clock import ManualClock
@@ -93,7 +94,7 @@ async def test_expired_waiter_does_not_block_others(
         async with ours.locks.write_lock(record):
             # A claim with no process behind it.
             dead = LockQueue(ours.engine, clock, LEASE_S)
-            await dead.enter(QueueKey(record.id, WRITE, 1), record.owner_id, "claim_dead")
+            await dead.enter(LockMode(WRITE, 1), "claim_dead", KnownMemory(record))
             tasks.create_task(room.write(theirs, "theirs"))
             await until_waiting(ours.engine, 3)
         with noted(theirs) as looks:

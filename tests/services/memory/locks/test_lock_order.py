@@ -4,7 +4,8 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from gateway.errors.v1 import errors_pb2
-from services.memory.locks.lock_queue import WRITE, QueueKey
+from services.memory.locks.lock_queue import WRITE, LockMode
+from services.memory.locks.opening import KnownMemory
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims
 from tests.manual_clock import ManualClock
@@ -110,7 +111,7 @@ async def test_readers_and_expired_claims_are_not_writers(
     async with ours.locks.read_lock(record):
         assert await queue.being_written([record.id]) == set()
     # Of a process that died: nobody renews it.
-    await queue.enter(QueueKey(record.id, WRITE, 1), record.owner_id, "claim")
+    await queue.enter(LockMode(WRITE, 1), "claim", KnownMemory(record))
     assert await queue.being_written([record.id]) == {record.id}
     clock.now_s += LEASE_S + 1
     assert await queue.being_written([record.id]) == set()

@@ -11,10 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.common.clock import Clock
 from services.common.process.registry import ProcessRegistry
 from services.common.settings import Storage
+from services.memory.jobs.windows import Windows
 from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.repository import MemoryRepository
 from services.memory.storage.tables import claims
+from services.memory.turns.opened_memory import OpenedMemory
 from tests.services.memory.builders import QUOTA, count_all, text_of, turn, until_waiting
 from tests.services.memory.lock_holder import (
     LONG_LEASE_S,
@@ -36,9 +38,9 @@ class Parent:
         self.locks = MemoryLocks(engine, Clock(), LockLimits(wait_s=60))
 
     async def write(self, text: str) -> None:
-        reserved = await self.repository.reserve(OWNER, NAME, QUOTA)
+        memory = OpenedMemory(self.repository, OWNER, NAME, QUOTA, Windows())
         async with (
-            self.locks.write_lock(reserved) as lock,
+            self.locks.opened(memory) as lock,
             self.locks.committing(lock) as (connection, stored),
         ):
             written = turn(stored.turns + 1, stored.messages, text, f"{lock.fence}")

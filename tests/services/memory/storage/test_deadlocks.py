@@ -11,7 +11,8 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.storage.database import reading, writing
 from services.common.storage.owners import charge
-from services.memory.locks.lock_queue import WRITE, QueueKey
+from services.memory.locks.lock_queue import WRITE, LockMode
+from services.memory.locks.opening import KnownMemory
 from services.memory.storage import quota
 from services.memory.storage.memory_records import select_owned
 from tests.services.memory.builders import QUOTA, MemoryProcess
@@ -55,11 +56,12 @@ async def test_memory_that_is_committed_can_be_asked_for(memory: MemoryProcess) 
 
 async def test_memory_that_is_deleted_can_be_waited_for(memory: MemoryProcess) -> None:
     record = await memory.make()
-    queue = QueueKey(record.id, WRITE, 1)
     async with writing(memory.engine) as connection:
         locked = select_owned(record.id, record.owner_id).with_for_update()
         await connection.execute(locked)
-        entering = asyncio.create_task(memory.locks.queue.enter(queue, "ada", "claim_1"))
+        entering = asyncio.create_task(
+            memory.locks.queue.enter(LockMode(WRITE, 1), "claim_1", KnownMemory(record))
+        )
         await until_one_waits(memory.engine)
         await quota.delete_memory(connection, record)
     with pytest.raises(GatewayError) as raised:

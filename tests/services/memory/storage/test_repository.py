@@ -42,7 +42,7 @@ async def test_find_does_not_create_a_memory(memory: MemoryProcess) -> None:
 async def test_a_memory_is_there_for_others_from_its_first_turn_on(
     memory: MemoryProcess, clock: ManualClock
 ) -> None:
-    reserved = await memory.repository.reserve("ada", "diary", QUOTA)
+    reserved = await memory.reserve("ada", "diary", QUOTA)
     assert await memory.repository.find("ada", "diary") is None
     assert await memory.repository.page("ada", 10) == ([], "")
     assert await memory.repository.current(reserved) == reserved
@@ -92,7 +92,7 @@ async def test_the_id_of_a_memory_serves_its_owner_alone(memory: MemoryProcess) 
             async with memory.locks.committing(replace(lock, owner_id="eve")):
                 raise AssertionError("a foreign memory was opened")
     assert reason_of(raised) == errors_pb2.REASON_CONFLICT
-    await memory.repository.release(replace(stolen, turns=0))
+    await memory.release(replace(stolen, turns=0))
     assert await memory.repository.current(hers) == hers
 
 
@@ -127,7 +127,7 @@ async def test_turn_of_message_finds_each_message(memory: MemoryProcess) -> None
 async def test_continued_turn_writes_only_new_messages(
     memory: MemoryProcess, clock: ManualClock
 ) -> None:
-    record = await memory.repository.reserve("ada", "diary", QUOTA)
+    record = await memory.reserve("ada", "diary", QUOTA)
     messages = [user("look around")]
     for step in range(20):
         messages += [call(f"c{step}")]
@@ -145,7 +145,7 @@ async def test_continued_turn_writes_only_new_messages(
 
 
 async def test_a_new_user_message_closes_a_turn_without_results(memory: MemoryProcess) -> None:
-    record = await memory.repository.reserve("ada", "diary", QUOTA)
+    record = await memory.reserve("ada", "diary", QUOTA)
     waiting = turn(1, 0, "look", call("c1"), result("c1"), call("c2"))
     record = await memory.add(record, turn(1, 0, "look", call("c1")))
     record = await memory.add(record, waiting)

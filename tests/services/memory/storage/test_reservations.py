@@ -57,13 +57,13 @@ async def test_one_too_many_is_refused_and_one_there_is_not(memory: MemoryProces
     for number in range(QUOTA):
         await memory.make(f"m{number}")
     with pytest.raises(GatewayError, match="10 memories") as raised:
-        await memory.repository.reserve("ada", "new", QUOTA)
+        await memory.reserve("ada", "new", QUOTA)
     assert raised.value.reason == errors_pb2.REASON_MEMORY_QUOTA_EXCEEDED
     assert raised.value.http_status == 403
-    assert (await memory.repository.reserve("ada", "m3", QUOTA)).turns == 1
+    assert (await memory.reserve("ada", "m3", QUOTA)).turns == 1
     # A plan that allows less takes nothing away.
-    assert (await memory.repository.reserve("ada", "m3", 1)).turns == 1
-    assert (await memory.repository.reserve("bob", "new", QUOTA)).turns == 0
+    assert (await memory.reserve("ada", "m3", 1)).turns == 1
+    assert (await memory.reserve("bob", "new", QUOTA)).turns == 0
     assert await counted(memory) == QUOTA
 
 
@@ -74,7 +74,7 @@ async def test_concurrent_reservations_respect_the_quota(
         await memory.make(f"m{number}")
     outcomes = await asyncio.gather(
         *(
-            (memory, other)[number % 2].repository.reserve("ada", f"new {number}", QUOTA)
+            (memory, other)[number % 2].reserve("ada", f"new {number}", QUOTA)
             for number in range(50)
         ),
         return_exceptions=True,
@@ -85,7 +85,7 @@ async def test_concurrent_reservations_respect_the_quota(
     assert len(refused) == 47
     assert {one.reason for one in refused} == {errors_pb2.REASON_MEMORY_QUOTA_EXCEEDED}
     assert await counted(memory) == QUOTA
-    await asyncio.gather(*(other.repository.release(one) for one in made))
+    await asyncio.gather(*(other.release(one) for one in made))
     assert await counted(memory) == QUOTA - 3
 
 
@@ -93,45 +93,45 @@ async def test_many_who_want_one_memory_make_one(
     memory: MemoryProcess, other: MemoryProcess
 ) -> None:
     made = await asyncio.gather(
-        *((memory, other)[number % 2].repository.reserve("ada", "diary", 1) for number in range(20))
+        *((memory, other)[number % 2].reserve("ada", "diary", 1) for number in range(20))
     )
     assert len({one.id for one in made}) == 1
     assert await counted(memory) == 1
     for record in made[:-1]:
-        await memory.repository.release(record)
+        await memory.release(record)
     assert await counted(memory) == 1
-    await memory.repository.release(made[-1])
+    await memory.release(made[-1])
     assert await counted(memory) == 0
     assert set((await rows_of(memory.engine, made[0].id)).values()) == {0}
 
 
 async def test_what_one_call_gives_back_another_can_still_use(memory: MemoryProcess) -> None:
-    first = await memory.repository.reserve("ada", "diary", QUOTA)
-    second = await memory.repository.reserve("ada", "diary", QUOTA)
+    first = await memory.reserve("ada", "diary", QUOTA)
+    second = await memory.reserve("ada", "diary", QUOTA)
     async with memory.locks.write_lock(first):
         pass
-    await memory.repository.release(first)
+    await memory.release(first)
     second = await memory.add(second, turn(1, 0, "hello", "hi"))
-    await memory.repository.release(second)
-    await memory.repository.release(first)
+    await memory.release(second)
+    await memory.release(first)
     assert await memory.repository.find("ada", "diary") == second
     assert await counted(memory) == 1
 
 
 async def test_giving_back_twice_or_what_is_gone_does_nothing(memory: MemoryProcess) -> None:
-    record = await memory.repository.reserve("ada", "diary", QUOTA)
-    await memory.repository.release(record)
-    await memory.repository.release(record)
+    record = await memory.reserve("ada", "diary", QUOTA)
+    await memory.release(record)
+    await memory.release(record)
     assert await counted(memory) == 0
 
 
 async def test_deleting_makes_room_at_once(memory: MemoryProcess) -> None:
     record = await memory.make()
     with pytest.raises(GatewayError):
-        await memory.repository.reserve("ada", "new", 1)
+        await memory.reserve("ada", "new", 1)
     await memory.delete(record)
     assert await counted(memory) == 0
-    await memory.repository.reserve("ada", "new", 1)
+    await memory.reserve("ada", "new", 1)
 
 
 async def test_what_a_dead_call_reserved_is_dropped_and_nothing_else(
@@ -140,12 +140,12 @@ async def test_what_a_dead_call_reserved_is_dropped_and_nothing_else(
     used = await memory.make("used")
     emptied, _ = await memory.rewind(await memory.make("emptied"), 0)
     for number in range(3):
-        await memory.repository.reserve("ada", f"dead {number}", QUOTA)
-    await memory.repository.reserve("bob", "dead", QUOTA)
-    shared = await memory.repository.reserve("ada", "shared", QUOTA)
-    held = await memory.repository.reserve("ada", "held", QUOTA)
+        await memory.reserve("ada", f"dead {number}", QUOTA)
+    await memory.reserve("bob", "dead", QUOTA)
+    shared = await memory.reserve("ada", "shared", QUOTA)
+    held = await memory.reserve("ada", "held", QUOTA)
     clock.now_s += GRACE_S
-    assert await memory.repository.reserve("ada", "shared", QUOTA) == shared_now(shared, clock)
+    assert await memory.reserve("ada", "shared", QUOTA) == shared_now(shared, clock)
     async with memory.locks.write_lock(held) as lock:
         assert await memory.repository.delete_unused(GRACE_S, limit=2) == 2
         assert await memory.repository.delete_unused(GRACE_S, limit=9) == 2
@@ -166,7 +166,7 @@ def shared_now(record: MemoryRecord, clock: ManualClock) -> MemoryRecord:
 
 
 async def test_a_dead_holder_keeps_nothing(memory: MemoryProcess, clock: ManualClock) -> None:
-    record = await memory.repository.reserve("ada", "diary", QUOTA)
+    record = await memory.reserve("ada", "diary", QUOTA)
     async with memory.locks.write_lock(record), memory.locks.read_lock(record):
         clock.now_s += GRACE_S
         assert await memory.repository.delete_unused(GRACE_S, limit=9) == 1

@@ -57,7 +57,7 @@ async def test_rewind_to_nothing_leaves_an_empty_memory(memory: MemoryProcess) -
     assert changed == 1
     assert (record.turns, record.messages, record.epoch) == (0, 0, 1)
     assert await memory.repository.keys(record.id) == b""
-    await memory.repository.release(record)
+    await memory.release(record)
     assert await memory.repository.find("ada", "diary") == record
     record = await memory.add(record, turn(1, 0, "anew", "yes"))
     assert await memory.said(record) == ["anew", "yes"]
@@ -113,7 +113,7 @@ async def test_keys_match_the_transcript_across_row_boundaries(memory: MemoryPro
     messages = [user(f"m{place}") for place in range(3 * CHUNK)]
     expected = [message_key(message) for message in messages]
     for size in (1, CHUNK - 1, CHUNK, CHUNK + 1):
-        record = await memory.repository.reserve("ada", f"m{size}", QUOTA)
+        record = await memory.reserve("ada", f"m{size}", QUOTA)
         for length in (size, size + 2, 2 * CHUNK - 1, 2 * CHUNK, 3 * CHUNK):
             record = await memory.add(record, turn(1, 0, *messages[:length]))
             assert await memory.repository.keys(record.id) == b"".join(expected[:length])
@@ -153,7 +153,7 @@ async def test_thousands_of_appends_and_rewinds_behave_like_a_list(memory: Memor
 
 async def _append_and_rewind(memory: MemoryProcess, steps: int, seed: int) -> None:
     dice = random.Random(seed)
-    record = await memory.repository.reserve("ada", f"diary {seed}", QUOTA)
+    record = await memory.reserve("ada", f"diary {seed}", QUOTA)
     model: list[StoredTurn] = []
     for step in range(steps):
         length = sum(len(one.messages) for one in model)

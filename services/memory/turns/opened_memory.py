@@ -1,0 +1,89 @@
+"""The memory of a turn that writes: found or created, and read, in one transaction."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.common.process.byte_budget import UNCHARGED
+from services.memory.jobs.windows import Windows
+from services.memory.storage.memory_records import WAS_USED, MemoryRecord
+from services.memory.storage.repository import MemoryRepository
+from services.memory.storage.stored_turns import StoredTurn
+from services.memory.storage.tables import memories
+from services.memory.storage.transcript_rows import CONTENT_FACTOR, read_turns
+
+
+class OpenedMemory:
+    """An `Opening` that reserves a memory, and reads what a turn of it needs.
+
+    Args:
+        repository: the memories.
+        owner_id: the user.
+        memory_id: the name of the memory, which is created if there is none.
+        max_memories: how many the user may have.
+        windows: which turns are shown.
+
+    Attributes:
+        was_read: whether the following were read: not if the lock was waited for.
+        newest: the newest turns of the memory; none of a large one.
+        owner_bytes: the size of the owner's memories and responses.
+    """
+
+    def __init__(
+        self,
+        repository: MemoryRepository,
+        owner_id: str,
+        memory_id: str,
+        max_memories: int,
+        windows: Windows,
+    ) -> None:
+        self._repository = repository
+        self._owner_id = owner_id
+        self._memory_id = memory_id
+        self._max_memories = max_memories
+        self._windows = windows
+        self.was_read = False
+        self.newest: Sequence[StoredTurn] = ()
+        self.owner_bytes = 0
+
+    def is_it(self) -> ColumnElement[bool]:
+        """Return the condition on the name and the owner of a memory that had a turn."""
+        named = (memories.c.owner_id == self._owner_id) & (memories.c.memory_id == self._memory_id)
+        return named & WAS_USED
+
+    async def make(self, connection: AsyncConnection) -> str:
+        """Return the id of the memory, reserved for this turn.
+
+        Raises:
+            GatewayError: memory_quota_exceeded.
+        """
+        reserved = await self._repository.reserve(
+            connection, self._owner_id, self._memory_id, self._max_memories
+        )
+        return reserved.id
+
+    async def read(
+        self, connection: AsyncConnection, record: MemoryRecord, owner_bytes: int
+    ) -> None:
+        """Read the newest turns of the memory."""
+        self.owner_bytes = owner_bytes
+        if record.turns and is_small(record):
+            shown = newest_turns(record, self._windows)
+            self.newest = await read_turns(connection, record.id, shown.start, record.turns)
+        self.was_read = True
+
+    async def leave(self, connection: AsyncConnection, record: MemoryRecord) -> None:
+        """Release the reservation."""
+        await self._repository.release(connection, record)
+
+
+def is_small(record: MemoryRecord) -> bool:
+    """Return whether the turns of a memory are read without being measured, and charged, before."""
+    return record.size_bytes <= CONTENT_FACTOR * UNCHARGED
+
+
+def newest_turns(record: MemoryRecord, windows: Windows) -> range:
+    """Return the numbers of the last turn of a memory, and of those shown with it or its next."""
+    shown = windows.view(max(record.turns - 1, 0), record.summarised).raw
+    return range(min(shown.start, record.turns), record.turns + 1)
