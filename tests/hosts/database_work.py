@@ -1,9 +1,9 @@
 """Measure what requests ask of PostgreSQL: `python -m tests.hosts.database_work`.
 
-It runs a gateway of one worker, and prints per request: transactions, statements that read and that
-write, CPU time of the server, bytes of its log and bytes that stay. Work in the background that
-belongs to a request (usage records, jobs of memories) is in; polls without work are measured
-alone, and taken off.
+It runs a gateway of one worker, and prints per request: round trips, transactions, statements that
+read and that write, CPU time of the server, bytes of its log and bytes that stay. Work in the
+background that belongs to a request (usage records, jobs of memories) is in; polls without work are
+measured alone, and taken off.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from tests.databases import PostgreSQL, postgresql_server
 from tests.e2e.users import Answer, User
 from tests.gateway_in_process import running_gateway
 from tests.hosts.cluster import ADMIN_KEY, Administrator
+from tests.hosts.round_trips import CountingProxy, counting_proxy
 from tests.hosts.statements import StatementCounts, counting_statements
 from tests.waiting import until
 
@@ -38,6 +39,7 @@ Ask = Callable[[int], Awaitable[Answer]]
 class Work:
     """The database server's work, in all or per request."""
 
+    round_trips: float
     transactions: float
     reads: float
     writes: float
@@ -62,8 +64,13 @@ class Meter:
     """Reads what a server has done so far."""
 
     def __init__(
-        self, connection: "asyncpg.Connection", postmaster: int, counts: StatementCounts
+        self,
+        connection: "asyncpg.Connection",
+        postmaster: int,
+        counts: StatementCounts,
+        proxy: CountingProxy,
     ) -> None:
+        self._proxy = proxy
         self._connection = connection
         self._postmaster = postmaster
         self._counts = counts
@@ -78,7 +85,8 @@ class Meter:
         cpu_s += _ended_cpu_seconds(self._postmaster)
         counts = self._counts
         return Work(
-            counts.commits, counts.reads, counts.writes, 1000 * cpu_s, float(log), float(size)
+            *(self._proxy.round_trips, counts.commits, counts.reads, counts.writes),
+            *(1000 * cpu_s, float(log), float(size)),
         )
 
     async def is_settled(self) -> bool:
@@ -152,30 +160,31 @@ async def kinds(user: User, limited: User) -> dict[str, Ask]:
 
 async def measure(folder: Path, server: PostgreSQL, count: int) -> dict[str, Work]:
     """Return the work of each kind of request; of "idle", that of a second."""
-    storage = {"data_dir": str(folder), "database_url": server.url}
     admin = {"key_sha256": hashlib.sha256(ADMIN_KEY.encode()).hexdigest()}
-    with counting_statements() as counts:
-        async with running_gateway(folder, storage=storage, admin=admin) as gateway:
-            connection = await asyncpg.connect(server.url)
-            postmaster = await connection.fetchval(
-                "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)::int"
-            )
-            meter = Meter(connection, postmaster, counts)
-            administrator = Administrator(gateway.http, gateway.url)
-            limited = await administrator.user(
-                "limited",
-                requests_per_minute=1_000_000,
-                tokens_per_minute=1_000_000_000,
-                concurrent_requests=1_000,
-            )
-            user = User(gateway.http, gateway.url, gateway.key)
-            asks = await kinds(user, limited)
-            idle = await meter.idle()
-            work_by_name = {"idle, a second": idle}
-            for name, ask in asks.items():
-                work_by_name[name] = await meter.of(ask, count, idle)
-            await connection.close()
-            return work_by_name
+    async with counting_proxy(server) as (proxy, url):
+        storage = {"data_dir": str(folder), "database_url": url}
+        with counting_statements() as counts:
+            async with running_gateway(folder, storage=storage, admin=admin) as gateway:
+                connection = await asyncpg.connect(server.url)
+                postmaster = await connection.fetchval(
+                    "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)::int"
+                )
+                meter = Meter(connection, postmaster, counts, proxy)
+                administrator = Administrator(gateway.http, gateway.url)
+                limited = await administrator.user(
+                    "limited",
+                    requests_per_minute=1_000_000,
+                    tokens_per_minute=1_000_000_000,
+                    concurrent_requests=1_000,
+                )
+                user = User(gateway.http, gateway.url, gateway.key)
+                asks = await kinds(user, limited)
+                idle = await meter.idle()
+                work_by_name = {"idle, a second": idle}
+                for name, ask in asks.items():
+                    work_by_name[name] = await meter.of(ask, count, idle)
+                await connection.close()
+                return work_by_name
 
 
 async def main() -> None:
@@ -183,7 +192,7 @@ async def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else REQUESTS
     with tempfile.TemporaryDirectory() as folder, postgresql_server() as server:
         work_by_name = await measure(Path(folder), server, count)
-    heads = ("transactions", "reads", "writes", "CPU ms", "log bytes", "bytes kept")
+    heads = ("round trips", "transactions", "reads", "writes", "CPU ms", "log bytes", "bytes kept")
     print(f"{'':28}" + "".join(f"{head:>14}" for head in heads))
     for name, work in work_by_name.items():
         print(f"{name:28}" + "".join(f"{value:14,.2f}" for value in work.values))

@@ -43,6 +43,7 @@ from services.common.storage.database_threads import (
     ConnectionOfReads,
     transact,
 )
+from services.common.storage.disconnects import Sending, again_if_disconnected, refuse_closed
 from services.common.storage.migrations import HEAD
 from services.common.storage.migrations.record import (
     Record,
@@ -74,6 +75,7 @@ _WRITERS = "gateway_writers"
 _READERS = "gateway_readers"
 _IN_THREADS = "gateway_in_threads"
 _ALONE = "gateway_alone"
+_NOT_LASTING = text("SET LOCAL synchronous_commit = off")
 _SYNCHRONOUS = "gateway_synchronous"
 
 _T = TypeVar("_T")
@@ -129,12 +131,9 @@ async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     Raises:
         GatewayError: unavailable, when the database does not answer.
     """
-    connection = await _connect(engine)
     with translate_errors(engine):
-        try:
+        async with _connected(engine) as connection:
             yield connection
-        finally:
-            await connection.close()
 
 
 @asynccontextmanager
@@ -148,21 +147,25 @@ async def reading_once(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         GatewayError: unavailable, when the database does not answer.
     """
     turns = _turns(engine, _READERS)
-    if turns is None:
-        async with reading(engine) as connection:
-            await connection.execution_options(isolation_level="AUTOCOMMIT")
-            yield connection
-        return
 
     async def read_in_thread(execute: Callable[[Connection], Any]) -> Any:
         def read_now(connection: Connection) -> Any:
             with connection.execution_options(**{_ALONE: True}).begin():
                 return execute(connection)
 
+        assert turns is not None
         return await turns.transact(caller_id(), read_now)
 
+    async def read_alone(execute: Callable[[Connection], Any]) -> Any:
+        async def read_now(_: Sending) -> Any:
+            async with _connected(engine) as connection:
+                await connection.execution_options(isolation_level="AUTOCOMMIT")
+                return await connection.run_sync(execute)
+
+        return await again_if_disconnected(read_now)
+
     with translate_errors(engine):
-        yield ConnectionOfReads(engine, read_in_thread)
+        yield ConnectionOfReads(engine, read_alone if turns is None else read_in_thread)
 
 
 async def read(
@@ -181,14 +184,17 @@ async def read(
         GatewayError: unavailable, when the database does not answer.
     """
     turns = _turns(engine, _READERS)
-    if turns is None:
-        async with reading(engine) as connection:
+
+    async def read_apart(_: Sending) -> _T:
+        async with _connected(engine) as connection:
             return await work(connection)
 
     def read_now(connection: Connection) -> _T:
         return transact(engine, connection.execution_options(**{_ALONE: False}), work)
 
     with translate_errors(engine):
+        if turns is None:
+            return await again_if_disconnected(read_apart)
         return await turns.transact(caller_id(), read_now)
 
 
@@ -209,10 +215,13 @@ async def writing(
     Raises:
         GatewayError: unavailable, when the database does not answer.
     """
-    async with _connected_to_write(engine, is_lasting) as connection, connection.begin():
-        if not is_lasting and connection.dialect.name == "postgresql":
-            await connection.execute(text("SET LOCAL synchronous_commit = off"))
-        yield connection
+    turns = _turns(engine, _WRITERS)
+    # When the file is locked, SQLite sleeps and retries. Writers of this process therefore queue
+    # here: their users are served in turn, and in half the time.
+    async with turns.turn(caller_id()) if turns else nullcontext():
+        with translate_errors(engine):
+            async with _transaction(engine, is_lasting) as connection:
+                yield connection
 
 
 async def write(
@@ -228,21 +237,27 @@ async def write(
 
     Args:
         engine: the database.
-        work: executes statements; it awaits nothing else, and computes briefly.
+        work: executes statements; it awaits nothing else, and computes briefly. It is called again
+            when the connection to a server turned out to be broken before the commit.
         is_lasting: as of `writing`.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.
     """
     turns = _turns(engine, _WRITERS)
-    if turns is None:
-        async with writing(engine, is_lasting=is_lasting) as connection:
-            return await work(connection)
+
+    async def transact_apart(sending: Sending) -> _T:
+        async with _transaction(engine, is_lasting) as connection:
+            result = await work(connection)
+            sending.is_commit_sent = True
+            return result
 
     def transact_now(connection: Connection) -> _T:
         return transact(engine, connection.execution_options(**_options(is_lasting)), work)
 
     with translate_errors(engine):
+        if turns is None:
+            return await again_if_disconnected(transact_apart)
         return await turns.transact(caller_id(), transact_now)
 
 
@@ -313,21 +328,23 @@ def _insert_if_absent(dialect: str, table: Table) -> Any:
 
 
 @asynccontextmanager
-async def _connected_to_write(
-    engine: AsyncEngine, is_lasting: bool
-) -> AsyncIterator[AsyncConnection]:
-    """Yield a connection whose transactions write."""
-    turns = _turns(engine, _WRITERS)
-    # When the file is locked, SQLite sleeps and retries. Writers of this process therefore queue
-    # here: their users are served in turn, and in half the time.
-    async with turns.turn(caller_id()) if turns else nullcontext():
-        connection = await _connect(engine)
-        with translate_errors(engine):
-            try:
-                await connection.execution_options(**_options(is_lasting))
-                yield connection
-            finally:
-                await connection.close()
+async def _transaction(engine: AsyncEngine, is_lasting: bool) -> AsyncIterator[AsyncConnection]:
+    """Yield a connection in a transaction that writes."""
+    async with _connected(engine) as connection:
+        await connection.execution_options(**_options(is_lasting))
+        async with connection.begin():
+            if not is_lasting and connection.dialect.name == "postgresql":
+                await connection.execute(_NOT_LASTING)
+            yield connection
+
+
+@asynccontextmanager
+async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    connection = await _connect(engine)
+    try:
+        yield connection
+    finally:
+        await connection.close()
 
 
 def _turns(engine: AsyncEngine, which: str) -> ConnectionTurns | None:
@@ -476,12 +493,13 @@ def _open_postgresql(url: str, connections: int) -> AsyncEngine:
             url, timeout=_CONNECT_TIMEOUT_S, command_timeout=_COMMAND_TIMEOUT_S
         )
 
-    return create_async_engine(
+    engine = create_async_engine(
         "postgresql+asyncpg://",
         async_creator=connect,
         pool_size=_KEPT_CONNECTIONS,
         max_overflow=connections - _KEPT_CONNECTIONS,
         pool_timeout=_CONNECT_TIMEOUT_S,
-        pool_pre_ping=True,
         hide_parameters=True,
     )
+    event.listen(engine.sync_engine, "checkout", refuse_closed)
+    return engine
