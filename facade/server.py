@@ -13,7 +13,7 @@ from facade.access_log import AccessLog
 from facade.app import create_dispatcher, create_operations_dispatcher, plain_endpoints
 from facade.context import Context
 from facade.cors import Cors
-from facade.http.connection import Connection, Respond
+from facade.http.connection import HttpConnection, Respond
 from facade.http.connections import Connections
 from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
@@ -204,7 +204,7 @@ class Listener:
         connections = Connections(context.settings.limits, context.metrics)
         heads = UnfinishedHeads()
         server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(connections, heads, context, respond, plain),
+            lambda: HttpConnection(connections, heads, context, respond, plain),
             sock=bound,
             backlog=_BACKLOG,
             ssl=tls,

@@ -47,8 +47,9 @@ from services.common.process.metrics import Gauge
 from services.common.process.registry import ProcessRegistry
 from services.common.process.telemetry.spans import Telemetry
 from services.common.settings import Settings, SettingsError, Storage
-from services.common.storage.database import is_sqlite, migrate, open_engine
+from services.common.storage.database import is_sqlite, open_engine
 from services.common.storage.disk import DiskReserve
+from services.common.storage.migrations.runner import migrate
 from services.common.storage.secrets import load_secrets
 from services.common.storage.sqlite_log import allocate_log
 from services.common.storage.sweeping import sweeper_lease

@@ -17,7 +17,8 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.settings import Storage
-from services.common.storage.database import SQLITE_FILE, migrate, open_engine
+from services.common.storage.database import SQLITE_FILE, open_engine
+from services.common.storage.migrations.runner import migrate
 
 # The server lives in a process of its own that ends it when this one is gone, however
 # it went. The package locks a file among the runtime files: they go into our folder.

@@ -24,7 +24,8 @@ from services.assembly import Services
 from services.common.clock import Clock
 from services.common.process.telemetry.opening import open_telemetry
 from services.common.settings import Storage, parse
-from services.common.storage.database import SQLITE_FILE, migrate, open_engine
+from services.common.storage.database import SQLITE_FILE, open_engine
+from services.common.storage.migrations.runner import migrate
 from tests.upstream.app import create_app
 
 # The key of a new SQLite file and its content. Making them takes a quarter of a start of a gateway,

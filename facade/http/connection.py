@@ -1,7 +1,8 @@
 """One HTTP connection of a client.
 
-`Connection` reads requests (`PlainReader`, `BoundedParser`), serves them one after another, each in
-a task of its own, and writes their responses. It limits the data that a client makes it buffer.
+`HttpConnection` reads requests (`PlainReader`, `BoundedParser`), serves them one after another,
+each in a task of its own, and writes their responses. It limits the data that a client makes it
+buffer.
 
 Data that arrives while a plain request is served is held until the response is written, as only
 then it is known whether the next request is plain too. Data behind a request that waits is held as
@@ -45,7 +46,7 @@ _LINGER_S: Final = 2.0
 _MAX_LINGER_S: Final = 10.0
 
 
-class Connection(WritableConnection):
+class HttpConnection(WritableConnection):
     """Serves the requests of one connection."""
 
     __slots__ = (

@@ -88,7 +88,8 @@ def on_database(work: "Callable[[AsyncEngine, Settings], Awaitable[Result]]") ->
 async def _with_database(
     settings: "Settings", work: "Callable[[AsyncEngine, Settings], Awaitable[Result]]"
 ) -> "Result":
-    from services.common.storage.database import migrate, open_engine
+    from services.common.storage.database import open_engine
+    from services.common.storage.migrations.runner import migrate
 
     _check_data_folder(settings)
     engine = open_engine(settings.storage)

@@ -9,8 +9,9 @@ from services.accounts.repository import AccountRepository
 from services.common.errors import GatewayError
 from services.common.settings import Settings, SettingsError
 from services.common.storage import sign_in_codes
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
 from services.common.storage.database_errors import DatabaseError
+from services.common.storage.migrations.runner import migrate
 from services.common.storage.private import make_private
 from services.common.storage.secrets import load_secrets
 from services.files import blobs

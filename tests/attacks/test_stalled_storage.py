@@ -15,7 +15,8 @@ import pytest
 
 from services.accounts.repository import AccountRepository
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 from tests.attacks.observer import WORKER
 from tests.attacks.stalling_proxy import StallingProxy, stalling_proxy
 from tests.bench import processes

@@ -30,7 +30,8 @@ from gateway.articles.v1.edits_pb2 import (
 from services.accounts.repository import AccountRepository
 from services.common.grpc.channels import Metadata, call_metadata, open_channel
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 from tests.services.articles.editor_services import paragraph
 from tests.services.articles.killed_processes import editor_process
 

@@ -21,7 +21,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.files.v1.files_pb2 import ListFilesRequest
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine, writing
+from services.common.storage.database import open_engine, writing
+from services.common.storage.migrations.runner import migrate
 from services.files.repository import FileRepository
 from tests.bench import load, processes
 from tests.bench.load import WrongAnswerError

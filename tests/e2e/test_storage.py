@@ -14,7 +14,8 @@ import aiohttp
 import pytest
 
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 from tests.bench import processes
 from tests.e2e.gateway import Gateway, gateway
 from tests.e2e.users import Answer, User

@@ -7,7 +7,7 @@ from typing import Any, Self, cast
 from prometheus_client import CollectorRegistry
 
 from facade.context import Context
-from facade.http.connection import Connection, Respond
+from facade.http.connection import HttpConnection, Respond
 from facade.http.connections import Connections
 from facade.http.exchange import Exchange
 from facade.http.parser import UnfinishedHeads
@@ -71,7 +71,7 @@ class PlainServer:
         protocol: the connection.
     """
 
-    protocol: Connection
+    protocol: HttpConnection
 
     def __init__(
         self, respond: Respond, limits: Limits | None = None, other: Respond | None = None
@@ -93,7 +93,7 @@ class PlainServer:
             requests=RequestsInProgress(1),
             cors=None,
         )
-        self.protocol = Connection(
+        self.protocol = HttpConnection(
             Connections(self._limits, metrics),
             UnfinishedHeads(),
             cast(Context, context),

@@ -18,7 +18,8 @@ from services.assembly import Services
 from services.common import settings as settings_module
 from services.common.clock import Clock
 from services.common.grpc.channels import call_metadata, open_channel
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 
 CLOSED = "[discovery]\nenabled = false\n"
 MINE = '[[models]]\nname = "mine"\nprovider = "sandbox"\nupstream = "echo"\n'

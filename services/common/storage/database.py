@@ -3,16 +3,15 @@
 ::
 
     engine = open_engine(settings.storage)
-    await migrate(engine)
     async with writing(engine) as connection:
         await connection.execute(insert(table).values(…))
 
 Repositories use SQLAlchemy Core with the shared `metadata`, and behave the same on both. Times are
 Unix milliseconds (UTC), ids come from `services.common.ids`.
-`services.common.storage.database_errors` converts errors of the database.
+`services.common.storage.database_errors` converts errors of the database, and
+`services.common.storage.migrations.runner` makes its tables.
 """
 
-import logging
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -28,15 +27,12 @@ from sqlalchemy import (
     MetaData,
     Table,
     event,
-    inspect,
     text,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from services.common.errors import unavailable
 from services.common.grpc.authentication import caller_id
 from services.common.settings import SettingsError, Storage
-from services.common.storage import migrations
 from services.common.storage.connection_turns import ConnectionTurns
 from services.common.storage.database_errors import OPERATIONAL_ERRORS, translate_errors
 from services.common.storage.database_threads import (
@@ -44,13 +40,6 @@ from services.common.storage.database_threads import (
     transact,
 )
 from services.common.storage.disconnects import Sending, again_if_disconnected, refuse_closed
-from services.common.storage.migrations import HEAD
-from services.common.storage.migrations.record import (
-    Record,
-    insert_record,
-    read_record,
-    write_oldest,
-)
 from services.common.storage.private import make_private
 from services.common.storage.sqlite_file import SqliteFile, set_up
 
@@ -65,8 +54,6 @@ _ROWS_AT_ONCE = 1_000
 _KEPT_CONNECTIONS = 5
 _CONNECT_TIMEOUT_S = 5.0
 _COMMAND_TIMEOUT_S = 30.0
-_MIGRATIONS = Path(migrations.__file__).parent
-_SNAPSHOT = _MIGRATIONS / "sqlite.sql"
 # Key of the gateway's PostgreSQL advisory lock: the bytes "gateway".
 _LOCK = int.from_bytes(b"gateway", "big")
 _WRITES = "gateway_writes"
@@ -79,8 +66,6 @@ _NOT_LASTING = text("SET LOCAL synchronous_commit = off")
 _SYNCHRONOUS = "gateway_synchronous"
 
 _T = TypeVar("_T")
-
-log = logging.getLogger(__name__)
 
 # The tables are created by the migrations (`services.common.storage.migrations`). PostgreSQL
 # options of indexes are only in the migrations: naming the dialect here would load it, which takes
@@ -282,22 +267,6 @@ async def execute_many(
         await connection.execute(statement, rows[start : start + _ROWS_AT_ONCE])
 
 
-async def migrate(engine: AsyncEngine) -> None:
-    """Migrate the tables to this version; any number of processes may call it at once.
-
-    Tables of a newer version that are compatible with this one stay unchanged.
-
-    Raises:
-        GatewayError: unavailable, when the database does not answer, or the tables of a newer
-            version are incompatible with this one.
-    """
-    async with reading(engine) as connection:
-        if _is_usable(await connection.run_sync(read_record)):
-            return
-    async with writing_alone(engine) as connection:
-        await connection.run_sync(_migrate)
-
-
 def insert_into(connection: AsyncConnection, table: Table) -> Any:
     """Return an INSERT with support for ON CONFLICT, which SQLAlchemy has per dialect."""
     return _insert_into(connection.dialect.name, table)
@@ -362,69 +331,6 @@ async def _connect(engine: AsyncEngine) -> AsyncConnection:
     # code in the transaction, and is not an error of the database.
     with translate_errors(engine, (*OPERATIONAL_ERRORS, OSError)):
         return await engine.connect()
-
-
-def _is_usable(record: Record) -> bool:
-    """Return whether the tables can be used without migration; log tables of a newer version.
-
-    Raises:
-        GatewayError: unavailable, when the tables are too new.
-    """
-    if record.is_newer:
-        steps = {"step": record.step, "known": HEAD, "oldest": record.oldest}
-        if not record.is_usable:
-            log.error("the database is too new for this version", extra=steps)
-            raise unavailable(
-                f"the database is at step {record.step}, which is not compatible with this "
-                f"version of the gateway (latest known step: {HEAD}): {record.advice()}"
-            )
-        log.warning(
-            "the database is of a newer version that is compatible with this one", extra=steps
-        )
-    return record.is_usable
-
-
-def _migrate(connection: Connection) -> None:
-    is_new = not inspect(connection).get_table_names()
-    if is_new and connection.dialect.name == "sqlite":
-        _make(connection)
-    # Checked again: another process may have migrated the tables in the meantime.
-    elif not _is_usable(read_record(connection)):
-        upgrade(connection)
-
-
-def _make(connection: Connection) -> None:
-    """Create the tables of a new SQLite file from the snapshot of all migrations."""
-    for statement in _SNAPSHOT.read_text().split(";\n")[:-1]:
-        connection.exec_driver_sql(statement)
-    insert_record(connection)
-    log.info("the database was created", extra={"step": HEAD})
-
-
-def upgrade(connection: Connection) -> None:
-    """Apply the missing migrations in the current transaction.
-
-    Raises:
-        GatewayError: unavailable, when the current step of the tables is unknown.
-    """
-    # Alembic logs every step; the one line below is enough.
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    from alembic import command
-    from alembic.config import Config
-    from alembic.util import CommandError
-
-    config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    try:
-        command.upgrade(config, "head")
-    except CommandError as error:
-        log.error("the database could not be migrated", exc_info=error)
-        raise unavailable(
-            f"the database is at step {read_record(connection).step}, which this version of the "
-            f"gateway does not have (latest known step: {HEAD}): run the version that created it"
-        ) from error
-    write_oldest(connection)
-    log.info("the database was migrated", extra={"step": HEAD})
 
 
 def _open_sqlite(folder: Path) -> AsyncEngine:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from services.common.storage.write_lock import WriteLock
+from services.common.storage.write_lock import SqliteWriteLock
 
 # Time that a statement waits for another writer of the file.
 _BUSY_TIMEOUT_MS = 10_000
@@ -23,7 +23,7 @@ class SqliteFile(sqlite3.Connection):
 
     def __init__(self, database: str, *args: Any, **options: Any) -> None:
         super().__init__(database, *args, **options)
-        self._lock = WriteLock(Path(database), _BUSY_TIMEOUT_MS / 1000)
+        self._lock = SqliteWriteLock(Path(database), _BUSY_TIMEOUT_MS / 1000)
 
     def begin_to_write(self) -> None:
         """Begin a transaction that holds the write lock."""

@@ -16,7 +16,7 @@ from services.common.storage.file_locks import try_lock
 _PAUSE_S = 0.001
 
 
-class WriteLock:
+class SqliteWriteLock:
     """A lock of one connection on two files beside the database; any thread may use it.
 
     The system releases it when its process ends.

@@ -19,7 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
 from services.common.settings import Storage
-from services.common.storage.database import is_sqlite, migrate, open_engine, reading, writing
+from services.common.storage.database import is_sqlite, open_engine, reading, writing
+from services.common.storage.migrations.runner import migrate
 from services.memory.archive.archive import Archive
 from services.memory.archive.index import ArchivedTurn
 from tests.bench.load import percentile

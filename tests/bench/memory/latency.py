@@ -13,7 +13,8 @@ import numpy as np
 
 from services.common.clock import Clock
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine, writing
+from services.common.storage.database import open_engine, writing
+from services.common.storage.migrations.runner import migrate
 from services.memory.archive.archive import Archive, QuestionVector
 from services.memory.archive.index import ArchivedTurn
 from tests.bench import processes

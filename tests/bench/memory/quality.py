@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 
 from services.common.clock import Clock
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine, writing
+from services.common.storage.database import open_engine, writing
+from services.common.storage.migrations.runner import migrate
 from services.common.text.tokens import estimate_tokens
 from services.memory.archive.archive import LIMIT, MAX_TOKENS, Archive, QuestionVector, Snippet
 from tests.bench.load import percentile

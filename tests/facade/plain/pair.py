@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from prometheus_client import CollectorRegistry
 
-from facade.http.connection import Connection
+from facade.http.connection import HttpConnection
 from facade.metrics import FacadeMetrics
 from facade.server import Facade
 from services.common.clock import Clock
@@ -182,7 +182,7 @@ class Side:
     def __init__(
         self,
         facade: Facade,
-        connect: Callable[[], Connection],
+        connect: Callable[[], HttpConnection],
         registry: CollectorRegistry,
         metrics: FacadeMetrics,
     ) -> None:
@@ -200,7 +200,7 @@ class Side:
         clock = Clock(now=lambda: _NOW, monotonic=lambda: 0.0)
         told = {"server": {"access_log_per_s": 10**9, **settings}, "limits": limits}
         with (
-            patch("facade.server.Connection", lambda *given: made.append(given) or _Nobody()),
+            patch("facade.server.HttpConnection", lambda *given: made.append(given) or _Nobody()),
             patch("facade.server.CollectorRegistry", lambda: registry),
             # Buckets are not compared, and to collect them would take most of the time.
             patch("facade.metrics._SECONDS", (1.0,)),
@@ -212,7 +212,7 @@ class Side:
             await until(lambda: made)
             writer.close()
         context = made[0][2]
-        side = cls(facade, lambda: Connection(*made[0]), registry, context.metrics)
+        side = cls(facade, lambda: HttpConnection(*made[0]), registry, context.metrics)
         side._count()
         return side
 

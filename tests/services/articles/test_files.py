@@ -23,7 +23,8 @@ from services.common.clock import Clock
 from services.common.errors import GatewayError, from_rpc_error, unavailable
 from services.common.grpc.channels import call_metadata, open_channel
 from services.common.settings import Settings, Storage
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 
 MAX_MESSAGE = 8 << 20
 

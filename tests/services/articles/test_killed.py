@@ -12,7 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.repository import AccountRepository
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 from tests.services.articles.killed_processes import (
     AcknowledgedEdits,
     assert_consistent,

@@ -11,7 +11,8 @@ import pytest
 from services.backup import backup
 from services.backup.copying import snapshot
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 
 ROW = """
 INSERT INTO files (id, owner_id, filename, purpose, size_bytes, mime_type, created_at_s,

@@ -18,7 +18,8 @@ from services.articles.repository import ArticleRepository
 from services.articles.tables import PERMISSIONS
 from services.commands import articles
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 
 Result = TypeVar("Result")
 

@@ -20,7 +20,8 @@ from services import cli
 from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
 from services.common.settings import Limits, Storage
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 from services.files.blobs import FOLDER, open_blobs
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository

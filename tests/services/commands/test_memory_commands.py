@@ -14,7 +14,8 @@ from services import cli
 from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
 from services.common.settings import Memory, Storage
-from services.common.storage.database import migrate, open_engine, writing
+from services.common.storage.database import open_engine, writing
+from services.common.storage.migrations.runner import migrate
 from services.memory.assembly import open_locks, open_queue
 from services.memory.jobs.stores import Stores
 from services.memory.jobs.windows import Windows

@@ -15,8 +15,9 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.settings import Storage
 from services.common.storage import migrations
-from services.common.storage.database import migrate, open_engine, reading, writing
+from services.common.storage.database import open_engine, reading, writing
 from services.common.storage.migrations import HEAD, OLDEST
+from services.common.storage.migrations.runner import migrate
 from tests.services.common.test_migrations_add import upgraded
 
 NEWER = "UPDATE alembic_version SET version_num = '9999', oldest_step = :oldest"

@@ -11,7 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.settings import Storage
 from services.common.storage import migrations
-from services.common.storage.database import migrate, open_engine, reading, writing
+from services.common.storage.database import open_engine, reading, writing
+from services.common.storage.migrations.runner import migrate
 
 BEFORE = "0007"
 INSERT = "INSERT INTO files VALUES (:id, 'ada', 'a.txt', :purpose, 1, 'text/plain', 5, 6, 'hash')"

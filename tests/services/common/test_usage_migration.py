@@ -10,7 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.settings import Storage
 from services.common.storage import migrations
-from services.common.storage.database import migrate, open_engine, reading, writing
+from services.common.storage.database import open_engine, reading, writing
+from services.common.storage.migrations.runner import migrate
 
 BEFORE = "0006"
 

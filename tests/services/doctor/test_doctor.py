@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 from services import cli
 from services.common.extras import Extra
 from services.common.settings import Settings, Storage, parse
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
 from services.common.storage.migrations import HEAD
+from services.common.storage.migrations.runner import migrate
 from services.doctor import machine
 from services.doctor.doctor import examine
 from services.doctor.findings import Finding

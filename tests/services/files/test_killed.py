@@ -8,7 +8,8 @@ import pytest
 
 from services.accounts.repository import AccountRepository
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 from tests.services.files.killed_process import (
     AcknowledgedFiles,
     assert_consistent,

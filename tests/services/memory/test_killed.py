@@ -18,7 +18,8 @@ from gateway.memory.v1.memory_pb2 import BeginTurn, CommitTurn, RunTurnRequest
 from services.accounts.repository import AccountRepository
 from services.common.grpc.channels import call_metadata, open_channel
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 from services.memory.jobs.windows import Windows
 from tests.forked import AsyncForkedProcess
 from tests.manual_clock import ManualClock

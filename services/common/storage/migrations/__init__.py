@@ -1,4 +1,4 @@
-"""The migrations of all tables, applied by `services.common.storage.database.migrate`.
+"""The migrations of all tables, applied by `services.common.storage.migrations.runner`.
 
 A new step is a module in `versions`, named after its number and its additions; `HEAD` is its
 number. `sqlite.sql` contains the tables that result from all steps (`snapshot`). Released steps are

@@ -15,7 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.settings import Storage
 from services.common.storage import migrations
-from services.common.storage.database import open_engine, upgrade, writing_alone
+from services.common.storage.database import open_engine, writing_alone
+from services.common.storage.migrations.runner import upgrade
 
 FILE = Path(migrations.__file__).parent / "sqlite.sql"
 # Tables in the order of their creation, since they refer to each other; then indexes by name.

@@ -14,7 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_CANCELLED, USAGE_OUTCOME_FAILED
 from services.accounts.usage.tables import days, records
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine, reading
+from services.common.storage.database import open_engine, reading
+from services.common.storage.migrations.runner import migrate
 from tests.services.accounts.usage.usage_records import DAY_MS, MIDNIGHT_MS, add, record, unpriced
 
 

@@ -16,7 +16,8 @@ from services.common.grpc.authentication import Caller, caller
 from services.common.settings import Storage
 from services.common.storage import owners
 from services.common.storage.connection_turns import ConnectionTurns
-from services.common.storage.database import migrate, open_engine, writing
+from services.common.storage.database import open_engine, writing
+from services.common.storage.migrations.runner import migrate
 
 PATIENCE_S = 30
 

@@ -26,13 +26,13 @@ from services.common.storage import database, leases, migrations, owners, secret
 from services.common.storage.database import (
     execute_many,
     metadata,
-    migrate,
     open_engine,
     reading,
     reading_once,
     writing,
 )
 from services.common.storage.migrations import snapshot
+from services.common.storage.migrations.runner import migrate
 from services.files import repository as files
 from services.memory.storage import tables as memories
 from services.responses import tables as stored
@@ -88,7 +88,8 @@ TABLES = {
 _MIGRATE = """
 import asyncio, sys
 from pathlib import Path
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 from services.common.storage.secrets import load_secrets
 from services.common.settings import Storage
 

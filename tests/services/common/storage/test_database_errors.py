@@ -16,8 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from services.common.settings import SettingsError, Storage
 from services.common.storage import leases, sqlite_file
-from services.common.storage.database import migrate, open_engine, reading, writing
+from services.common.storage.database import open_engine, reading, writing
 from services.common.storage.database_errors import DatabaseError
+from services.common.storage.migrations.runner import migrate
 
 PAGE = 4096
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 from services.common.storage.private import make_private
 
 

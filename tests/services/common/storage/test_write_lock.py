@@ -15,9 +15,10 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.settings import Storage
 from services.common.storage import database, owners, sqlite_file
-from services.common.storage.database import migrate, open_engine, write, writing
+from services.common.storage.database import open_engine, write, writing
 from services.common.storage.file_locks import try_lock
-from services.common.storage.write_lock import WriteLock
+from services.common.storage.migrations.runner import migrate
+from services.common.storage.write_lock import SqliteWriteLock
 
 PATIENCE_S = 30
 SHORT_S = 0.01
@@ -26,15 +27,15 @@ SHORT_S = 0.01
 HOLDER = """
 import sys
 from pathlib import Path
-from services.common.storage.write_lock import WriteLock
-WriteLock(Path(sys.argv[1]), 10).acquire()
+from services.common.storage.write_lock import SqliteWriteLock
+SqliteWriteLock(Path(sys.argv[1]), 10).acquire()
 print("held", flush=True)
 sys.stdin.read()
 """
 
 
 def test_who_waits_goes_before_who_wrote(tmp_path: Path) -> None:
-    writer, waiter = (WriteLock(tmp_path / "a.db", PATIENCE_S) for _ in range(2))
+    writer, waiter = (SqliteWriteLock(tmp_path / "a.db", PATIENCE_S) for _ in range(2))
     writer.acquire()
     waits = threading.Thread(target=waiter.acquire)
     waits.start()
@@ -42,7 +43,7 @@ def test_who_waits_goes_before_who_wrote(tmp_path: Path) -> None:
     while is_free(first):
         assert waits.is_alive()
     writer.release()
-    again = WriteLock(tmp_path / "a.db", PATIENCE_S)
+    again = SqliteWriteLock(tmp_path / "a.db", PATIENCE_S)
     taken_again = threading.Thread(target=again.acquire)
     taken_again.start()
     waits.join(PATIENCE_S)
@@ -64,7 +65,10 @@ def is_free(first: int) -> bool:
 
 
 def test_a_lock_that_is_not_free_in_time_is_refused(tmp_path: Path) -> None:
-    held, late = WriteLock(tmp_path / "a.db", SHORT_S), WriteLock(tmp_path / "a.db", SHORT_S)
+    held, late = (
+        SqliteWriteLock(tmp_path / "a.db", SHORT_S),
+        SqliteWriteLock(tmp_path / "a.db", SHORT_S),
+    )
     held.acquire()
     with pytest.raises(sqlite3.OperationalError, match="locked"):
         late.acquire()
@@ -84,7 +88,7 @@ async def test_a_process_that_ends_leaves_no_lock(tmp_path: Path) -> None:
     assert process.stdout is not None
     async with asyncio.timeout(PATIENCE_S):
         assert await process.stdout.readline() == b"held\n"
-    lock = WriteLock(file, SHORT_S)
+    lock = SqliteWriteLock(file, SHORT_S)
     with pytest.raises(sqlite3.OperationalError):
         lock.acquire()
     process.kill()
@@ -100,7 +104,7 @@ async def test_a_writer_that_waits_too_long_is_unavailable(
     engine = open_engine(Storage(data_dir=tmp_path))
     await migrate(engine)
     row = {"owner_id": "a", "memories": 0, "size_bytes": 0}
-    held = WriteLock(tmp_path / database.SQLITE_FILE, SHORT_S)
+    held = SqliteWriteLock(tmp_path / database.SQLITE_FILE, SHORT_S)
     held.acquire()
     with pytest.raises(GatewayError) as refused:
         await write(engine, lambda connection: connection.execute(insert(owners.owners), row))
@@ -117,7 +121,7 @@ async def test_a_writer_that_waits_too_long_is_unavailable(
 
 
 def test_without_files_there_is_no_order(tmp_path: Path) -> None:
-    lock = WriteLock(tmp_path / "missing" / "a.db", SHORT_S)
+    lock = SqliteWriteLock(tmp_path / "missing" / "a.db", SHORT_S)
     lock.acquire()
     lock.release()
     lock.close()
@@ -125,7 +129,7 @@ def test_without_files_there_is_no_order(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_opened_leaves_no_other_open(tmp_path: Path) -> None:
     (tmp_path / "a.db-writer").mkdir()
-    lock = WriteLock(tmp_path / "a.db", SHORT_S)
+    lock = SqliteWriteLock(tmp_path / "a.db", SHORT_S)
     before = os.listdir("/proc/self/fd")
     lock.acquire()
     assert os.listdir("/proc/self/fd") == before

@@ -13,7 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine, reading, writing
+from services.common.storage.database import open_engine, reading, writing
+from services.common.storage.migrations.runner import migrate
 from services.common.text.tokens import estimate_tokens
 from services.memory.archive import binary_quantization, bm25f, lookup, postings
 from services.memory.archive.archive import Archive, QuestionVector, Snippet

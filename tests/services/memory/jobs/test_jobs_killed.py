@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from services.common.settings import Storage
-from services.common.storage.database import migrate, open_engine
+from services.common.storage.database import open_engine
+from services.common.storage.migrations.runner import migrate
 from services.memory.jobs.windows import Windows
 from tests.forked import AsyncForkedProcess, fork
 from tests.manual_clock import ManualClock
