@@ -26,7 +26,7 @@ def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], li
     """Parse one body; return the head of the first frame, and the parts of the request."""
     try:
         parsed = parse(FORMATS[head["format"]], held, head["options"], head["max_values"])
-        parts = serialize(parsed.message)
+        parts = serialize(parsed.request)
         head = {
             "parts": len(parts),
             "model": parsed.model,

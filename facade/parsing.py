@@ -11,6 +11,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
+from services.common.messages.lazy_request import LazyRequest
 from services.common.text import json_scan
 
 Option = bool | list[str] | dict[str, str]
@@ -115,10 +116,13 @@ def parse(
     if len(held[0]) > max_values:
         check_values(held[0], max_values)
     parsed = body_format.parse(held, options, lazily)
+    request = parsed.request
+    if isinstance(request, LazyRequest):
+        request = request.request
     if (not parsed.stream or body_format.passes_streams) and not parsed.calls_functions:
-        parsed.request.takes_passthrough = True
+        request.takes_passthrough = True
     if "headers" in options:
-        parsed.request.headers.update(options["headers"])
+        request.headers.update(options["headers"])
     return parsed
 
 

@@ -71,10 +71,8 @@ async def insert_previous_items(
         before, conversation = await _stored(exchange, conversation, sent, metadata, charge)
     earlier = await _messages(before, field)
     del before  # it may be as large
-    message = parsed.message
-    is_large = isinstance(message, LargeRequest)
-    parsed.request = request = await offload_if(is_large, complete, message)
-    parsed.lazy = None
+    is_large = isinstance(parsed.request, LargeRequest)
+    parsed.request = request = await offload_if(is_large, complete, parsed.request)
     first = 1 if state.instructions else 0
     if state.references:
         own = await _messages(sent, "")

@@ -4,7 +4,6 @@ from collections.abc import Awaitable
 from functools import partial
 
 from facade.dialects import openai
-from facade.dialects.parsed_request import ParsedRequest
 from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import Response
@@ -14,19 +13,20 @@ from facade.routes.generation import generate, parse, stream
 
 async def create(exchange: Exchange) -> Response:
     """Generate a chat completion."""
-    return await _begin(exchange, await parse(exchange, CHAT))
-
-
-def _begin(exchange: Exchange, parsed: ParsedRequest) -> Awaitable[Response]:
+    parsed = await parse(exchange, CHAT)
     created = int(exchange.context.clock.now())
+    response: Awaitable[Response]
     if parsed.stream:
         streaming = openai.FunctionChatStream if parsed.calls_functions else openai.ChatStream
         encoder = streaming(created=created, include_usage=parsed.include_usage)
-        return stream(exchange, parsed, encoder)
-    render = openai.render_completion
-    if parsed.calls_functions:
-        render = openai.render_function_completion
-    return generate(exchange, parsed, partial(render, created=created))
+        response = stream(exchange, parsed, encoder)
+    else:
+        render = openai.render_completion
+        if parsed.calls_functions:
+            render = openai.render_function_completion
+        response = generate(exchange, parsed, partial(render, created=created))
+    del parsed  # it may be megabytes, and an answer may take minutes
+    return await response
 
 
 _EXAMPLE = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}

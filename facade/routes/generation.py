@@ -103,7 +103,7 @@ def stream(
 ) -> Awaitable[Response]:
     """Start a streamed call; return the coroutine that writes the response; see `relay`."""
     inference = exchange.context.inference
-    call = inference.StreamGenerate(parsed.message, metadata=rpc_metadata(exchange))
+    call = inference.StreamGenerate(parsed.request, metadata=rpc_metadata(exchange))
     return relay(exchange, partial(deliver, call), encoder, observer)
 
 
@@ -121,7 +121,7 @@ async def generate(
         render: renders the answer.
         passthrough: returns the body to send for the body of a passthrough answer.
     """
-    call = exchange.context.inference.Generate(parsed.message, metadata=rpc_metadata(exchange))
+    call = exchange.context.inference.Generate(parsed.request, metadata=rpc_metadata(exchange))
     del parsed
     response = await call
     route, passed = response.route, response.passthrough

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Iterator
 from functools import partial
 
 from facade.dialects import anthropic
-from facade.dialects.parsed_request import ParsedRequest
 from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
@@ -18,15 +17,14 @@ from services.common.errors import invalid
 async def create(exchange: Exchange, *, coding: bool = False) -> Response:
     """Generate a message; `coding` selects the rules for coding agents."""
     betas = _betas(exchange)
-    # No local name for the parsed request: it may be megabytes, and an answer may take minutes.
-    return await _begin(exchange, await parse(exchange, MESSAGES, betas=betas, coding=coding))
-
-
-def _begin(exchange: Exchange, parsed: ParsedRequest) -> Awaitable[Response]:
+    parsed = await parse(exchange, MESSAGES, betas=betas, coding=coding)
+    response: Awaitable[Response]
     if parsed.stream:
-        encoder = anthropic.MessageStream(exchange.request_id)
-        return stream(exchange, parsed, encoder)
-    return generate(exchange, parsed, anthropic.render_message)
+        response = stream(exchange, parsed, anthropic.MessageStream(exchange.request_id))
+    else:
+        response = generate(exchange, parsed, anthropic.render_message)
+    del parsed  # it may be megabytes, and an answer may take minutes
+    return await response
 
 
 async def count_tokens(exchange: Exchange, *, coding: bool = False) -> Response:

@@ -73,9 +73,9 @@ async def _generate_in_background(
     charge: Charge | None,
 ) -> Response:
     """Respond with the queued response, or with the events of its generation."""
-    is_large = parsed.message.ByteSize() > _LARGE
+    is_large = parsed.request.ByteSize() > _LARGE
     create, generate = await offload_if(is_large, _background_steps, exchange, parsed, state)
-    parsed.request = parsed.lazy = None  # it may be large
+    parsed.request = None  # it may be large
     # The service reserves what it holds.
     exchange.release_body()
     if charge is not None:
@@ -111,7 +111,7 @@ def _background_steps(
         ),
         stream=parsed.stream,
     )
-    generate = complete(parsed.message)
+    generate = complete(parsed.request)
     return RunInBackgroundRequest(create=create), RunInBackgroundRequest(generate=generate)
 
 

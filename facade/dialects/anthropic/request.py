@@ -58,19 +58,21 @@ def parse_messages(
     Raises:
         GatewayError: invalid, naming the first invalid field.
     """
-    found = _READER.read(body) if lazily and len(betas) <= _FEW_BETAS else None
+    verbatim = _READER.read(body) if lazily and len(betas) <= _FEW_BETAS else None
     source_map = SourceMap()
     checked: MessagesBody
-    if found is None:
-        checked, lazy = validate(_MESSAGES, exact_json(body), body), None
+    sent: pb.GenerateRequest | LazyRequest
+    if verbatim is None:
+        checked = validate(_MESSAGES, exact_json(body), body)
         del body  # frees its megabytes, unless the caller keeps a reference
-        request = _translated(checked, betas, coding, source_map)
+        sent = request = _translated(checked, betas, coding, source_map)
     else:
-        checked, lazy = found.wire, _lazy(found, betas, coding, source_map, len(body))
-        request = lazy.request
+        checked = verbatim.wire
+        sent = _lazy(verbatim, betas, coding, source_map, len(body))
+        request = sent.request
     if not EXTENSION_FIELDS.isdisjoint(checked.model_fields_set):
         _set_extensions(request, checked, betas, source_map)
-    return ParsedRequest(request, checked.model, checked.stream or False, source_map, lazy)
+    return ParsedRequest(sent, checked.model, checked.stream or False, source_map)
 
 
 def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> ParsedRequest:

@@ -146,7 +146,7 @@ def verbatim_of(fields: Mapping[str, Raw]) -> Verbatim | None:
         system = _plain_system(fields.get("system", NULL))
     except (DecodeError, RecursionError):
         return None
-    tools = _plain_tools(fields.get("tools", NULL))
+    tools = _plain_tools(fields["tools"]) if "tools" in fields else b""
     if thinks is None or system is None or tools is None:
         return None
     sent = {"messages": orjson.Fragment(encode(messages))}

@@ -74,26 +74,28 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     Raises:
         GatewayError: invalid, naming the invalid field and its valid values.
     """
-    found = _READER.read(body) if lazily else None
-    wire: ChatRequest = validate(_REQUEST, exact_json(body), body) if found is None else found.wire
+    verbatim = _READER.read(body) if lazily else None
+    wire: ChatRequest = (
+        validate(_REQUEST, exact_json(body), body) if verbatim is None else verbatim.wire
+    )
     size = len(body)
     del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: allowed only if stream is true")
     source_map = SourceMap()
-    if found is None:
-        lazy = None
+    sent: GenerateRequest | LazyRequest
+    if verbatim is None:
         if has_chain(wire, _MODELS):
             take_chain(wire, _MODELS, wire.model, None, source_map)
-        request = _parameters(wire, "")
+        sent = request = _parameters(wire, "")
         request.model = wire.model
         set_functions(request, wire)
         add_messages(request, wire.messages, "messages", source_map)
         set_lifetimes(request.messages, (wire.model_extra or {}).get(OPTIONS))
     else:
-        lazy = _lazy(found, source_map, size)
-        request = lazy.request
+        sent = _lazy(verbatim, source_map, size)
+        request = sent.request
     if not EXTENSION_FIELDS.isdisjoint(wire.model_fields_set):
         try:
             set_extensions(request, wire, partial(_step_parameters, wire), source_map)
@@ -107,10 +109,8 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         include_usage = bool(options.pop("include_usage", False))
         if options:
             keep_stream_options(request, options)
-    are_functions = found is None and calls_functions(wire)
-    return ParsedRequest(
-        request, wire.model, stream, source_map, lazy, include_usage, are_functions
-    )
+    are_functions = verbatim is None and calls_functions(wire)
+    return ParsedRequest(sent, wire.model, stream, source_map, include_usage, are_functions)
 
 
 def _is_plain(wire: ChatRequest) -> bool:

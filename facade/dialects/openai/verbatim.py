@@ -145,7 +145,7 @@ def verbatim_of(fields: Mapping[str, Raw]) -> Verbatim | None:
         return None
     sent = {"messages": orjson.Fragment(encode(messages))}
     parts = {"messages": bytes(given)}
-    tools = _plain_tools(fields.get("tools", NULL))
+    tools = _plain_tools(fields["tools"]) if "tools" in fields else b""
     if tools is None:
         return None
     if tools:

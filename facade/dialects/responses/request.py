@@ -78,37 +78,38 @@ def parse_request(
     Raises:
         GatewayError: invalid, naming the invalid field and its valid values.
     """
-    found = _READER.read(body) if lazily else None
+    verbatim = _READER.read(body) if lazily else None
     dump: Callable[[object], bytes] = orjson.dumps
     wire: ResponseRequest
-    if found is None:
+    if verbatim is None:
         value = exact_json(body)
         wire = validate(_REQUEST, value, body)
         if value is None:
             dump = _dump
         del value
     else:
-        wire = found.wire
+        wire = verbatim.wire
     size = len(body)
     del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
     source_map = SourceMap()
-    lazy = state = None
-    if found is not None:
-        lazy = _lazy(found, source_map, size)
-        request = lazy.request
-        if lazy.has_whole_body:
-            if len(found.rest) <= KEPT_SETTINGS_BYTES and "tools" not in found.fields:
-                state = found.wire.state
-        elif exact_json(found.rest) is None:
+    state = None
+    sent: GenerateRequest | LazyRequest
+    if verbatim is not None:
+        sent = _lazy(verbatim, source_map, size)
+        request = sent.request
+        if sent.has_whole_body:
+            if len(verbatim.rest) <= KEPT_SETTINGS_BYTES and "tools" not in verbatim.fields:
+                state = verbatim.wire.state
+        elif exact_json(verbatim.rest) is None:
             dump = _dump
     else:
         _check(wire, stream)
     if state is None:
-        state = _state(wire, found, new_id, dump)
-    if lazy is None:
+        state = _state(wire, verbatim, new_id, dump)
+    if verbatim is None:
         _ = state.echo.json  # serialized now, so that it keeps no reference to a large body
-        request = _parameters(wire, "")
+        sent = request = _parameters(wire, "")
         request.model = wire.model
         _add_messages(wire, source_map, request)
         if not (
@@ -122,7 +123,7 @@ def parse_request(
             wire.memory_id = wire.memory_id or conversation_name(wire)
     if not EXTENSION_FIELDS.isdisjoint(wire.model_fields_set):
         set_extensions(request, wire, partial(_step_parameters, wire), source_map)
-    return ParsedRequest(request, wire.model, stream, source_map, lazy, state=state)
+    return ParsedRequest(sent, wire.model, stream, source_map, state=state)
 
 
 class _PartialRequest(PartialResponseRequest):

@@ -137,7 +137,7 @@ def verbatim_of(fields: Mapping[str, Raw]) -> Verbatim | None:
         written = _written(given)
     except (DecodeError, RecursionError):
         return None
-    tools = _plain_tools(fields.get("tools", NULL))
+    tools = _plain_tools(fields["tools"]) if "tools" in fields else b""
     if not written or tools is None:
         return None
     sent = {"input": orjson.Fragment(written)}

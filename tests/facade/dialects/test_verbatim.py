@@ -12,6 +12,7 @@ from facade.dialects.openai import parse_chat
 from facade.dialects.responses import parse_request
 from services.common.errors import GatewayError
 from tests.grid import each_row
+from tests.lazy_requests import lazy_of
 
 CHAIN = {
     "fallback": "enabled",
@@ -79,8 +80,8 @@ def test_conversations_of_equal_settings_stay_apart(
     texts = ["first", "second", "third"]
     parsed = [parse(body(field, text, settings), lazily=True) for text in texts]
     # Each is looked at before any is completed, as the balancer does.
-    assert [next(iter(each.lazy.beginning())).texts for each in parsed]
-    requests = [each.lazy.complete() for each in parsed]
+    assert [next(iter(lazy_of(each).beginning())).texts for each in parsed]
+    requests = [lazy_of(each).complete() for each in parsed]
     assert [request.messages[0].blocks[0].text for request in requests] == texts
     for text, request in zip(texts, requests, strict=True):
         assert request == parse(body(field, text, settings)).request
@@ -98,7 +99,7 @@ def test_a_conversation_nested_too_deeply_is_refused() -> None:
     tools = [{"name": "f", "input_schema": {"type": "object"}}]
     whole = orjson.dumps({"model": "m", "max_tokens": 9, "messages": said, "tools": tools})
     nested = b'{"a":' * 198 + b"1" + b"}" * 198
-    lazy = MESSAGES(whole.replace(b'"deep"', nested), lazily=True).lazy
+    lazy = lazy_of(MESSAGES(whole.replace(b'"deep"', nested), lazily=True))
     assert lazy is not None
     for _ in range(2):
         with pytest.raises(GatewayError) as caught:
@@ -151,5 +152,5 @@ def test_a_choice_of_tools_is_passed_on_only_with_tools(
     settings = {**settings, "tool_choice": choice}
     for tools in ([tool], [], [tool]):
         with_tools = {**settings, "tools": tools} if tools else settings
-        lazy = parse(body(field, "hi", with_tools), lazily=True).lazy
+        lazy = lazy_of(parse(body(field, "hi", with_tools), lazily=True))
         assert ("tool_choice" in lazy.fields, lazy.has_whole_body) == (bool(tools), bool(tools))

@@ -25,6 +25,7 @@ from tests.facade.dialects.openai.answers import (
     text,
 )
 from tests.facade.dialects.openai.bodies import body, json_of, parse, request
+from tests.lazy_requests import lazy_of
 
 WEATHER = {"name": "weather", "description": "Of a city", "parameters": {"type": "object"}}
 CALL = {"name": "weather", "arguments": '{"city":"Paris"}'}
@@ -57,7 +58,7 @@ def streamed(*blocks: conversation.Block, reason: str = "TOOL_USE") -> list[dict
 def test_functions_are_tools_that_are_called_one_at_a_time(lazily: bool) -> None:
     parsed = parse_chat(body(functions=[WEATHER, {"name": "g", "x": 1}]), lazily=lazily)
     assert parsed.calls_functions
-    assert parsed.lazy is None
+    assert lazy_of(parsed) is None
     weather, other = parsed.request.tools
     assert (weather.name, weather.description) == ("weather", "Of a city")
     assert orjson.loads(weather.input_schema) == {"type": "object"}

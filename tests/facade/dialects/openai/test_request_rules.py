@@ -9,6 +9,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from tests.facade.dialects.openai.bodies import body, json_of, parse, refused, request
 from tests.facade.dialects.openai.test_steps import chain
 from tests.grid import each_row
+from tests.lazy_requests import lazy_of
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 STEP = "fallback_config.steps[1].parameters"
@@ -31,13 +32,13 @@ def test_a_lazy_request_is_completed_to_the_same(
     fields: dict[str, Any], has_whole_body: bool
 ) -> None:
     eager, parsed = parse(**fields), parse_chat(body(**fields), lazily=True)
-    lazy = parsed.lazy
+    lazy = lazy_of(parsed)
     assert lazy is not None
     assert lazy.has_whole_body == has_whole_body
-    assert not parsed.request.messages
-    assert not parsed.request.tools
+    assert not lazy.request.messages
+    assert not lazy.request.tools
     for name in ("model", "n", "max_tokens"):
-        assert getattr(parsed.request, name) == getattr(eager.request, name)
+        assert getattr(lazy.request, name) == getattr(eager.request, name)
     assert (parsed.stream, parsed.include_usage) == (eager.stream, eager.include_usage)
     assert lazy.complete() == eager.request
 
@@ -52,11 +53,11 @@ def test_a_lazy_request_is_completed_to_the_same(
 )
 def test_what_must_be_translated_is_not_lazy(fields: dict[str, Any]) -> None:
     assert parse_chat(body(**fields), lazily=True) == parse(**fields)
-    assert parse(**fields).lazy is None
+    assert lazy_of(parse(**fields)) is None
 
 
 def test_nothing_is_lazy_unless_it_is_asked_for() -> None:
-    assert parse().lazy is None
+    assert lazy_of(parse()) is None
 
 
 def test_the_options_of_web_search_go_on_as_they_are() -> None:

@@ -13,6 +13,7 @@ from services.common.errors import GatewayError
 from services.common.messages.lazy_request import LazyRequest
 from tests.facade.dialects.responses.bodies import FUNCTION, body, request
 from tests.grid import each_row
+from tests.lazy_requests import lazy_of
 from tests.services.inference.providers.changes import GONE, Path, changed, spread
 
 SAID = {
@@ -29,7 +30,7 @@ USER = {"role": "user", "content": [{"type": "input_text", "text": "c"}]}
 
 
 def lazy(**fields: Any) -> LazyRequest | None:
-    return parse_request(body(**fields), lazily=True).lazy
+    return lazy_of(parse_request(body(**fields), lazily=True))
 
 
 def sent(given: LazyRequest) -> dict[str, Any]:
@@ -99,8 +100,9 @@ def test_large_numbers_beside_it_stay_what_they_are() -> None:
     schema = {"type": "object", "maxProperties": 2**70}
     form = {"format": {"type": "json_schema", "name": "n", "schema": schema}}
     found = parse_request(body(newest=2**70, text=form), lazily=True)
-    assert found.lazy is not None and not found.lazy.has_whole_body
-    assert json.loads(found.lazy.complete().extra.json)["newest"] == 2**70
+    given = lazy_of(found)
+    assert given is not None and not given.has_whole_body
+    assert json.loads(given.complete().extra.json)["newest"] == 2**70
     echoed = json.loads(b"{%b}" % found.state.echo.json)
     assert echoed["text"]["format"]["schema"] == schema
 
@@ -115,8 +117,9 @@ def test_nulls_and_labels_of_answers_say_nothing() -> None:
 def test_the_last_of_twin_members_is_what_counts() -> None:
     twins = b'{"role":"user","content":[{"type":"input_text","text":"a","text":"b"}],"role":"user"}'
     found = parse_request(b'{"model":"m","input":[%b]}' % twins, lazily=True)
-    assert found.lazy is not None
-    assert sent(found.lazy)["input"] == [{**USER, "content": [{"type": "input_text", "text": "b"}]}]
+    given = lazy_of(found)
+    assert given is not None
+    assert sent(given)["input"] == [{**USER, "content": [{"type": "input_text", "text": "b"}]}]
 
 
 PLAIN = {
@@ -151,7 +154,8 @@ def parsed(given: dict[str, Any], *, lazily: bool) -> Any:
         found = parse_request(orjson.dumps(given), lazily=lazily)
     except GatewayError as error:
         return error.message
-    request = found.request if found.lazy is None else found.lazy.complete()
+    lazy_request = lazy_of(found)
+    request = found.request if lazy_request is None else lazy_request.complete()
     return in_order(MessageToDict(request)), found.stream
 
 
@@ -167,7 +171,7 @@ def in_order(value: Any) -> Any:
 
 @each_row("place", spread(PLAIN))
 def test_a_look_accepts_what_validation_does(place: Path) -> None:
-    assert parse_request(orjson.dumps(PLAIN), lazily=True).lazy is not None
+    assert lazy_of(parse_request(orjson.dumps(PLAIN), lazily=True)) is not None
     for value in OTHERS:
         given = changed(PLAIN, {place: value})
         assert parsed(given, lazily=True) == parsed(given, lazily=False)

@@ -9,6 +9,7 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory
 from services.inference.balancing.affinity import affinity_of
+from tests.lazy_requests import lazy_of
 
 SYSTEM = {"role": "system", "content": "You are an agent."}
 USER = {"role": "user", "content": "Mend the build."}
@@ -26,7 +27,8 @@ def lazy(model: str = "m", user: str = "u", **fields: object) -> bytes:
         parsed = parse_messages(orjson.dumps(body), betas=(), coding=False, lazily=True)
     else:
         parsed = parse_chat(orjson.dumps(body), lazily=True)
-    return affinity_of(user, parsed.request, parsed.lazy)
+    request = lazy_of(parsed)
+    return affinity_of(user, request.request, request)
 
 
 def test_a_conversation_that_goes_on_is_the_same():

@@ -13,6 +13,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
 from services.common.messages.lazy_request import LazyRequest
 from services.inference.providers.base import Target
+from tests.lazy_requests import lazy_of
 
 Json = dict[str, Any]
 
@@ -115,7 +116,7 @@ def both(parse: Any, body: Json) -> tuple[GenerateRequest, LazyRequest | None] |
             parse(raw, True)
         assert (refused.value.param, refused.value.message) == (error.param, error.message)
         return None
-    return whole.request, parse(raw, True).lazy
+    return whole.request, lazy_of(parse(raw, True))
 
 
 def chat(raw: bytes, lazily: bool) -> Any:

@@ -14,6 +14,7 @@ from services.inference.providers.base import AnswerForm, Call, Provider
 from services.inference.providers.finish_reasons import ANTHROPIC_REASONS, OPENAI_REASONS
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.openai import passthrough as openai_passthrough
+from tests.lazy_requests import lazy_of
 from tests.services.inference.providers.caller_bodies import (
     HELLO,
     TARGET,
@@ -77,7 +78,7 @@ async def answered(
     make: Any, parse: Any, body: Any, answer: Any, accepts: AnswerForm = AnswerForm.PLAIN
 ) -> Any:
     """Return what a provider that is asked with a lazy request makes of an answer."""
-    lazy = parse(orjson.dumps(body), True).lazy
+    lazy = lazy_of(parse(orjson.dumps(body), True))
     async with scripted_upstream() as here:
         here.server.plays(lambda connection: connection.answer(orjson.dumps(answer)))
         call = Call(lazy.request, TARGET, False, [], accepts, lazy=lazy, plain=lazy.plain)

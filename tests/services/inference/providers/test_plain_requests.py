@@ -19,6 +19,7 @@ from services.inference.providers.openai.provider import OpenAIProvider
 from services.inference.providers.openai.request import build_request as build_openai
 from services.inference.refusals import STREAM_OPTIONS
 from services.inference.thinking import Signer, apply_strategy
+from tests.lazy_requests import lazy_of
 from tests.services.inference.providers.caller_bodies import (
     AGENTS_CHAT,
     AGENTS_MESSAGES,
@@ -323,7 +324,7 @@ def test_plain_responses_become_messages(body: Json, refused: set[str]) -> None:
 )
 def test_items_of_this_dialect_alone_are_not_plain(item: Json) -> None:
     body = {"model": "m", "input": [item, {"role": "user", "content": "Go on"}]}
-    lazy = response(dumped(body), True).lazy
+    lazy = lazy_of(response(dumped(body), True))
     assert lazy is not None and lazy.plain is None
 
 
@@ -336,7 +337,7 @@ def test_items_of_this_dialect_alone_are_not_plain(item: Json) -> None:
     ],
 )
 def test_what_agents_send_is_plain(parse: Any, body: Json) -> None:
-    lazy = parse(dumped({"model": "m", **body}), True).lazy
+    lazy = lazy_of(parse(dumped({"model": "m", **body}), True))
     assert lazy.plain is not None and lazy.plain.settings is not None
     assert all(isinstance(message, PlainMessage) for message in lazy.plain.messages)
 
@@ -351,7 +352,7 @@ def test_one_message_that_is_not_plain_is_canonical() -> None:
             {"role": "user", "content": "Go on"},
         ]
     }
-    lazy = messages(dumped({"model": "m", "max_tokens": 5, **body}), True).lazy
+    lazy = lazy_of(messages(dumped({"model": "m", "max_tokens": 5, **body}), True))
     whole = messages(dumped({"model": "m", "max_tokens": 5, **body}), False).request
     first, other, last = lazy.plain.messages
     assert (first, last) == (PlainMessage("user", "Hi"), PlainMessage("user", "Go on"))

@@ -18,6 +18,7 @@ from services.inference.providers.base import Call
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request as build_openai
 from tests.grid import each_row
+from tests.lazy_requests import lazy_of
 from tests.services.inference.providers.caller_bodies import (
     AGENTS_CHAT,
     AGENTS_MESSAGES,
@@ -113,7 +114,7 @@ def test_what_is_sent_was_checked(parse: Any, body: Json, is_odd: bool, seed: in
     if isinstance(whole, tuple):
         assert lazily == whole
         return
-    lazy = lazily.lazy
+    lazy = lazy_of(lazily)
     if lazy is None:
         return
     sent = sent_by(parse, lazy.request, lazy)
@@ -131,7 +132,7 @@ def test_odd_texts_are_refused_alike(parse: Any, text: bytes) -> None:
     if isinstance(whole, tuple):
         assert lazily == whole
     else:
-        assert lazily.lazy.complete() == whole.request
+        assert lazy_of(lazily).complete() == whole.request
 
 
 CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -182,7 +183,7 @@ def test_no_member_is_sent_twice(parse: Any, body: Json) -> None:
     raws = [*placed_twice(body)]
     assert len(raws) > 20
     for raw in raws:
-        lazy = parse(raw, True).lazy
+        lazy = lazy_of(parse(raw, True))
         assert lazy is not None, raw
         sent = sent_by(parse, lazy.request, lazy)
         assert json.loads(sent, object_pairs_hook=no_twins) | {"model": "m"} == body
@@ -192,8 +193,9 @@ def test_no_member_is_sent_twice(parse: Any, body: Json) -> None:
 def test_of_twins_the_last_counts_whatever_the_first_is(first: bytes) -> None:
     raw = orjson.dumps(MESSAGES).replace(b'"input":', b'"input":%b,"input":' % first)
     whole, lazily = read(messages, raw, lazily=False), read(messages, raw, lazily=True)
-    assert lazily.lazy.complete() == whole.request
-    sent = sent_by(messages, lazily.lazy.request, lazily.lazy)
+    assert lazy_of(lazily).complete() == whole.request
+    lazy = lazy_of(lazily)
+    sent = sent_by(messages, lazy.request, lazy)
     assert json.loads(sent, object_pairs_hook=no_twins) | {"model": "m"} == MESSAGES
 
 
@@ -202,5 +204,5 @@ def test_tools_that_were_seen_before_are_not_mixed_up(parse: Any, body: Json) ->
     first = orjson.dumps({"model": "m", "max_tokens": 5, **body})
     second = first.replace(b'"object"', b'"obiect"')
     for raw in (first, second, first):
-        lazy = parse(raw, True).lazy
+        lazy = lazy_of(parse(raw, True))
         assert orjson.loads(lazy.json_of("tools")) == orjson.loads(raw)["tools"]

@@ -18,6 +18,7 @@ from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.provider import OpenAIProvider
 from services.inference.providers.openai.request import build_request as build_openai
 from tests.grid import each_row
+from tests.lazy_requests import lazy_of
 from tests.services.inference.providers.caller_bodies import (
     AGENTS_CHAT,
     AGENTS_MESSAGES,
@@ -143,7 +144,7 @@ def test_messages_go_as_their_translation_would(body: Json) -> None:
 )
 def test_a_tool_with_fields_of_its_own_is_looked_at(field: Json) -> None:
     tool = {"name": "f", "input_schema": {"type": "object"}, **field}
-    assert messages(dumped(HELLO | {"tools": [tool]}), True).lazy is None
+    assert lazy_of(messages(dumped(HELLO | {"tools": [tool]}), True)) is None
 
 
 # With all members that a tool may have.
@@ -159,7 +160,7 @@ FULL_MESSAGES = {
 def test_a_changed_conversation_is_read_alike(parse: Any, body: Json) -> None:
     """Validation and the short check accept and refuse the same conversations."""
     body = {"model": "m", "max_tokens": 5, **body}
-    assert parse(dumped(body), True).lazy is not None
+    assert lazy_of(parse(dumped(body), True)) is not None
     for place, value in itertools.product(places_in(body), VALUES):
         changed = copy.deepcopy(body)
         change_at(changed, place, value)
@@ -170,7 +171,7 @@ def test_a_changed_conversation_is_read_alike(parse: Any, body: Json) -> None:
 
 @pytest.mark.parametrize("system", ["x-anthropic-billing-header: a", "Be brief."])
 def test_only_anthropic_gets_the_billing_header(system: str) -> None:
-    lazy = messages(dumped(HELLO | {"system": system}), True).lazy
+    lazy = lazy_of(messages(dumped(HELLO | {"system": system}), True))
     for official in (False, True):
         provider = AnthropicProvider(
             "p", None, pass_stateful=False, fetches_urls=False, official=official
@@ -188,7 +189,7 @@ def chain(*parameters: Json) -> Json:
 
 @pytest.mark.parametrize(("parse", "body"), [(chat, AGENTS_CHAT), (messages, AGENTS_MESSAGES)])
 def test_what_agents_send_need_not_be_translated(parse: Any, body: Json) -> None:
-    lazy = parse(dumped({"model": "m", "max_tokens": 5, **body}), True).lazy
+    lazy = lazy_of(parse(dumped({"model": "m", "max_tokens": 5, **body}), True))
     assert lazy is not None
     assert not lazy.request.messages and not lazy.request.tools
 
@@ -205,7 +206,7 @@ def test_what_agents_send_need_not_be_translated(parse: Any, body: Json) -> None
     ],
 )
 def test_what_an_extension_reads_is_translated_at_once(parse: Any, fields: Json) -> None:
-    assert parse(dumped(HELLO | fields), True).lazy is None
+    assert lazy_of(parse(dumped(HELLO | fields), True)) is None
 
 
 @pytest.mark.parametrize("parse", [chat, messages])
@@ -217,7 +218,7 @@ def test_what_an_extension_reads_is_translated_at_once(parse: Any, fields: Json)
     ],
 )
 def test_a_chain_that_changes_nothing_may_wait_for_its_turn(parse: Any, fields: Json) -> None:
-    assert parse(dumped(HELLO | fields), True).lazy is not None
+    assert lazy_of(parse(dumped(HELLO | fields), True)) is not None
 
 
 @pytest.mark.parametrize(
@@ -231,7 +232,7 @@ def test_a_chain_that_changes_nothing_may_wait_for_its_turn(parse: Any, fields: 
     ],
 )
 def test_agents_settings_go_on_with_their_words(parse: Any, body: Json) -> None:
-    lazy = parse(dumped({"model": "m", **body}), True).lazy
+    lazy = lazy_of(parse(dumped({"model": "m", **body}), True))
     assert lazy.has_whole_body
     assert lazy.fields.keys() == body.keys() - {"stream"}
 
@@ -252,4 +253,4 @@ def test_agents_settings_go_on_with_their_words(parse: Any, body: Json) -> None:
     ],
 )
 def test_settings_that_are_looked_at_are_translated(parse: Any, fields: Json) -> None:
-    assert not parse(dumped(HELLO | fields), True).lazy.has_whole_body
+    assert not lazy_of(parse(dumped(HELLO | fields), True)).has_whole_body

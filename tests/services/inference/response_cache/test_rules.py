@@ -13,6 +13,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from services.common.messages.lazy_request import LazyRequest
 from services.inference.response_cache.rules import MAX_REQUEST, is_cacheable
 from tests.grid import each_row
+from tests.lazy_requests import lazy_of
 
 TEXT = Block(text="Hi")
 USER = {"role": "user", "content": "Hi"}
@@ -146,6 +147,6 @@ def test_expected_tools_count_where_there_is_a_search_engine():
 def test_a_field_beside_a_conversation_that_is_not_read_counts(store):
     messages = [{"role": "user", "content": "Hi"}]
     body = {"model": "m", "messages": messages, "store": store, "verbosity": "low"}
-    lazy = parse_chat(orjson.dumps(body), lazily=True).lazy
+    lazy = lazy_of(parse_chat(orjson.dumps(body), lazily=True))
     assert lazy is not None
     assert is_cacheable(lazy.request, lazy, has_search=False) is not store
