@@ -179,11 +179,13 @@ class AttemptRecord:
         outcome: the outcome; None while the attempt is under way.
         delivered_tokens: the estimated tokens of the output that was received, if the attempt
             ended without a complete report of its usage; else None.
+        on_first_content: called when the first content has arrived, if given.
     """
 
     __slots__ = (
         *("_is_probe", "_log", "_reason", "_span", "_status"),
-        *("attempt", "began", "delivered_tokens", "duration_ms", "first_ms", "outcome", "step"),
+        *("attempt", "began", "delivered_tokens", "duration_ms", "first_ms"),
+        *("on_first_content", "outcome", "step"),
     )
 
     def __init__(self, log: "AttemptLog", step: Step, span: Span | None) -> None:
@@ -193,6 +195,7 @@ class AttemptRecord:
         self.attempt: ReportsUsage | None = None
         self.delivered_tokens: int | None = None
         self.first_ms: int | None = None
+        self.on_first_content: Callable[[], None] | None = None
         self._span = span
         breakers = log.breakers
         self._is_probe = bool(breakers.by_model) and breakers.begin(step.key)
@@ -215,6 +218,8 @@ class AttemptRecord:
         self.first_ms = int((self._log.monotonic() - self.began) * 1000)
         if self._is_probe:
             self._log.breakers.answers(self.step.key)
+        if self.on_first_content is not None:
+            self.on_first_content()
 
     def served(self) -> None:
         """Record that the answer is complete."""

@@ -30,7 +30,7 @@ class Hedge(Generic[T]):
         after_s: seconds of silence after which the rival is started.
         start: starts the rival, which calls the given function at its first content; returns
             None if there is no model to call.
-        spoken: called once, at the first content of either.
+        on_first_content: called once, at the first content of either.
 
     Attributes:
         decided: whether the rival's outcome was that of the race.
@@ -41,14 +41,13 @@ class Hedge(Generic[T]):
         timers: TimerWheel,
         after_s: float,
         start: Callable[[OnFirstContent], Coroutine[Any, Any, T] | None],
-        spoken: OnFirstContent,
+        on_first_content: OnFirstContent | None,
     ) -> None:
         self.decided = False
         self._timers = timers
         self._after_s = after_s
         self._start = start
-        self._tell = spoken
-        self._told = False
+        self._on_first_content = on_first_content
         # The task of the race, while the first call may be interrupted.
         self._task: asyncio.Task[Any] | None = None
         self._is_interrupted = False
@@ -71,7 +70,7 @@ class Hedge(Generic[T]):
         self._timer = self._timers.call_at(loop.time() + self._after_s, self._start_rival)
         try:
             try:
-                return await first(self._first_speaks)
+                return await first(self._first_has_content)
             except asyncio.CancelledError:
                 # A cancellation from outside at the same moment must not be lost.
                 if not self._is_interrupted or task.cancelling() > cancelling + 1:
@@ -98,28 +97,29 @@ class Hedge(Generic[T]):
                 await self._clear(self._dropped)
 
     def _start_rival(self) -> None:
-        coroutine = self._start(self._rival_speaks)
+        coroutine = self._start(self._rival_has_content)
         if coroutine is not None:
             self._rival = self._timers.loop.create_task(coroutine)
 
-    def _first_speaks(self) -> None:
+    def _first_has_content(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         if self._rival is not None:
             self._drop()
-        self._speak()
+        self._has_content()
 
-    def _rival_speaks(self) -> None:
+    def _rival_has_content(self) -> None:
         # Like `asyncio.timeout`: cancel the task, which then calls `uncancel`.
         if self._task is not None and not self._is_interrupted:
             self._is_interrupted = True
             self._task.cancel()
-        self._speak()
+        self._has_content()
 
-    def _speak(self) -> None:
-        if not self._told:
-            self._told = True
-            self._tell()
+    def _has_content(self) -> None:
+        """Call the callback at the first content of the race."""
+        on_first_content, self._on_first_content = self._on_first_content, None
+        if on_first_content is not None:
+            on_first_content()
 
     def _drop(self) -> None:
         """Cancel the rival."""

@@ -32,10 +32,6 @@ OnEnd = Callable[["Run"], None]
 OnFirstContent = Callable[[], None]
 
 
-def ignore_first_content() -> None:
-    """Do nothing at the first content."""
-
-
 class RetryBudget:
     """The remaining time and retries of a plan, shared by the runs of one request.
 
@@ -232,7 +228,7 @@ class Run:
         attempt: Attempt,
         record: AttemptRecord,
         deadline: float,
-        on_first_content: OnFirstContent,
+        on_first_content: OnFirstContent | None = None,
     ) -> StartedAnswer:
         """Call a provider; return its answer once the first content has arrived.
 
@@ -241,7 +237,7 @@ class Run:
             attempt: the attempt.
             record: the record of the attempt; a failure is recorded in it.
             deadline: deadline of the first content, by the loop's clock.
-            on_first_content: called at the first content.
+            on_first_content: called at the first content, if given.
 
         Raises:
             UpstreamError: the provider failed, or sent no content in time.
@@ -252,16 +248,17 @@ class Run:
         whole: GenerateResponse | PassthroughAnswer | None = None
         head: list[Batch] = []
         record.attempt = attempt
+        record.on_first_content = on_first_content
         try:
             try:
                 with Deadline(self.timers, deadline):
                     if attempt.stream:
                         batches = attempt.batches(self.patience(index))
                         if self.whole:
-                            whole = await _read_whole(attempt, batches, record, on_first_content)
+                            whole = await _read_whole(attempt, batches, record)
                             await batches.aclose()
                         else:
-                            head = await _read_head(attempt, batches, record, on_first_content)
+                            head = await _read_head(attempt, batches, record)
                     else:
                         answer = await attempt.whole()
                         if isinstance(answer, PassthroughAnswer):
@@ -269,7 +266,6 @@ class Run:
                         else:
                             head = [_content(attempt.apply_filters(answer), provider)]
                         record.started()
-                        on_first_content()
                         record.served()
             except TimeoutError:
                 raise self._late(provider, deadline) from None
@@ -327,9 +323,7 @@ class Run:
         )
 
 
-async def _read_head(
-    attempt: Attempt, batches: Batches, record: AttemptRecord, on_first_content: OnFirstContent
-) -> list[Batch]:
+async def _read_head(attempt: Attempt, batches: Batches, record: AttemptRecord) -> list[Batch]:
     """Return the batches up to the first content.
 
     Raises:
@@ -342,7 +336,6 @@ async def _read_head(
             continue
         if has_content(batch):
             record.started()
-            on_first_content()
             return [*head, batch]
         _add_announcement(batch, head)
         if attempt.is_done:
@@ -351,7 +344,7 @@ async def _read_head(
 
 
 async def _read_whole(
-    attempt: Attempt, batches: Batches, record: AttemptRecord, on_first_content: OnFirstContent
+    attempt: Attempt, batches: Batches, record: AttemptRecord
 ) -> GenerateResponse:
     """Read a stream to its end; return the whole answer.
 
@@ -369,7 +362,6 @@ async def _read_whole(
         if not has_started and has_content(batch):
             has_started = True
             record.started()
-            on_first_content()
         answer.add(batch)
         if attempt.is_done:
             break

@@ -20,7 +20,6 @@ from services.inference.fallback.run import (
     RetryBudget,
     Run,
     StartedAnswer,
-    ignore_first_content,
 )
 from services.inference.fallback.step_runner import StepRunner
 from services.inference.media import AdaptationError
@@ -147,11 +146,11 @@ class FallbackRunner:
                 began = run.timers.loop.time()
                 record, deadline = run.begin(step), run.deadline(step, began)
                 try:
-                    started = await run.start(0, direct, record, deadline, ignore_first_content)
+                    started = await run.start(0, direct, record, deadline)
                 except GatewayError as error:
                     runner = StepRunner(run, 0, direct, is_hedged=False, failure=error, began=began)
             if runner is not None:
-                started = await self._start_from(runner, ignore_first_content)
+                started = await self._start_from(runner)
         except GatewayError as error:
             raise self._verdict(error) from error.__cause__
         finally:
@@ -162,7 +161,7 @@ class FallbackRunner:
         return started
 
     async def _start_from(
-        self, runner: StepRunner, on_first_content: OnFirstContent
+        self, runner: StepRunner, on_first_content: OnFirstContent | None = None
     ) -> StartedAnswer:
         """Run a step and those after it until one starts an answer; return that answer."""
         while True:
@@ -224,7 +223,9 @@ class FallbackRunner:
             return run.next_index(run.plan.next_model_index(runner.index))
         return run.next_index(runner.index + 1)
 
-    def _hedge(self, runner: StepRunner, on_first_content: OnFirstContent) -> Hedge[StartedAnswer]:
+    def _hedge(
+        self, runner: StepRunner, on_first_content: OnFirstContent | None
+    ) -> Hedge[StartedAnswer]:
         run = self._run
         start_rival = partial(self._start_rival, runner.index)
         return Hedge(run.timers, run.plan.hedge_after_s, start_rival, on_first_content)
@@ -262,7 +263,7 @@ class FallbackRunner:
                 if self._ends(runner, error):
                     raise error
                 runner = self._step_runner(self._following(runner, error))
-            started = await self._start_from(runner, ignore_first_content)
+            started = await self._start_from(runner)
         except GatewayError as later:
             recoveries.labels("failed").inc()
             reported = later if later.reason == errors_pb2.REASON_TIMEOUT else error

@@ -91,7 +91,7 @@ class StepRunner:
         plan = self._run.plan
         return plan.next_model_index(self.index) == len(plan.steps)
 
-    async def start(self, on_first_content: OnFirstContent) -> StartedAnswer:
+    async def start(self, on_first_content: OnFirstContent | None = None) -> StartedAnswer:
         """Call the model, with retries, until its first content; then call `on_first_content`.
 
         Raises:
@@ -204,7 +204,7 @@ class StepRunner:
         asked = error.upstream_retry_after_s if run.plan.is_patient else error.retry_after_s
         return self.index, asked or 0
 
-    async def _attempt(self, on_first_content: OnFirstContent) -> StartedAnswer:
+    async def _attempt(self, on_first_content: OnFirstContent | None) -> StartedAnswer:
         record = self._run.begin(self.step)
         try:
             attempt = await offload(self._make_attempt)
@@ -214,7 +214,7 @@ class StepRunner:
         return await self._started(attempt, record, on_first_content)
 
     def _started(
-        self, attempt: Attempt, record: AttemptRecord, on_first_content: OnFirstContent
+        self, attempt: Attempt, record: AttemptRecord, on_first_content: OnFirstContent | None
     ) -> Awaitable[StartedAnswer]:
         """Start an attempt, within the timeout of the step."""
         deadline = self._run.deadline(self.step, self._began)

@@ -5,7 +5,7 @@ those of messages with a canonical form, are left out by the adapters.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -33,14 +33,8 @@ _HASH = 16  # hexadecimal digits of a shortened id
 _ELLIPSIS = "…"
 
 
-def without_refused(call: Call, build: Callable[[], bytes]) -> bytes:
-    """Return a request body without what the model has rejected; report it in `call`.
-
-    Args:
-        call: the call.
-        build: returns the body.
-    """
-    body = build()
+def without_refused(call: Call, body: bytes) -> bytes:
+    """Return a request body without what the model has rejected; report it in `call`."""
     names = [name for name in call.refused_fields if _is_of_body(name)]
     if not names:
         return body

@@ -4,7 +4,7 @@
 both are pure. This module sends the requests.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
@@ -144,13 +144,13 @@ class AnthropicProvider:
     def _reader(self, call: Call) -> StreamReader:
         return StreamReader(self._upstream, translates=not call.is_native(self.dialect))
 
-    def _body(self, call: Call) -> bytes:
-        return without_refused(call, partial(build_request, call, **self._rules))
+    def _body(self, call: Call, build: Callable[..., bytes] = build_request) -> bytes:
+        body = build(call, **self._rules)
+        return without_refused(call, body) if call.refused_fields else body
 
     async def count_tokens(self, call: Call) -> int:
         """Return the input tokens as counted by the provider."""
-        build = partial(build_count, call, **self._rules)
-        body = await offload(without_refused, call, build)
+        body = await offload(self._body, call, build_count)
         whole = await self._upstream.post(_COUNT, body, headers=self._headers(call), call=call)
         try:
             return tokens(self._upstream.json_object(whole).get("input_tokens"))

@@ -104,13 +104,10 @@ class GeminiProvider:
         return self._upstream.stream(path, partial(self._body, call), reader=reader, call=call)
 
     def _body(self, call: Call) -> bytes:
-        build = partial(
-            build_request,
-            call,
-            pass_stateful=self.pass_stateful,
-            fetches_urls=self._fetches_urls,
+        body = build_request(
+            call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
         )
-        return without_refused(call, build)
+        return without_refused(call, body) if call.refused_fields else body
 
     async def count_tokens(self, call: Call) -> int:
         """Return the input tokens as counted by the provider."""

@@ -126,7 +126,8 @@ class OpenAIProvider:
         )
 
     def _body(self, call: Call) -> bytes:
-        return without_refused(call, partial(build_request, call, self._server))
+        body = build_request(call, self._server)
+        return without_refused(call, body) if call.refused_fields else body
 
     async def count_tokens(self, call: Call) -> int | None:
         """Return None: the API has no token counting."""

@@ -117,4 +117,5 @@ class ResponsesProvider(OpenAIProvider):
         )
 
     def _body(self, call: Call) -> bytes:
-        return without_refused(call, partial(build_request, call, self._server))
+        body = build_request(call, self._server)
+        return without_refused(call, body) if call.refused_fields else body
