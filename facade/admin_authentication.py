@@ -8,8 +8,12 @@ from gateway.accounts.v1 import accounts_pb2
 from gateway.accounts.v1.admin_pb2 import CheckAdminKeyRequest
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.grpc.authentication import ADMINISTRATOR, Caller, bearer_admin_key
-from services.common.grpc.channels import call_metadata
+from services.common.grpc.authentication import (
+    ADMINISTRATOR,
+    Caller,
+    bearer_admin_key,
+    call_metadata,
+)
 
 
 async def authenticate_administrator(exchange: Exchange) -> None:

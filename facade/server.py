@@ -29,8 +29,12 @@ from gateway.inference.v1 import providers_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc, responses_pb2_grpc
 from services.common.clock import Clock
 from services.common.errors import from_rpc_error
-from services.common.grpc.authentication import CachingAuthenticator, Caller, Identify
-from services.common.grpc.channels import call_metadata
+from services.common.grpc.authentication import (
+    CachingAuthenticator,
+    Caller,
+    Identify,
+    call_metadata,
+)
 from services.common.process import logs, metrics
 from services.common.process.byte_budget import ByteBudget, open_budget
 from services.common.process.telemetry.spans import Telemetry

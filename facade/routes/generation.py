@@ -18,7 +18,8 @@ from facade.parsing import BodyFormat, Option
 from facade.route_headers import add_dropped, answer_headers
 from facade.sse import Encoder, EndObserver, relay
 from gateway.inference.v1.inference_pb2 import GenerateResponse
-from services.common.grpc.channels import Metadata, call_metadata
+from services.common.grpc.authentication import call_metadata
+from services.common.grpc.channels import Metadata
 from services.common.grpc.dialect_headers import of_request
 from services.common.grpc.hops import HOPS_KEY, parse_hops
 from services.common.grpc.inprocess.response_stream import deliver

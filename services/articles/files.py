@@ -11,8 +11,7 @@ from gateway.files.v1 import files_pb2, files_pb2_grpc
 from services.articles.errors import SCHEMA, failure
 from services.articles.tree.operations import InsertBlocks, Operation, ReplaceText
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.grpc.authentication import caller_key
-from services.common.grpc.channels import call_metadata
+from services.common.grpc.authentication import call_metadata, caller_key
 from services.common.process import logs
 
 _AT_ONCE = 4

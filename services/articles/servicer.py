@@ -1,21 +1,20 @@
 """The gRPC servicer of document editing."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import grpc
 
 from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceServicer
-from gateway.articles.v1.edits_pb2 import Edit
 from services.articles import codec, responses
 from services.articles.committer import DocumentCommitter
 from services.articles.errors import NO_GRANT, SCHEMA, failure, no_session
 from services.articles.files import FileLookup, check_ownership, referenced_files
 from services.articles.groups import GroupRepository
 from services.articles.repository import ArticleRepository
-from services.articles.sessions import SessionRef, SessionRepository, is_session_id
-from services.articles.tree.operations import Operation
+from services.articles.sessions import SessionRef, SessionRepository
 from services.common import ids
 from services.common.articles import limits
 from services.common.errors import GatewayError
@@ -27,6 +26,7 @@ from services.common.storage.disk import DiskReserve
 # Size in bytes of an edit or document from which on it is decoded or rendered in a thread: 2 kB
 # take about a millisecond of the event loop.
 _LARGE = 32 << 10
+_MAX_SESSION_ID = 64  # characters
 
 Context = grpc.aio.ServicerContext
 
@@ -52,7 +52,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self._committer = committer
         self._files = files
         self._grants = grants
-        self._new_id = lambda: new_id("")
+        self._new_id = partial(new_id, "")
 
     async def CreateSession(
         self, request: wire.CreateSessionRequest, context: "Context[Any, Any]"
@@ -146,7 +146,8 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         session = await self._session(request.session_id)
         try:
             self._reserve.check()
-            operation = await self._decode(request.edit)
+            is_large = request.edit.ByteSize() >= _LARGE
+            operation = await offload_if(is_large, codec.decode_edit, request.edit, self._new_id)
             await check_ownership(self._files, referenced_files(operation))
         except GatewayError:
             # A refused edit keeps its session alive too. If the session has ended, that error
@@ -164,12 +165,11 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         await self._committer.keep_alive(await self._session(request.session_id))
         return wire.KeepSessionAliveResponse()
 
-    async def _decode(self, edit: Edit) -> Operation:
-        return await offload_if(edit.ByteSize() >= _LARGE, codec.decode_edit, edit, self._new_id)
-
     async def _session(self, session_id: str) -> SessionRef:
         session = SessionRef(session_id, await self._user_id())
-        if not is_session_id(session_id):
+        if len(session_id) > _MAX_SESSION_ID or not (
+            session_id.isascii() and session_id.isprintable()
+        ):
             raise no_session()
         return session
 

@@ -29,15 +29,9 @@ from services.common.settings import Articles
 from services.common.storage.database import reading_once, write
 
 PREFIX = "session_"
-_MAX_ID = 64
 
 # When two calls of one user open a document at once, one creates the session, the other retries.
 _ATTEMPTS = 3
-
-
-def is_session_id(text: str) -> bool:
-    """Return whether a text has the form of a session id."""
-    return len(text) <= _MAX_ID and text.isascii() and text.isprintable()
 
 
 class SessionRef(NamedTuple):

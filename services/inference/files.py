@@ -18,8 +18,8 @@ from gateway.files.v1 import files_pb2, files_pb2_grpc
 from gateway.files.v1.files_pb2 import File
 from gateway.inference.v1.inference_pb2 import Multimodal
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.grpc.authentication import caller_key
-from services.common.grpc.channels import Metadata, call_metadata
+from services.common.grpc.authentication import call_metadata, caller_key
+from services.common.grpc.channels import Metadata
 from services.common.process import logs
 from services.common.process.byte_budget import Charge
 from services.inference.adaptation.media_types import utf8

@@ -28,7 +28,8 @@ from gateway.articles.v1.edits_pb2 import (
     SetBlockStyle,
 )
 from services.accounts.repository import AccountRepository
-from services.common.grpc.channels import Metadata, call_metadata, open_channel
+from services.common.grpc.authentication import call_metadata
+from services.common.grpc.channels import Metadata, open_channel
 from services.common.settings import Storage
 from services.common.storage.database import open_engine
 from services.common.storage.migrations.runner import migrate

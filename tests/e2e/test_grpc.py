@@ -10,7 +10,8 @@ import pytest
 import trustme
 
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import call_metadata
+from services.common.grpc.channels import open_channel
 from services.common.grpc.tls import channel_credentials
 from services.common.settings import Grpc
 from tests.e2e.gateway import Gateway, gateway

@@ -13,7 +13,8 @@ from openai import AsyncOpenAI
 
 from gateway.memory.v1.responses_pb2 import GetResponseRequest, StoredResponse
 from gateway.memory.v1.responses_pb2_grpc import ResponseServiceStub
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import call_metadata
+from services.common.grpc.channels import open_channel
 from tests.bench import processes
 from tests.e2e.gateway import Gateway, gateway, gateway_apart
 from tests.facade.response_clients import Gate

@@ -17,7 +17,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from services.accounts.limits.rules import SubjectKind, UsageLimits
-from services.common.grpc.channels import call_metadata
+from services.common.grpc.authentication import call_metadata
 from services.common.settings import Storage
 from tests.limited_callers import HELLO, LimitedGateways, limited_gateways, post
 from tests.waiting import until

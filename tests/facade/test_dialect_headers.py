@@ -27,7 +27,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from services.common.errors import from_rpc_error
-from services.common.grpc.channels import call_metadata
+from services.common.grpc.authentication import call_metadata
 from tests.gateway_in_process import Gateway, running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -14,7 +14,8 @@ from aiohttp import web
 from facade.dialects import anthropic, openai
 from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import call_metadata
+from services.common.grpc.channels import open_channel
 from services.common.settings import Limits
 from tests.facade.conversations import CONVERSATIONS, Conversation
 from tests.gateway_in_process import Gateway, running_gateway

@@ -30,7 +30,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from services.common.errors import from_rpc_error
-from services.common.grpc.channels import call_metadata
+from services.common.grpc.authentication import call_metadata
 from tests.facade.reference_bodies import CASES, GOOGLE_FILE, HARMLESS, SEARCH, escaped
 from tests.gateway_in_process import Gateway, running_gateway
 

@@ -17,7 +17,8 @@ from services.accounts.repository import AccountRepository
 from services.assembly import Services
 from services.common import settings as settings_module
 from services.common.clock import Clock
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import call_metadata
+from services.common.grpc.channels import open_channel
 from services.common.storage.database import open_engine
 from services.common.storage.migrations.runner import migrate
 

@@ -4,7 +4,7 @@ Where the fields themselves are the change, the sent fields are passed on unchan
 from absence. The service checks their number and combination.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -69,10 +69,12 @@ def read_changes(body: bodies.ReadChanges) -> articles_pb2.ReadChangesRequest:
     return articles_pb2.ReadChangesRequest(session_id=body.sessionId, since=body.since)
 
 
-def apply_edit(body: bodies.EditBody, edit: Edit) -> articles_pb2.ApplyEditRequest:
-    """Return the request to apply an edit in the body's session."""
+def apply_edit(
+    edit_of: Callable[[Any], Edit], body: bodies.EditBody
+) -> articles_pb2.ApplyEditRequest:
+    """Return the request to apply the edit of a body in its session; `edit_of` translates it."""
     return articles_pb2.ApplyEditRequest(
-        session_id=body.sessionId, if_revision=body.ifRevision, edit=edit
+        session_id=body.sessionId, if_revision=body.ifRevision, edit=edit_of(body)
     )
 
 

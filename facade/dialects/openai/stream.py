@@ -47,7 +47,7 @@ class Choice:
         has_ended: whether its finish reason has been sent.
         length: characters of its texts so far.
         annotations: its citations, which are sent at its end.
-        signed: its thinking that the provider needs back.
+        signed: its thinking that the provider needs back; None before any thinking.
     """
 
     __slots__ = (
@@ -62,7 +62,7 @@ class Choice:
         self.length = self._before = 0
         self.annotations: list[dict[str, Any]] = []
         self._thinking = Thinking()
-        self.signed = SentThinking()
+        self.signed: SentThinking | None = None
         self._has_text = False
         # Open tool calls by block.
         self._calls: dict[int, _Call] = {}
@@ -90,7 +90,10 @@ class Choice:
                 call = _Call(self._number_of_calls, block.tool_use)
                 self._calls[number] = call
                 self._number_of_calls += 1
-                return {"tool_calls": [with_thinking(call.opening(block), self.signed)]}
+                opening = call.opening(block)
+                if self.signed is not None:
+                    opening = with_thinking(opening, self.signed)
+                return {"tool_calls": [opening]}
             case "refusal":
                 self.has_answered = True
                 return {"refusal": block.refusal} if block.refusal else {}
@@ -98,9 +101,9 @@ class Choice:
                 self._thinking = block.thinking
                 text = block.thinking.text
                 fields = reasoning_fields(self._thinking, text) if text else {}
-                return fields | self.signed.begin(block) if is_signed(block) else fields
+                return fields | self._begin_signed(block) if is_signed(block) else fields
             case "redacted_thinking":
-                return self.signed.begin(block)
+                return self._begin_signed(block)
             case "opaque" if part := native_fields(block.opaque):
                 self.has_answered = True
                 return {"content": [part]}
@@ -118,8 +121,9 @@ class Choice:
                 return {}
             case "thinking":
                 text = event.thinking
-                return reasoning_fields(self._thinking, text) | self.signed.text(text)
-            case "signature":
+                fields = reasoning_fields(self._thinking, text)
+                return fields if self.signed is None else fields | self.signed.text(text)
+            case "signature" if self.signed is not None:
                 return self.signed.signature(event.signature)
             case "refusal":
                 return {"refusal": event.refusal}
@@ -131,12 +135,16 @@ class Choice:
                 if call := self._calls.get(event.block):
                     return {"tool_calls": [call.further(fields)]}
                 return fields
-            case "block_stop":
-                self.signed.end()
-                return {}
             case _:
-                # Arguments of blocks of another dialect.
+                # The end of a block, or arguments of a block of another dialect.
+                if kind == "block_stop" and self.signed is not None:
+                    self.signed.end()
                 return {}
+
+    def _begin_signed(self, block: Block) -> dict[str, Any]:
+        if self.signed is None:
+            self.signed = SentThinking()
+        return self.signed.begin(block)
 
 
 class _Call:
@@ -307,7 +315,7 @@ class ChatStream:
 
     def _delta(self, kind: str, event: Event, out: list[bytes]) -> None:
         choice = self._choices[event.choice]
-        if kind == "thinking":
+        if kind == "thinking" and choice.signed is not None:
             choice.signed.keep(event.thinking)
         if not event.pieces:
             self._chunk(choice, choice.delta(kind, event), event.logprobs, out)
@@ -329,7 +337,8 @@ class ChatStream:
         choice, delta = self._begun(event.choice, out)
         if choice.annotations:
             self._chunk(choice, {"annotations": choice.annotations}, b"", out)
-        self._chunk(choice, choice.signed.take(), b"", out)
+        if choice.signed is not None:
+            self._chunk(choice, choice.signed.take(), b"", out)
         choice.has_ended = True
         if not choice.has_answered:
             delta["content"] = ""

@@ -88,12 +88,8 @@ def edit_endpoint(
     data: Callable[[Any, Any], answers.Data] = answers.edited,
 ) -> EndpointSpec:
     """Return the spec of an endpoint that applies an edit; `edit` translates the body."""
-    request = partial(_edit_request, edit)
+    request = partial(requests.apply_edit, edit)
     return rpc_endpoint(path, operation_id, "ApplyEdit", summary, body, request, answer, data)
-
-
-def _edit_request(edit: Callable[[Any], Edit], body: bodies.EditBody) -> Message:
-    return requests.apply_edit(body, edit(body))
 
 
 async def _handle(call: _Call, exchange: Exchange) -> Response:

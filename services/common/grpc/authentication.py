@@ -22,6 +22,7 @@ from gateway.accounts.v1.accounts_pb2 import Plan
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid_api_key
+from services.common.grpc.channels import REQUEST_ID_KEY, Metadata
 from services.common.key_format import ADMIN_KEY, malformed
 
 _BEARER = "bearer "
@@ -74,6 +75,11 @@ def caller_id() -> str:
     """Return the id of the current task's user, or ""."""
     current = caller.get(None)
     return "" if current is None else current.user_id
+
+
+def call_metadata(key: str, request_id: str) -> Metadata:
+    """Return the metadata of a call on behalf of the owner of `key`."""
+    return (("authorization", f"Bearer {key}"), (REQUEST_ID_KEY, request_id))
 
 
 def bearer_key(header: str) -> str:

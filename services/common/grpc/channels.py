@@ -100,8 +100,3 @@ def forwarded_metadata(context: "grpc.aio.ServicerContext[Any, Any]") -> Metadat
     """Return the metadata for a call that continues one: key, request id, trace and others."""
     entries = context.invocation_metadata() or ()
     return tuple([(name, str(value)) for name, value in entries if name in _FORWARDED])
-
-
-def call_metadata(key: str, request_id: str) -> Metadata:
-    """Return the metadata of a call on behalf of the owner of `key`."""
-    return (("authorization", f"Bearer {key}"), (REQUEST_ID_KEY, request_id))

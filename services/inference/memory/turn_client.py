@@ -16,8 +16,7 @@ from gateway.memory.v1.memory_pb2 import (
     TurnContext,
 )
 from services.common.errors import from_rpc_error, internal
-from services.common.grpc.authentication import caller_key
-from services.common.grpc.channels import call_metadata
+from services.common.grpc.authentication import call_metadata, caller_key
 from services.common.grpc.terminal_status import TerminalStatus
 from services.common.process import logs
 

@@ -19,8 +19,8 @@ from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.accounts.servicer import SERVICE_NAME, AccountsServicer
 from services.common.clock import Clock
-from services.common.grpc.authentication import Caller
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import Caller, call_metadata
+from services.common.grpc.channels import open_channel
 from services.common.grpc.server import Server
 
 MAX_MESSAGE = 1 << 20

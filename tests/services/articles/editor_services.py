@@ -35,8 +35,8 @@ from services.articles.tree.document import Document
 from services.articles.usage import OwnerUsage
 from services.common.clock import Clock
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.grpc.authentication import Caller, caller
-from services.common.grpc.channels import Metadata, call_metadata, open_channel
+from services.common.grpc.authentication import Caller, call_metadata, caller
+from services.common.grpc.channels import Metadata, open_channel
 from services.common.grpc.server import Server
 from services.common.settings import Articles
 from services.common.storage.database import reading

@@ -17,7 +17,8 @@ from gateway.articles.v1.edits_pb2 import DeleteBlock, Edit, InsertBlocks
 from services.articles.operation_log import OperationLog
 from services.articles.tree.nodes import Leaf
 from services.common.clock import Clock
-from services.common.grpc.channels import Metadata, call_metadata, open_channel
+from services.common.grpc.authentication import call_metadata
+from services.common.grpc.channels import Metadata, open_channel
 from tests.forked import AsyncForkedProcess
 from tests.services.articles.editor_services import paragraph, stored_and_replayed
 from tests.services.processes import serving

@@ -21,7 +21,8 @@ from services.articles.files import check_ownership
 from services.assembly import Services
 from services.common.clock import Clock
 from services.common.errors import GatewayError, from_rpc_error, unavailable
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import call_metadata
+from services.common.grpc.channels import open_channel
 from services.common.settings import Settings, Storage
 from services.common.storage.database import open_engine
 from services.common.storage.migrations.runner import migrate

@@ -21,7 +21,8 @@ from gateway.files.v1.files_pb2 import (
     FileTrailer,
 )
 from gateway.files.v1.files_pb2_grpc import FileStoreServiceStub
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import call_metadata
+from services.common.grpc.channels import open_channel
 from services.common.storage.database import reading
 from services.files.blobs import FOLDER
 from services.files.repository import files, usage

@@ -32,8 +32,8 @@ from gateway.files.v1.files_pb2_grpc import (
     FileStoreServiceStub,
 )
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.grpc.authentication import Caller
-from services.common.grpc.channels import Metadata, call_metadata
+from services.common.grpc.authentication import Caller, call_metadata
+from services.common.grpc.channels import Metadata
 from services.common.grpc.terminal_status import TerminalStatus
 from services.common.settings import Limits
 from services.common.storage.sweeping import Sweeper, sweeper_lease

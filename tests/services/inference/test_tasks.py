@@ -14,8 +14,8 @@ from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.grpc.authentication import service_authorization
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import call_metadata, service_authorization
+from services.common.grpc.channels import open_channel
 from services.common.settings import Storage
 from services.common.storage.database import open_engine
 from services.common.storage.secrets import load_secrets

@@ -24,8 +24,8 @@ from gateway.memory.v1.memory_pb2 import (
 )
 from services.common.clock import Clock
 from services.common.errors import from_rpc_error, invalid_api_key
-from services.common.grpc.authentication import Caller
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import Caller, call_metadata
+from services.common.grpc.channels import open_channel
 from services.common.grpc.server import Server
 from services.common.process.byte_budget import open_budget
 from services.common.settings import parse

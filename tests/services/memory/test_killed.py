@@ -16,7 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.memory.v1 import memory_pb2_grpc
 from gateway.memory.v1.memory_pb2 import BeginTurn, CommitTurn, RunTurnRequest
 from services.accounts.repository import AccountRepository
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import call_metadata
+from services.common.grpc.channels import open_channel
 from services.common.settings import Storage
 from services.common.storage.database import open_engine
 from services.common.storage.migrations.runner import migrate

@@ -16,8 +16,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from gateway.memory.v1 import conversations_pb2, conversations_pb2_grpc, responses_pb2_grpc
 from gateway.memory.v1 import responses_pb2 as pb
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.grpc.authentication import Caller
-from services.common.grpc.channels import call_metadata
+from services.common.grpc.authentication import Caller, call_metadata
 from services.common.grpc.server import Server
 from services.common.process.byte_budget import open_budget
 from services.common.settings import Limits, MemoryStorage

@@ -72,7 +72,7 @@ class Choice:
         self._bounds = bounds
         self._call = call
         self._translates = translates
-        self._calls = ReceivedCalls()
+        self._calls: ReceivedCalls | None = None
         self._fields: Json = {}  # unknown fields of the choice, as last reported
         self._unknown: set[str] = set()  # names of the message's unknown fields
 
@@ -237,11 +237,12 @@ class Choice:
             self._call.tool_names.get(name, name),
             arguments or "",
         )
-        call = None if is_whole else self._calls.call_of(piece)
+        calls = self._calls = self._calls or ReceivedCalls()
+        call = None if is_whole else calls.call_of(piece)
         if call is None:
             self._bounds.part()
             call = self.blocks.new_call()
-            self._calls.add(piece, call)
+            calls.add(piece, call)
         call.id = call.id or piece.id
         call.freeform = call.freeform or is_freeform
         if piece.name:

@@ -25,7 +25,8 @@ from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.repository import AccountRepository
 from services.accounts.servicer import SERVICE_NAME, AccountsServicer
 from services.common.clock import Clock
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import call_metadata
+from services.common.grpc.channels import open_channel
 from services.common.grpc.server import Server
 from services.common.settings import Settings
 

@@ -17,8 +17,8 @@ from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.limits.servicer import SERVICE_NAME, LimitServicer
 from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
-from services.common.grpc.authentication import service_authorization
-from services.common.grpc.channels import USER_ID_KEY, call_metadata
+from services.common.grpc.authentication import call_metadata, service_authorization
+from services.common.grpc.channels import USER_ID_KEY
 from services.common.grpc.server import Server
 
 CREDENTIAL = b"\x07" * 32

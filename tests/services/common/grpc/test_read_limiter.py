@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 from gateway.accounts.v1.accounts_pb2 import PLAN_ENTERPRISE
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from services.common import errors
-from services.common.grpc.authentication import Caller
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import Caller, call_metadata
+from services.common.grpc.channels import open_channel
 from services.common.grpc.server import Server
 from services.common.settings import Grpc
 

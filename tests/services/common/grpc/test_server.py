@@ -15,8 +15,14 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from services.common import errors
 from services.common.errors import GatewayError
-from services.common.grpc.authentication import Caller, caller, caller_key, service_authorization
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import (
+    Caller,
+    call_metadata,
+    caller,
+    caller_key,
+    service_authorization,
+)
+from services.common.grpc.channels import open_channel
 from services.common.grpc.inprocess.channel import InProcessChannel
 from services.common.grpc.server import Server
 from services.common.process import logs

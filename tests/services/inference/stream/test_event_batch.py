@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from gateway.accounts.v1.accounts_pb2 import PLAN_ENTERPRISE
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, StreamGenerateResponse
-from services.common.grpc.authentication import Caller
-from services.common.grpc.channels import call_metadata, open_channel
+from services.common.grpc.authentication import Caller, call_metadata
+from services.common.grpc.channels import open_channel
 from services.common.grpc.server import Server
 from services.inference.servicer import SERVICE_NAME
 from services.inference.stream.batches import EventBatch
