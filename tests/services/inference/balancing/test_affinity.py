@@ -28,7 +28,7 @@ def lazy(model: str = "m", user: str = "u", **fields: object) -> bytes:
     else:
         parsed = parse_chat(orjson.dumps(body), lazily=True)
     request = lazy_of(parsed)
-    return affinity_of(user, request.request, request)
+    return affinity_of(user, parsed.request if request is None else request.request, request)
 
 
 def test_a_conversation_that_goes_on_is_the_same():
