@@ -42,14 +42,14 @@ def show_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption 
     ) -> "tuple[UsageLimits, Sequence[LimitUsage]]":
         return await limits.get_with_usage(*subject)
 
-    found, usage = _on_subject(work, key, user, team)
-    models = found.allowed_models
+    subject_limits, usage = _on_subject(work, key, user, team)
+    models = subject_limits.allowed_models
     from services.accounts.limits.usage import MEASURES
 
     states = {one.measure: one for one in usage}
 
     def state(name: str, write: Callable[[int | None], str]) -> str:
-        return _state(getattr(found, name), write, states.get(MEASURES[name]))
+        return _state(getattr(subject_limits, name), write, states.get(MEASURES[name]))
 
     print_fields(
         REQUESTS_PER_MINUTE=state("requests_per_minute", _number),
@@ -99,7 +99,7 @@ def set_limits(
     async def work(limits: "LimitAdministration", subject: _Subject) -> None:
         from services.accounts.limits.rules import UsageLimits
 
-        wanted = UsageLimits(
+        new_limits = UsageLimits(
             requests_per_minute=requests_per_minute,
             tokens_per_minute=tokens_per_minute,
             concurrent_requests=concurrent_requests,
@@ -107,9 +107,9 @@ def set_limits(
             spend_per_month_pusd=_pusd(spend_per_month),
             allowed_models=tuple(model) if model else None,
         )
-        if not wanted:
+        if not new_limits:
             fail("set at least one limit; `limits clear` removes all limits", WRONG)
-        await limits.set(*subject, wanted)
+        await limits.set(*subject, new_limits)
 
     _on_subject(work, key, user, team)
 

@@ -50,7 +50,7 @@ def create_user(
     ] = None,
 ) -> None:
     """Create a user without a key, and print the id."""
-    typer.echo(_on_users(lambda found: found.create(name, team, plan)).id)
+    typer.echo(_on_users(lambda users: users.create(name, team, plan)).id)
 
 
 @users.command("list")
@@ -61,8 +61,8 @@ def list_users(
 ) -> None:
     """List every user."""
 
-    async def work(found: "UserAdministration") -> "list[User]":
-        return await all_pages(lambda size, after: found.page(size, after, team=team))
+    async def work(users: "UserAdministration") -> "list[User]":
+        return await all_pages(lambda size, after: users.page(size, after, team=team))
 
     rows: list[tuple[str, ...]] = [("ID", "NAME", "TEAM", "PLAN", "CREATED")]
     rows += [
@@ -75,7 +75,7 @@ def list_users(
 @users.command("show")
 def show_user(name: _UserArgument) -> None:
     """Show a user."""
-    user = _on_users(lambda found: found.named(name))
+    user = _on_users(lambda users: users.named(name))
     print_fields(
         ID=user.id,
         NAME=user.name,
@@ -106,7 +106,7 @@ def set_user(
     ] = None,
 ) -> None:
     """Change a user's team or plan; it takes effect everywhere within 5 seconds."""
-    _on_users(lambda found: found.set(user, team, plan))
+    _on_users(lambda users: users.set(user, team, plan))
 
 
 @users.command("delete")
@@ -116,8 +116,8 @@ def delete_user(name: _UserArgument) -> None:
     Usage records remain. Files, memories and documents remain too, but nobody can read them.
     """
 
-    async def work(found: "UserAdministration") -> "DeletedUser":
-        return await found.delete((await found.named(name)).id)
+    async def work(users: "UserAdministration") -> "DeletedUser":
+        return await users.delete((await users.named(name)).id)
 
     deleted = _on_users(work)
     keys = f"{len(deleted.key_ids)} keys" if len(deleted.key_ids) != 1 else "1 key"
@@ -132,15 +132,15 @@ def create_team(
     ] = None,
 ) -> None:
     """Create a team without members, and print the id."""
-    typer.echo(_on_teams(lambda found: found.create(name, plan)).id)
+    typer.echo(_on_teams(lambda teams: teams.create(name, plan)).id)
 
 
 @teams.command("list")
 def list_teams() -> None:
     """List every team."""
 
-    async def work(found: "TeamAdministration") -> "list[Team]":
-        return await all_pages(found.page)
+    async def work(teams: "TeamAdministration") -> "list[Team]":
+        return await all_pages(teams.page)
 
     rows: list[tuple[str, ...]] = [("ID", "NAME", "PLAN", "USERS", "CREATED")]
     rows += [
@@ -153,7 +153,7 @@ def list_teams() -> None:
 @teams.command("show")
 def show_team(name: _TeamArgument) -> None:
     """Show a team."""
-    team = _on_teams(lambda found: found.named(name))
+    team = _on_teams(lambda teams: teams.named(name))
     print_fields(
         ID=team.id,
         NAME=team.name,
@@ -169,8 +169,8 @@ def set_team(
 ) -> None:
     """Change a team's plan; it takes effect everywhere within 5 seconds."""
 
-    async def work(found: "TeamAdministration") -> None:
-        await found.update((await found.named(name)).id, plan)
+    async def work(teams: "TeamAdministration") -> None:
+        await teams.update((await teams.named(name)).id, plan)
 
     _on_teams(work)
 
@@ -179,8 +179,8 @@ def set_team(
 def delete_team(name: _TeamArgument) -> None:
     """Delete a team that has no users."""
 
-    async def work(found: "TeamAdministration") -> "Team":
-        return await found.delete((await found.named(name)).id)
+    async def work(teams: "TeamAdministration") -> "Team":
+        return await teams.delete((await teams.named(name)).id)
 
     typer.echo(f"Deleted {_on_teams(work).id} ({name}).", err=True)
 

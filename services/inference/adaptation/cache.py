@@ -56,17 +56,21 @@ class Cache:
         self._store = store
         self._metrics = metrics
 
-    async def key(self, content: bytes, what: str, *parameters: str | int) -> str:
-        """Return the cache key of a conversion `what` of content, with its parameters."""
+    async def key(self, content: bytes, conversion: str, *parameters: str | int) -> str:
+        """Return the cache key of a conversion `conversion` of content, with its parameters."""
         hashed = await offload_if(len(content) > _MANY_BYTES, hashlib.sha256, content)
-        return self.key_of(hashed.digest(), what, *parameters)
+        return self.key_of(hashed.digest(), conversion, *parameters)
 
-    def key_of(self, digest: bytes, what: str, *parameters: str | int) -> str:
+    def key_of(self, digest: bytes, conversion: str, *parameters: str | int) -> str:
         """Return the cache key of a conversion of content whose SHA-256 is known."""
-        known = caller.get(None)
-        owner = "" if known is None else hashlib.sha256(known.user_id.encode()).hexdigest()[:32]
+        current_caller = caller.get(None)
+        owner = (
+            ""
+            if current_caller is None
+            else hashlib.sha256(current_caller.user_id.encode()).hexdigest()[:32]
+        )
         # JSON keeps the parts of the key unambiguous.
-        parts = orjson.dumps([VERSION, owner, digest.hex(), what, parameters])
+        parts = orjson.dumps([VERSION, owner, digest.hex(), conversion, parameters])
         return f"{owner}/{hashlib.sha256(parts).hexdigest()}"
 
     async def get(self, key: str, kind: type[M], admit: Admit | None = None) -> M | None:

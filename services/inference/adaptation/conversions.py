@@ -127,11 +127,11 @@ class Conversions:
         """Return the cached description of an image, if there is one."""
         image = self._multimodal.image
         helper = self._helpers.describer("multimodal.image.model", image.model, path)
-        what = ("description", helper.key, image.prompt)
+        conversion = ("description", helper.key, image.prompt)
         if media.HasField("sha256"):
-            key = self._cache.key_of(media.sha256, *what)
+            key = self._cache.key_of(media.sha256, *conversion)
         else:
-            key = await self._cache.key(media.data, *what)
+            key = await self._cache.key(media.data, *conversion)
         text = await self._cache.get(key, str)
         return [] if text is None else [wording.description(label, helper.by, text)]
 

@@ -34,21 +34,22 @@ def at_part(path: str, error: GatewayError) -> AdaptationError:
     )
 
 
-def of_helper(path: str, what: str, model: str, error: GatewayError) -> AdaptationError:
+def of_helper(path: str, helper_task: str, model: str, error: GatewayError) -> AdaptationError:
     """Return the error for a failed helper model: 502, or 400 if it rejected the medium.
 
     Args:
         path: the path of the part.
-        what: the helper's task, such as `describe the image`.
+        helper_task: the helper's task, such as `describe the image`.
         model: the name that callers use.
         error: the provider's error.
     """
     if error.reason in _REFUSALS:
         reason = errors_pb2.REASON_INVALID_REQUEST
-        message = f"the model {model} refused to {what}: {error.message}"
+        message = f"the model {model} refused to {helper_task}: {error.message}"
     else:
         reason = errors_pb2.REASON_UPSTREAM_ERROR
         message = (
-            f"the model {model} failed to {what}: {error.message}; try again, or use another model"
+            f"the model {model} failed to {helper_task}: {error.message}; "
+            "try again, or use another model"
         )
     return of_part(path, reason, message)

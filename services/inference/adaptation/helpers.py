@@ -100,8 +100,8 @@ class Helpers:
         setting = "[roles] describe_image"
         if name := named or self._routes.roles.describe_image:
             return self._named(name, field if named else setting, conversation_pb2.MEDIA_KIND_IMAGE)
-        if found := self._routes.models.first_reading(IMAGE):
-            return Helper(found.name, found)
+        if target := self._routes.models.first_reading(IMAGE):
+            return Helper(target.name, target)
         raise of_part(
             path,
             errors_pb2.REASON_NO_VISION_MODEL,

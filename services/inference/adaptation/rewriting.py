@@ -25,10 +25,10 @@ def found_after(
 ) -> list[MediaRef]:
     """Return the media of a rewritten conversation, with the paths of the original media."""
     sources: list[MediaRef] = []
-    for place, found in enumerate(before):
+    for place, media_ref in enumerate(before):
         put = replacements.get(place)
         count = 1 if put is None else sum(block.HasField("media") for block in put)
-        sources += [found] * count
+        sources += [media_ref] * count
     return [
         MediaRef(source.path, block, source.is_remembered)
         for source, block in zip(sources, media_blocks(messages), strict=True)

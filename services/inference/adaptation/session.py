@@ -123,7 +123,7 @@ class _Job(NamedTuple):
     """One medium to convert: its position, its number within its kind, and the conversion."""
 
     place: int
-    found: MediaRef
+    media_ref: MediaRef
     number: int
     conversion: Conversion
 
@@ -200,12 +200,12 @@ class Session:
     def _jobs(self, media: Sequence[MediaRef], capabilities: MediaCapabilities) -> list[_Job]:
         numbers: dict[int, int] = {}
         jobs: list[_Job] = []
-        for place, found in enumerate(media):
-            kind = found.block.media.kind
+        for place, media_ref in enumerate(media):
+            kind = media_ref.block.media.kind
             numbers[kind] = numbers.get(kind, 0) + 1
-            conversion = conversion_for(found.block.media, self._multimodal, capabilities)
+            conversion = conversion_for(media_ref.block.media, self._multimodal, capabilities)
             if conversion is not None:
-                jobs.append(_Job(place, found, numbers[kind], conversion))
+                jobs.append(_Job(place, media_ref, numbers[kind], conversion))
         return self._within_bounds(jobs, capabilities)
 
     def _within_bounds(self, jobs: Sequence[_Job], capabilities: MediaCapabilities) -> list[_Job]:
@@ -221,9 +221,9 @@ class Session:
         images = [
             job
             for job in jobs
-            if job.found.block.media.kind == _IMAGE and job.conversion != Conversion.RECALL
+            if job.media_ref.block.media.kind == _IMAGE and job.conversion != Conversion.RECALL
         ]
-        own = [job.found for job in images if not job.found.is_remembered]
+        own = [job.media_ref for job in images if not job.media_ref.is_remembered]
         if len(own) > most:
             raise of_part(
                 own[most].path,
@@ -231,7 +231,7 @@ class Session:
                 f"{capabilities.name} cannot read images, and {len(own)} images would have to be "
                 f"described for it; multimodal.image.max_images is {most}",
             )
-        remembered = [job.place for job in images if job.found.is_remembered]
+        remembered = [job.place for job in images if job.media_ref.is_remembered]
         older = frozenset(remembered[: max(0, len(images) - most)])
         return [
             job._replace(conversion=Conversion.RECALL) if job.place in older else job
@@ -242,21 +242,21 @@ class Session:
         self, job: _Job, capabilities: MediaCapabilities
     ) -> tuple[Conversion, list[Block]]:
         """Return the conversion that was applied to a medium, and its blocks."""
-        found, conversion = job.found, job.conversion
+        media_ref, conversion = job.media_ref, job.conversion
         try:
-            media = found.block.media
+            media = media_ref.block.media
             if media.HasField("url") and conversion != Conversion.RECALL:
-                media = await self._at_address(media, found.path)
+                media = await self._at_address(media, media_ref.path)
                 decided = conversion_for(media, self._multimodal, capabilities)
                 if decided is None:
                     return Conversion.INLINE, [Block(media=media)]
                 conversion = decided
             elif is_stored(media):
-                media = await self._from_store(media, found.path)
+                media = await self._from_store(media, media_ref.path)
             label = wording.MediumLabel(media, job.number)
             try:
                 blocks = await self._conversions.blocks(
-                    conversion, media, label, found.path, capabilities
+                    conversion, media, label, media_ref.path, capabilities
                 )
             except AdaptationError as error:
                 if (
@@ -267,15 +267,15 @@ class Session:
                     raise
                 conversion = Conversion.TEXT
                 blocks = await self._conversions.blocks(
-                    conversion, media, label, found.path, capabilities
+                    conversion, media, label, media_ref.path, capabilities
                 )
         except GatewayError as error:
             self._count(conversion, "failed")
-            if not found.is_remembered or is_over_budget(error):
+            if not media_ref.is_remembered or is_over_budget(error):
                 raise
             blocks = []  # stored media never fail a request
         if not blocks:
-            return Conversion.INLINE, [Block(text=wording.gone(found.block.media))]
+            return Conversion.INLINE, [Block(text=wording.gone(media_ref.block.media))]
         self._count(conversion, "made")
         return conversion, blocks
 
@@ -335,7 +335,7 @@ class Session:
     def _put(
         self, adapted: Adapted, job: _Job, conversion: Conversion, blocks: list[Block]
     ) -> None:
-        block = job.found.block
+        block = job.media_ref.block
         if block.cache_control:
             blocks[-1].cache_control = block.cache_control
         if conversion == Conversion.INLINE:
@@ -343,7 +343,7 @@ class Session:
             if blocks[0].HasField("media") and block.HasField("extra"):
                 blocks[0].extra.CopyFrom(block.extra)
         else:
-            adapted.entries.append(f"{job.found.path}:{conversion.value}")
+            adapted.entries.append(f"{job.media_ref.path}:{conversion.value}")
             if block.HasField("extra"):
                 names = orjson.loads(block.extra.json)
                 adapted.dropped += [f"{_PREFIX}{name}" for name in names]

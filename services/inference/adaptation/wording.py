@@ -26,9 +26,9 @@ class MediumLabel:
         self.noun = NAMES[media.kind]
         self._name = f"{self.noun.capitalize()} {number}"
         # Names are untrusted: strip line breaks.
-        given = "".join(c for c in media.name if c.isprintable() and c not in "[]")
-        given = given[:_MOST_OF_A_NAME]
-        self._file = f" ({given})" if given else ""
+        file_name = "".join(c for c in media.name if c.isprintable() and c not in "[]")
+        file_name = file_name[:_MOST_OF_A_NAME]
+        self._file = f" ({file_name})" if file_name else ""
 
     def opening(self, method: str) -> str:
         """Return the line that opens a replacement text; `method` names the conversion."""
@@ -116,10 +116,10 @@ def film(
         describer: the name of the model that described the frames.
     """
     count = len(extracted.frames)
-    what = f"{count} frames of {extracted.duration_s:.1f} s"
+    content = f"{count} frames of {extracted.duration_s:.1f} s"
     if descriptions is not None:
-        what += f", described by {describer}"
-    yield Block(text=label.opening(what))
+        content += f", described by {describer}"
+    yield Block(text=label.opening(content))
     for place, frame in enumerate(extracted.frames):
         line = f"[Frame {frame.number} of {count}, at {frame.at_s or 0:.1f} s]"
         if descriptions is None:

@@ -53,7 +53,9 @@ _BASH = _Definition(
 _COMMANDS = ("view", "create", "str_replace", "insert")
 
 
-def _editor(what: str, inserted: str, commands: Sequence[str], **further: Any) -> _Definition:
+def _editor(
+    description: str, inserted: str, commands: Sequence[str], **further: Any
+) -> _Definition:
     """Return a tool that edits text files; `inserted` is the name of the text to insert."""
     properties = {
         "command": {"type": "string", "enum": [*commands]},
@@ -70,7 +72,7 @@ def _editor(what: str, inserted: str, commands: Sequence[str], **further: Any) -
         properties[inserted] = _described(
             "With `str_replace`: the text in its place; with `insert`: the text to insert."
         )
-    return _Definition(what, properties, ("command",) if further else ("command", "path"))
+    return _Definition(description, properties, ("command",) if further else ("command", "path"))
 
 
 _FILES = "View, create and edit text files."

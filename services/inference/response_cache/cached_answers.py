@@ -89,17 +89,17 @@ class CachedAnswers:
         self._written = 0  # bytes stored in the period
 
     async def answer(
-        self, given: Request, directives: CacheDirectives
+        self, request: Request, directives: CacheDirectives
     ) -> GenerateResponse | PassthroughAnswer:
         """Return a whole answer, from the cache if possible.
 
         Raises:
             GatewayError: as the engine.
         """
-        place = self._place(given, directives, whole=True)
+        place = self._place(request, directives, whole=True)
         if place is None:
             self._count("bypass")
-            bypassing = await self._engine.answer(given)
+            bypassing = await self._engine.answer(request)
             bypassing.route.cache = CACHE_STATUS_BYPASS
             return bypassing
         # An equal request that runs now may end while the store is read.
@@ -113,35 +113,35 @@ class CachedAnswers:
                 self._count("hit")
                 return response
         self._count("miss")
-        return await self._made(given, place)
+        return await self._made(request, place)
 
-    async def stream(self, given: Request, directives: CacheDirectives) -> Batches:
+    async def stream(self, request: Request, directives: CacheDirectives) -> Batches:
         """Return a streamed answer, from the cache if possible.
 
         Raises:
             GatewayError: as the engine.
         """
-        place = self._place(given, directives, whole=False)
+        place = self._place(request, directives, whole=False)
         if place and (kept := await self._kept(place.key, directives)):
             events = kept.batches(self._clock.now_ms())
             if events is not None:
                 self._count("hit")
                 return _replayed(events)
         self._count("miss" if place else "bypass")
-        n = (given.request if isinstance(given, LazyRequest) else given).n or 1
-        batches = await self._engine.stream(given)
+        n = (request.request if isinstance(request, LazyRequest) else request).n or 1
+        batches = await self._engine.stream(request)
         if place is None:
             return observed(batches, partial(_mark, status=CACHE_STATUS_BYPASS))
         return self._recorded(place, batches, n)
 
-    async def _made(self, given: Request, place: _Place) -> GenerateResponse | PassthroughAnswer:
+    async def _made(self, request: Request, place: _Place) -> GenerateResponse | PassthroughAnswer:
         """Return a new whole answer, store it, and share it with waiting equal requests."""
         is_first = place.key not in self._under_way
         if is_first:
             self._under_way[place.key] = asyncio.get_running_loop().create_future()
         content = b""
         try:
-            response = await self._engine.answer(given)
+            response = await self._engine.answer(request)
             if response.route.step == place.step_id:
                 content = response.SerializeToString()
         finally:
@@ -168,11 +168,11 @@ class CachedAnswers:
         if self._writes:
             await asyncio.gather(*self._writes)
 
-    def _place(self, given: Request, directives: CacheDirectives, *, whole: bool) -> _Place | None:
+    def _place(self, sent: Request, directives: CacheDirectives, *, whole: bool) -> _Place | None:
         """Return the place of a request's answer in the cache, or None to bypass the cache."""
-        request, lazy = (given.request, given) if isinstance(given, LazyRequest) else (given, None)
-        known = caller.get(None)
-        if directives.no_store or known is None:
+        request, lazy = (sent.request, sent) if isinstance(sent, LazyRequest) else (sent, None)
+        current_caller = caller.get(None)
+        if directives.no_store or current_caller is None:
             return None
         if not is_cacheable(request, lazy, has_search=self._engine.routes.has_search):
             return None
@@ -180,7 +180,7 @@ class CachedAnswers:
             plan = self._engine.plan_of(request)
         except GatewayError:
             return None  # the engine raises the same error
-        owner = owner_of(known, self._bounds.scope)
+        owner = owner_of(current_caller, self._bounds.scope)
         key = key_of(owner, request, lazy, plan, whole=whole)
         return _Place(key, plan.steps[0].step_id)
 
@@ -252,13 +252,13 @@ class DirectedAnswers:
         self._answers = answers
         self._directives = directives
 
-    async def answer(self, given: Request) -> GenerateResponse | PassthroughAnswer:
+    async def answer(self, request: Request) -> GenerateResponse | PassthroughAnswer:
         """Return a whole answer; see `CachedAnswers`."""
-        return await self._answers.answer(given, self._directives)
+        return await self._answers.answer(request, self._directives)
 
-    async def stream(self, given: Request) -> Batches:
+    async def stream(self, request: Request) -> Batches:
         """Return a streamed answer; see `CachedAnswers`."""
-        return await self._answers.stream(given, self._directives)
+        return await self._answers.stream(request, self._directives)
 
 
 async def _replayed(batches: list[Batch]) -> Batches:

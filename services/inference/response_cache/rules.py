@@ -76,8 +76,8 @@ def _has_parameters(request: GenerateRequest) -> bool:
 
 def _are_outside(settings: Mapping[str, object]) -> bool:
     """Return whether one of the settings refers to anything outside of the request."""
-    given = {name for name, value in settings.items() if value not in (None, False)}
-    return not _OUTSIDE.isdisjoint(given) or find_reference(settings) is not None
+    set_names = {name for name, value in settings.items() if value not in (None, False)}
+    return not _OUTSIDE.isdisjoint(set_names) or find_reference(settings) is not None
 
 
 def _is_inline(block: Block) -> bool:

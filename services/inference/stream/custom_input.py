@@ -63,8 +63,8 @@ class InputDecoder:
         json, self._rest = self._rest + json, ""
         pieces: list[str] = []
         place = 0
-        while found := _SPECIAL.search(json, place):
-            start = found.start()
+        while escape := _SPECIAL.search(json, place):
+            start = escape.start()
             self._plain(json[place:start], pieces)
             if json[start] == '"':
                 self._has_ended = True
@@ -109,10 +109,10 @@ class InputDecoder:
 
 def _text_of(arguments: str) -> str:
     try:
-        given = orjson.loads(arguments)
+        parsed = orjson.loads(arguments)
     except orjson.JSONDecodeError:
         return arguments
-    if isinstance(given, dict) and not given:
+    if isinstance(parsed, dict) and not parsed:
         return ""
-    text = given.get(INPUT) if isinstance(given, dict) else given
+    text = parsed.get(INPUT) if isinstance(parsed, dict) else parsed
     return text if isinstance(text, str) else arguments

@@ -134,10 +134,15 @@ class _EchoState:
         out.append(event)
         self.decided = True
 
-    def _drop(self, event: Event, rest: str, out: list[Event]) -> None:
+    def _drop(self, event: Event, remaining_text: str, out: list[Event]) -> None:
         out += [held for held in self._held if held.WhichOneof("kind") != "text"]
-        if rest:
+        if remaining_text:
             out.append(
-                Event(choice=event.choice, block=event.block, text=rest, logprobs=event.logprobs)
+                Event(
+                    choice=event.choice,
+                    block=event.block,
+                    text=remaining_text,
+                    logprobs=event.logprobs,
+                )
             )
         self.decided = True

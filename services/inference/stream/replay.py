@@ -87,14 +87,16 @@ class ReplayAligner:
 
     def _more(self, piece: str, event: Event, out: list[Event]) -> None:
         block = self._blocks[self._index]
-        known = self._content[self._matched : self._matched + len(piece)]
-        rest = piece[len(known) :]
-        if not piece.startswith(known) or (rest and (block.closed or block.kind not in DELTAS)):
+        delivered = self._content[self._matched : self._matched + len(piece)]
+        new_text = piece[len(delivered) :]
+        if not piece.startswith(delivered) or (
+            new_text and (block.closed or block.kind not in DELTAS)
+        ):
             raise DivergedError(self._provider)
-        self._matched += len(known)
-        if rest:
+        self._matched += len(delivered)
+        if new_text:
             more = Event(choice=event.choice, block=event.block)
-            setattr(more, DELTAS[block.kind], rest)
+            setattr(more, DELTAS[block.kind], new_text)
             out.append(more)
             # The rest of this block is new.
             self._passed = True

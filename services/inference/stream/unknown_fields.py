@@ -91,22 +91,22 @@ def _merge(into: dict[str, Any], fields: dict[str, Any]) -> None:
 
 
 def _extend(into: list[Any], items: Iterable[Any]) -> None:
-    known = [item for item in into[-_MAX_OPEN:] if isinstance(item, dict) and "index" in item]
+    open_items = [item for item in into[-_MAX_OPEN:] if isinstance(item, dict) and "index" in item]
     for item in items:
-        before = _goes_on(item, known)
+        before = _goes_on(item, open_items)
         if before is None:
             into.append(_begun(item))
         else:
             _merge(before, item)
 
 
-def _goes_on(item: Any, known: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _goes_on(item: Any, open_items: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the known item that another one continues, or None."""
     match item:
         case {"index": int(index)}:
             fitting = (
                 before
-                for before in reversed(known)
+                for before in reversed(open_items)
                 if before["index"] == index and item.get("type") in (None, before.get("type"))
             )
             return next(fitting, None)

@@ -239,7 +239,7 @@ def _describe_result(result: ToolResult) -> str:
 def _describe_medium(medium: Media, place: int) -> str:
     """Describe a medium: its kind, and its name, format, size in pixels and bytes if known."""
     kind = _KINDS[medium.kind]
-    what = f"Medium {place} is {'an' if kind in ('image', 'audio') else 'a'} {kind}"
+    kind_in_words = f"Medium {place} is {'an' if kind in ('image', 'audio') else 'a'} {kind}"
     facts = [f"named {_quote(medium.name)}"] if medium.name else []
     if not medium.HasField("data"):
         facts.append(f"at {_quote(medium.url or medium.file_id)}")
@@ -250,7 +250,7 @@ def _describe_medium(medium: Media, place: int) -> str:
         elif medium.mime_type:
             facts.append(medium.mime_type)
         facts.append(f"{len(medium.data)} bytes")
-    return f"{what}, {', '.join(facts)}"
+    return f"{kind_in_words}, {', '.join(facts)}"
 
 
 def _quote(text: str) -> str:

@@ -195,9 +195,9 @@ def refuse_failing(model: Model) -> None:
         raise SandboxError(kind, status, f"{message} (sandbox).", retry_after_s=waits)
 
 
-def not_made_for(model: Model, what: str) -> SandboxError:
+def not_made_for(model: Model, problem: str) -> SandboxError:
     """Return the error for a request of a kind that a model does not support."""
-    return SandboxError("invalid", 400, f"The model {model.name} {what}", path=("model",))
+    return SandboxError("invalid", 400, f"The model {model.name} {problem}", path=("model",))
 
 
 def late_failure() -> SandboxError:
