@@ -46,12 +46,12 @@ async def learn(
         and provider.kind == "openai"
         and is_own(URL(provider.base_url).host or "")
     }
-    told = await asyncio.gather(
+    inputs_by_model = await asyncio.gather(
         *(_inputs(client, provider, names[name][:_MAX_ASKED]) for name, provider in local.items())
     )
     return {
         (provider, model): inputs
-        for provider, models in zip(local, told, strict=True)
+        for provider, models in zip(local, inputs_by_model, strict=True)
         for model, inputs in models.items()
     }
 
@@ -72,9 +72,9 @@ async def _inputs(
         async with turns:
             return await _show(client, provider, name)
 
-    rest = await asyncio.gather(*(show(name) for name in names[1:]))
-    told = zip(names, [first, *rest], strict=True)
-    return {name: inputs for name, inputs in told if inputs is not None}
+    others = await asyncio.gather(*(show(name) for name in names[1:]))
+    descriptions = zip(names, [first, *others], strict=True)
+    return {name: inputs for name, inputs in descriptions if inputs is not None}
 
 
 async def _show(client: http.Client, provider: Provider, name: str) -> Inputs | None:

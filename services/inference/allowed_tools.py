@@ -48,10 +48,10 @@ def with_allowed_tools(request: GenerateRequest, dialect: Dialect.ValueType) -> 
     """
     if not limits_tools(request, dialect):
         return request
-    given = orjson.loads(request.tool_choice.extra.json)
+    choice = orjson.loads(request.tool_choice.extra.json)
     # In chat completions the choice is nested in a field of its own.
-    inner = given.get(_TYPE, given) if isinstance(given, dict) else None
-    if not isinstance(inner, dict) or given.get("type") != _TYPE:
+    inner = choice.get(_TYPE, choice) if isinstance(choice, dict) else None
+    if not isinstance(inner, dict) or choice.get("type") != _TYPE:
         return request
     mode, tools = _MODES.get(str(inner.get("mode"))), inner.get("tools")
     if mode is None or not isinstance(tools, list):
@@ -74,13 +74,13 @@ def with_allowed_tools(request: GenerateRequest, dialect: Dialect.ValueType) -> 
 
 def _names(allowed: Sequence[Mapping[str, Any]]) -> Set[str]:
     """Return the names of the functions and custom tools in a list of allowed tools."""
-    found = set()
+    names = set()
     for tool in allowed:
         kind = tool.get("type")
         if kind in ("function", _CUSTOM):
             named = tool.get(kind, tool)
-            found.add(str(named.get("name")) if isinstance(named, dict) else "")
-    return found
+            names.add(str(named.get("name")) if isinstance(named, dict) else "")
+    return names
 
 
 def _type_of(tool: Mapping[str, Any]) -> tuple[str, object]:

@@ -193,8 +193,8 @@ class Inference:
         `telemetry` records spans; None without a collector. `budget` limits the bytes that the
         process holds; by default the service has its own.
         """
-        found = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
-        for problem in found:
+        findings = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
+        for problem in findings:
             log.warning("settings", extra={"problem": problem})
         limits = settings.limits
         client = Client(
@@ -230,17 +230,19 @@ class Inference:
         asked = self._local()
         if not local_only:
             asked |= self._configured()
-        found = await discovery.learn(self._client, asked)
-        known = {name: self._learnt[name] for name in self._configured() if name in self._learnt}
-        learnt = known | found
-        told = await self._abilities_of(asked, found)
-        if learnt != self._learnt or told != self._abilities:
+        discovered = await discovery.learn(self._client, asked)
+        learnt_before = {
+            name: self._learnt[name] for name in self._configured() if name in self._learnt
+        }
+        learnt = learnt_before | discovered
+        inputs = await self._abilities_of(asked, discovered)
+        if learnt != self._learnt or inputs != self._abilities:
             self._learnt = learnt
-            self._abilities = told
+            self._abilities = inputs
             self.engine.routes = self._routes()
             log.info("models learnt", extra={"providers": sorted(learnt)})
         if not local_only:
-            await self._check_base_urls(asked.keys() - found.keys())
+            await self._check_base_urls(asked.keys() - discovered.keys())
 
     async def _check_base_urls(self, names: Iterable[str]) -> None:
         """Look for the right base URL of each provider that never listed its models, once."""
@@ -262,22 +264,22 @@ class Inference:
                 )
 
     async def _abilities_of(
-        self, asked: Mapping[str, Provider], found: Mapping[str, Sequence[str]]
+        self, asked: Mapping[str, Provider], discovered: Mapping[str, Sequence[str]]
     ) -> dict[tuple[str, str], Inputs]:
         """Return the abilities of local models; only new models are queried.
 
         When a server reappears, all of its models are queried again.
         """
-        gone = asked.keys() - found.keys()
+        gone = asked.keys() - discovered.keys()
         self._shown = {one for one in self._shown if one[0] not in gone}
         new = {
             provider: [name for name in names if (provider, name) not in self._shown]
-            for provider, names in found.items()
+            for provider, names in discovered.items()
         }
-        told = await abilities.learn(self._client, asked, new)
+        inputs = await abilities.learn(self._client, asked, new)
         self._shown.update((provider, name) for provider in new for name in new[provider])
         kept = {one: reads for one, reads in self._abilities.items() if one in self._shown}
-        return kept | told
+        return kept | inputs
 
     def cost_of(self, used: UsedModel) -> int | None:
         """Return the cost of a model's usage, by the settings in force; see `cost_of_used`."""
@@ -349,8 +351,8 @@ class Inference:
         if not self._settings.discovery.enabled:
             return {}
         configured = self._configured()
-        found = discovery.local_servers(self._settings.server)
-        return {name: one for name, one in found.items() if name not in configured}
+        servers = discovery.local_servers(self._settings.server)
+        return {name: one for name, one in servers.items() if name not in configured}
 
     def _routes(self) -> Routes:
         configured = self._configured()

@@ -129,8 +129,8 @@ def facts_of(kind: str, upstream: str) -> ModelInfo:
         return UNKNOWN
     if upstream.startswith(_FINE_TUNED):
         upstream = upstream.removeprefix(_FINE_TUNED).partition(":")[0]
-    known = maker.models.get(upstream) or maker.models.get(_SNAPSHOT.sub("", upstream))
-    return known or _family_of(upstream, maker.families)
+    model_facts = maker.models.get(upstream) or maker.models.get(_SNAPSHOT.sub("", upstream))
+    return model_facts or _family_of(upstream, maker.families)
 
 
 def server_facts(kind: str, base_url: str) -> ServerFacts:

@@ -183,19 +183,19 @@ def _own_keys(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
 
 def _misspelt_names(settings: Settings) -> Iterator[str]:
     for model in settings.models:
-        for field, given, known in (
+        for field, names, valid_names in (
             ("refuses", model.refuses, NAMES),
             ("efforts", model.efforts, EFFORTS),
         ):
-            for index, name in enumerate(given or ()):
-                if close := _probably_meant(name, known):
+            for index, name in enumerate(names or ()):
+                if close := _probably_meant(name, valid_names):
                     yield (
                         f"models.{model.name}.{field}[{index}]: {name!r} is ignored unless the "
                         f"provider supports it; did you mean {close}?"
                     )
 
 
-def _probably_meant(name: str, known: Collection[str]) -> str:
+def _probably_meant(name: str, valid_names: Collection[str]) -> str:
     """Return the known name that resembles an unknown one, or "".
 
     Fields and efforts of other providers usually resemble none of them.
@@ -203,7 +203,9 @@ def _probably_meant(name: str, known: Collection[str]) -> str:
     # Imported on demand: most settings have no mistakes.
     from difflib import get_close_matches
 
-    close = () if name in known else get_close_matches(name, sorted(known), n=1, cutoff=0.7)
+    close = (
+        () if name in valid_names else get_close_matches(name, sorted(valid_names), n=1, cutoff=0.7)
+    )
     return close[0] if close else ""
 
 

@@ -177,22 +177,22 @@ class Engine:
         self._metrics.breaker_changed(key, state, is_known=is_known)
 
     async def generate(
-        self, given: GenerateRequest | LazyRequest, *, task: str = ""
+        self, sent: GenerateRequest | LazyRequest, *, task: str = ""
     ) -> GenerateResponse:
         """Return a whole answer.
 
         Args:
-            given: the request.
+            sent: the request.
             task: the helper task that the request does for another request, or "".
         """
-        answer = await self.answer(given, task=task)
+        answer = await self.answer(sent, task=task)
         return answer.response() if isinstance(answer, PassthroughAnswer) else answer
 
     async def answer(
-        self, given: GenerateRequest | LazyRequest, *, task: str = ""
+        self, sent: GenerateRequest | LazyRequest, *, task: str = ""
     ) -> GenerateResponse | PassthroughAnswer:
         """Like `generate`, but may return the provider's response body unparsed."""
-        request, lazy = self._split(given)
+        request, lazy = self._split(sent)
         if lazy is not None:
             return await self._lazy_runner(lazy, whole=True).answer()
         checked = await self._checked(request, whole=True)
@@ -209,13 +209,13 @@ class Engine:
             await turn.commit(response)
         return response
 
-    async def stream(self, given: GenerateRequest | LazyRequest) -> Batches:
+    async def stream(self, sent: GenerateRequest | LazyRequest) -> Batches:
         """Return a streamed answer.
 
         Closing the iterator cancels the call of the provider. With memory it does so only before
         the first content; later the answer is still read to its end and committed.
         """
-        request, lazy = self._split(given)
+        request, lazy = self._split(sent)
         if lazy is not None:
             return self._lazy_runner(lazy, whole=False).stream()
         checked = await self._checked(request, whole=False)
@@ -371,17 +371,17 @@ class Engine:
         return await offload(check_request, request, routes, plans, self.balancer, whole=whole)
 
     def _split(
-        self, given: GenerateRequest | LazyRequest
+        self, sent: GenerateRequest | LazyRequest
     ) -> tuple[GenerateRequest, LazyRequest | None]:
         """Return the request, and its lazy request or None if the request is complete.
 
         Memory and the gateway's own tools need the complete request.
         """
-        request = given.request if isinstance(given, LazyRequest) else given
+        request = sent.request if isinstance(sent, LazyRequest) else sent
         if request.built_in_tools_by_default:
             request.use_built_in_tools = self.routes.has_search
-        if not isinstance(given, LazyRequest):
-            return given, None
+        if not isinstance(sent, LazyRequest):
+            return sent, None
         if request.use_built_in_tools or (request.HasField("memory") and uses_memory(request)):
-            return given.complete(), None
-        return request, given
+            return sent.complete(), None
+        return request, sent

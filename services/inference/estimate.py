@@ -56,8 +56,8 @@ def estimate_lazy(lazy: LazyRequest) -> int:
 
 def estimate_inputs(request: EmbedRequest) -> int:
     """Return the tokens of an embedding request; those of texts are estimated."""
-    known = sum(len(one.tokens) for one in request.token_lists)
-    return known + sum(estimate_tokens(text) for text in request.texts)
+    token_count = sum(len(one.tokens) for one in request.token_lists)
+    return token_count + sum(estimate_tokens(text) for text in request.texts)
 
 
 def _blocks(blocks: Iterable[Block]) -> int:

@@ -52,12 +52,12 @@ class FileStoreReader:
     async def find(self, file_id: str) -> File:
         """Return the description of a file."""
         try:
-            found = await self._stub.GetFile(
+            response = await self._stub.GetFile(
                 files_pb2.GetFileRequest(id=file_id), metadata=_metadata()
             )
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from None
-        return found.file
+        return response.file
 
     async def pieces(self, file_id: str) -> AsyncGenerator[bytes, None]:
         """Yield the content of a file."""
@@ -73,7 +73,7 @@ class FileStoreReader:
 
 
 async def place_files(
-    found: Iterable[MediaRef],
+    media_refs: Iterable[MediaRef],
     files: Files,
     charge: Charge,
     *,
@@ -84,7 +84,7 @@ async def place_files(
     """Replace the file ids in a request by the files' content, or describe the files.
 
     Args:
-        found: the request's media.
+        media_refs: the request's media.
         files: the file store.
         charge: the bytes that the request holds; those of loaded files are added.
         at_most: maximum total size in bytes.
@@ -97,7 +97,7 @@ async def place_files(
             `Charge.acquire`.
     """
     named: dict[str, list[MediaRef]] = {}
-    for one in found:
+    for one in media_refs:
         file_id = one.block.media.file_id
         if file_id and (not keep_foreign or is_file_id(file_id)):
             named.setdefault(file_id, []).append(one)
@@ -138,12 +138,12 @@ async def place_files(
 
 
 def texts_as_blocks(
-    found: Iterable[MediaRef], target: Target, multimodal: Multimodal
+    media_refs: Iterable[MediaRef], target: Target, multimodal: Multimodal
 ) -> tuple[list[MediaRef], list[str]]:
     """Turn text files into text blocks, unless the target is known to read documents.
 
     Args:
-        found: the media.
+        media_refs: the media.
         target: the model.
         multimodal: decides whether texts that are not UTF-8 are converted later; otherwise they are
             decoded as Windows-1252, which never fails.
@@ -152,10 +152,10 @@ def texts_as_blocks(
         The remaining media, and the paths of the converted ones.
     """
     if conversation_pb2.MEDIA_KIND_DOCUMENT in (target.inputs or ()):
-        return list(found), []
-    rest: list[MediaRef] = []
+        return list(media_refs), []
+    others: list[MediaRef] = []
     paths: list[str] = []
-    for one in found:
+    for one in media_refs:
         media = one.block.media
         text: str | None = None
         if media.mime_type.startswith("text/") and media.HasField("data"):
@@ -163,11 +163,11 @@ def texts_as_blocks(
             if text is None and not adapts(multimodal, media.kind):
                 text = media.data.decode("cp1252", "replace")
         if text is None:
-            rest.append(one)
+            others.append(one)
             continue
         one.block.text = f"[{media.name}]\n{text}" if media.name else text
         paths.append(one.path)
-    return rest, paths
+    return others, paths
 
 
 def _describe(block: Block, file: File) -> None:

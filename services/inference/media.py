@@ -64,12 +64,12 @@ def _find(request: GenerateRequest) -> Iterator[MediaRef]:
 
 def overriding_media(request: GenerateRequest, plan: Plan) -> list[MediaRef]:
     """Return the media in the conversations that override the request's in single steps."""
-    found: list[MediaRef] = []
+    media: list[MediaRef] = []
     for step in plan.steps:
         if step.parameters is not None and step.parameters.messages:
             step.parameters.dialect = request.dialect
-            found += [
+            media += [
                 MediaRef(f"{step.path}.parameters.{one.path}", one.block)
                 for one in find_media(step.parameters)
             ]
-    return found
+    return media

@@ -41,8 +41,8 @@ class NamesByLikeness:
         """Return the most similar of the allowed names, or ""."""
         letters = _letters(name)
         for exact in (letters, _letters(name.rpartition("/")[2])):
-            if (found := self._by_letters.get(exact)) is not None and is_allowed(found):
-                return found
+            if (model_name := self._by_letters.get(exact)) is not None and is_allowed(model_name):
+                return model_name
         from difflib import get_close_matches  # imported on demand: most names are correct
 
         candidates = [

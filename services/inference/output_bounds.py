@@ -114,16 +114,16 @@ def room_in(words: str) -> int:
 
     It is 0 for a prompt that is too long by itself, or leaves too little.
     """
-    found = next((match for one in _TOGETHER if (match := one.search(words))), None)
-    if found is None:
+    counts_match = next((match for one in _TOGETHER if (match := one.search(words))), None)
+    if counts_match is None:
         return 0
-    counts = found.groupdict()
+    counts = counts_match.groupdict()
     output, limit = int(counts.get("output") or 0), int(counts["limit"])
     if counts.get("least"):
         # The prompt was not counted to its end.
         return output // 2 if output // 2 >= _LEAST else 0
     prompt = int(counts.get("prompt") or int(counts.get("total") or 0) - output)
     room = limit - prompt
-    if "about" in found[0]:
+    if "about" in counts_match[0]:
         room -= limit // 100
     return room if room >= _LEAST else 0

@@ -267,17 +267,17 @@ def changes_messages(refused_fields: frozenset[str]) -> bool:
     )
 
 
-def all_refused(known: frozenset[str], learnt: frozenset[str]) -> frozenset[str]:
+def all_refused(always_refused: frozenset[str], learnt: frozenset[str]) -> frozenset[str]:
     """Return known and learnt rejections; of a limit's two names the learnt one counts."""
-    if not (known or learnt):
+    if not (always_refused or learnt):
         return learnt
-    refused = known or learnt
-    if known and learnt:
-        refused = learnt | (known - {RENAMED[name] for name in RENAMED.keys() & learnt})
+    refused = always_refused or learnt
+    if always_refused and learnt:
+        refused = learnt | (always_refused - {RENAMED[name] for name in RENAMED.keys() & learnt})
     return refused | _ASKS_TO_THINK if ANY_THINKING in refused else refused
 
 
-def new_refusals(error: UpstreamError, known: frozenset[str]) -> list[str]:
+def new_refusals(error: UpstreamError, refused_before: frozenset[str]) -> list[str]:
     """Return the newly rejected fields of an error response.
 
     Each is the name of an optional field, an unknown field prefixed with OF_MESSAGES or OF_BLOCKS,
@@ -286,11 +286,11 @@ def new_refusals(error: UpstreamError, known: frozenset[str]) -> list[str]:
     """
     medium = _refused_medium(error)
     names = [medium] if medium else _refused(error)
-    fresh = [name for name in dict.fromkeys(names) if name and name not in known]
+    fresh = [name for name in dict.fromkeys(names) if name and name not in refused_before]
     if len(fresh) > 1 and fresh[-1].startswith(TOOL):
         # The parameters are replaced only if they are still rejected without the rest.
         fresh.pop()
-    room = _MAX_LEARNT - len(known - NAMES)
+    room = _MAX_LEARNT - len(refused_before - NAMES)
     return [name for number, name in enumerate(fresh) if name in NAMES or number < room]
 
 
@@ -298,7 +298,7 @@ def _refused_medium(error: UpstreamError) -> str:
     if error.reason not in _OF_MEDIA or not error.body:
         return ""
     words = _read(error.body)[2]
-    return next((name for name, told in _MEDIA_REFUSALS if told.search(words)), "")
+    return next((name for name, pattern in _MEDIA_REFUSALS if pattern.search(words)), "")
 
 
 def _refused(error: UpstreamError) -> list[str]:
@@ -333,9 +333,9 @@ def _of_fields(param: str, code: str, words: str) -> list[str]:
 
 def _of_kind(param: str, words: str) -> list[str]:
     """Return what an error rejects, other than a field at a path of the body."""
-    for shape, told in _SHAPES:
+    for shape, pattern in _SHAPES:
         # MiMo has its words in `param`.
-        if told.search(words) or told.search(param):
+        if pattern.search(words) or pattern.search(param):
             return [shape]
     if name := refused_length(words) or refused_keyword(words):
         return [name]
@@ -398,15 +398,15 @@ def refuses_value(error: UpstreamError) -> bool:
 def _read(body: str) -> tuple[str, str, str]:
     """Return param, code and text of an error, as far as present."""
     try:
-        told = orjson.loads(body)
+        parsed = orjson.loads(body)
     except orjson.JSONDecodeError:
         return "", "", body
-    if isinstance(told, dict) and isinstance(told.get("error"), dict):
-        told = told["error"]
-    if not isinstance(told, dict):
+    if isinstance(parsed, dict) and isinstance(parsed.get("error"), dict):
+        parsed = parsed["error"]
+    if not isinstance(parsed, dict):
         return "", "", body
-    param, code, message = (told.get(name) for name in ("param", "code", "message"))
-    match told.get("metadata"):
+    param, code, message = (parsed.get(name) for name in ("param", "code", "message"))
+    match parsed.get("metadata"):
         case {"raw": str(raw)}:  # OpenRouter's copy of the underlying provider's error
             message = raw
     return (

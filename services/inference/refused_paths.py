@@ -149,8 +149,8 @@ _NO_BETA = re.compile(r"\binvalid beta flag\b", re.IGNORECASE)
 
 def refused_betas(words: str) -> Iterator[str]:
     """Yield the beta features that an error rejects, after `BETA`."""
-    if found := _BETA_WORDS.search(words):
-        for value in _BETA_VALUE.findall(found["values"]):
+    if match := _BETA_WORDS.search(words):
+        for value in _BETA_VALUE.findall(match["values"]):
             yield BETA + value
     elif _NO_BETA.search(words):
         # Bedrock does not tell which one.
@@ -162,8 +162,8 @@ def refused_keyword(words: str) -> str:
     if not _OF_SCHEMAS.search(words):
         return ""
     for wording in _KEYWORD_WORDINGS:
-        if found := wording.search(words):
-            lower = found["keyword"].lower()
+        if match := wording.search(words):
+            lower = match["keyword"].lower()
             return KEYWORD + next(one for one in KEYWORDS if one.lower() == lower)
     return ""
 
@@ -175,10 +175,10 @@ def refused_paths(param: str, words: str) -> list[str]:
         param: the error's `param`, or "".
         words: its message.
     """
-    paths = [_of_location(found) for found in _LOCATION.finditer(words)]
+    paths = [_of_location(match) for match in _LOCATION.finditer(words)]
     for wording in _WORDINGS:
-        for found in wording.finditer(words):
-            paths += _of_match(found.groupdict())
+        for match in wording.finditer(words):
+            paths += _of_match(match.groupdict())
     if not any(paths) and "." in param and _A_PATH.fullmatch(param):
         paths.append(param)
     return [*dict.fromkeys(_normal(path) for path in paths if path)]
@@ -196,10 +196,10 @@ def _of_match(groups: dict[str, str | None]) -> Iterator[str]:
         yield f"{place}.{name}" if place and not name.startswith(place) else name
 
 
-def _of_location(found: re.Match[str]) -> str:
-    if _OF_A_VALUE.search(found["after"]):
+def _of_location(match: re.Match[str]) -> str:
+    if _OF_A_VALUE.search(match["after"]):
         return ""
-    steps = [name or index for name, index in _LOCATION_STEP.findall(found["steps"])]
+    steps = [name or index for name, index in _LOCATION_STEP.findall(match["steps"])]
     return ".".join(steps[1:] if steps[:1] == ["body"] else steps)
 
 
@@ -269,7 +269,7 @@ def refused_tool(param: str, words: str) -> str:
     """Return the tool whose parameters an error rejects, after `TOOL`, or ""."""
     text = f"{words} {param}"
     for wording in _TOOL_WORDINGS:
-        if found := wording.search(text):
-            groups = found.groupdict()
+        if match := wording.search(text):
+            groups = match.groupdict()
             return TOOL + (groups.get("name") or f"#{groups['index']}")
     return ""

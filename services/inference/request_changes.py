@@ -84,17 +84,17 @@ def continued(request: GenerateRequest, text: str) -> GenerateRequest:
 
     Providers reject white space at the end of a prefill, and thinking together with one.
     """
-    rest = copied(request)
-    rest.ClearField("thinking")
-    if rest.HasField("max_tokens"):
-        rest.max_tokens = max(1, rest.max_tokens - len(text.encode()) // _BYTES_A_TOKEN)
-    said = text.rstrip()
-    last = rest.messages[-1]
+    longer = copied(request)
+    longer.ClearField("thinking")
+    if longer.HasField("max_tokens"):
+        longer.max_tokens = max(1, longer.max_tokens - len(text.encode()) // _BYTES_A_TOKEN)
+    delivered = text.rstrip()
+    last = longer.messages[-1]
     ends_in_text = bool(last.blocks) and last.blocks[-1].HasField("text")
     if last.role == conversation_pb2.ROLE_ASSISTANT and ends_in_text:
-        last.blocks[-1].text += said
+        last.blocks[-1].text += delivered
     else:
-        rest.messages.append(
-            Message(role=conversation_pb2.ROLE_ASSISTANT, blocks=[Block(text=said)])
+        longer.messages.append(
+            Message(role=conversation_pb2.ROLE_ASSISTANT, blocks=[Block(text=delivered)])
         )
-    return rest
+    return longer

@@ -293,9 +293,9 @@ class Models:
 
     def _told(self, provider: str, upstream: str) -> Inputs | None:
         """Return the media that a local server's model reads, as reported, or None."""
-        told = self._abilities.get((provider, upstream))
+        inputs = self._abilities.get((provider, upstream))
         # Ollama reports a model without a tag as `:latest`.
-        return self._abilities.get((provider, f"{upstream}:latest")) if told is None else told
+        return self._abilities.get((provider, f"{upstream}:latest")) if inputs is None else inputs
 
     def _describe(self, target: Target) -> inference_pb2.Model:
         facts = self._facts(target.provider, target.upstream)
@@ -317,14 +317,16 @@ class Models:
 
 def _overridden(facts: ModelInfo, model: settings.Model) -> ModelInfo:
     """Return model properties with the overrides of the settings."""
-    given = model.model_dump(include=_OVERRIDING, exclude_none=True)
-    if "inputs" in given:
-        given["inputs"] = frozenset(MEDIA[name] for name in given["inputs"] if name != "text")
-    if "efforts" in given:
-        given["efforts"] = tuple(given["efforts"])
-    if "refuses" in given:
-        given["refuses"] = frozenset(given["refuses"])
-    return replace(facts, **given)
+    overridden = model.model_dump(include=_OVERRIDING, exclude_none=True)
+    if "inputs" in overridden:
+        overridden["inputs"] = frozenset(
+            MEDIA[name] for name in overridden["inputs"] if name != "text"
+        )
+    if "efforts" in overridden:
+        overridden["efforts"] = tuple(overridden["efforts"])
+    if "refuses" in overridden:
+        overridden["refuses"] = frozenset(overridden["refuses"])
+    return replace(facts, **overridden)
 
 
 def _claimants(providers: Mapping[str, settings.Provider]) -> dict[str, list[str]]:

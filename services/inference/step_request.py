@@ -37,7 +37,7 @@ class StepRequest(NamedTuple):
 
 def prepare_for(
     step: Step,
-    given: GenerateRequest,
+    sent: GenerateRequest,
     media: Sequence[MediaRef],
     conversation: Conversation | None,
     providers: Mapping[str, Provider],
@@ -48,13 +48,13 @@ def prepare_for(
 
     Args:
         step: the step.
-        given: the request; it is modified only if the plan has no other step.
+        sent: the request; it is modified only if the plan has no other step.
         media: the media of the request.
         conversation: the stored and the sent conversation; None without memory.
         providers: the providers, by name.
         is_only_step: whether the plan has no other step.
     """
-    request = given
+    request = sent
     if step.parameters is not None:
         request = merged(request, step.parameters)
     request, dropped = clamped(request, step.target.max_output_tokens)
@@ -66,7 +66,7 @@ def prepare_for(
         ):
             request.ClearField("thinking")
             dropped = [*dropped, "thinking"]
-    elif request is not given:
+    elif request is not sent:
         media = _media_of(request, step)
     elif media and not is_only_step and not _reads_documents(step):
         # A copy: text files become text blocks for this model; the next may read documents.
@@ -74,9 +74,9 @@ def prepare_for(
         media = find_media(request)
     if not media:
         return StepRequest(request, dropped, left_out)
-    rest, texts = texts_as_blocks(media, step.target, request.multimodal)
-    told = [f"{path}:{Conversion.TEXT.value}" for path in texts]
-    return StepRequest(request, dropped, left_out, rest, told)
+    media_left, texts = texts_as_blocks(media, step.target, request.multimodal)
+    adapted = [f"{path}:{Conversion.TEXT.value}" for path in texts]
+    return StepRequest(request, dropped, left_out, media_left, adapted)
 
 
 def with_converted(prepared: StepRequest, adapted: Adapted, *, in_place: bool) -> StepRequest:
@@ -119,11 +119,11 @@ def _wants_thinking(request: GenerateRequest, provider: Provider) -> bool:
 
 def _media_of(request: GenerateRequest, step: Step) -> list[MediaRef]:
     """Return the media of a step's own request, with paths in the caller's JSON."""
-    found = find_media(request)
+    media = find_media(request)
     if step.parameters is None or not step.parameters.messages:
-        return found
+        return media
     path = f"{step.path}.parameters."
-    return [replace(one, path=path + one.path) for one in found]
+    return [replace(one, path=path + one.path) for one in media]
 
 
 def _reads_documents(step: Step) -> bool:

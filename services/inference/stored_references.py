@@ -106,14 +106,14 @@ def find_reference(
     if is_part and isinstance(value, dict) and _is_only_named(value):
         return None  # nearly every item of a conversation that is sent back
     search = _Search(approvals)
-    found: Place | None = None
+    place_found: Place | None = None
     if isinstance(value, dict):
-        found = search.in_object(value, None, is_part=is_part)
+        place_found = search.in_object(value, None, is_part=is_part)
     elif isinstance(value, list):
-        found = search.in_list(value, None, FieldClass.BY_VALUE, "")
-    while found is None and search.waiting:
-        found = search.in_next()
-    return None if found is None else found.path()
+        place_found = search.in_list(value, None, FieldClass.BY_VALUE, "")
+    while place_found is None and search.waiting:
+        place_found = search.in_next()
+    return None if place_found is None else place_found.path()
 
 
 class _Search:
@@ -138,10 +138,10 @@ class _Search:
         return self.in_object(value, place, is_part=name in _WITH_OWN_IDS)
 
     def in_list(
-        self, given: Sequence[Any], place: Place | None, field: FieldClass, name: str
+        self, items: Sequence[Any], place: Place | None, field: FieldClass, name: str
     ) -> Place | None:
         """Search a list, which is a field of this class and name."""
-        for index, element in enumerate(given):
+        for index, element in enumerate(items):
             if isinstance(element, dict | list):
                 self.waiting.append((element, Place(place, index), name))
             elif field is not FieldClass.TEXT and isinstance(element, str) and _is_stored(element):
@@ -149,16 +149,16 @@ class _Search:
         return None
 
     def in_object(
-        self, given: Mapping[str, Any], place: Place | None, *, is_part: bool
+        self, fields: Mapping[str, Any], place: Place | None, *, is_part: bool
     ) -> Place | None:
         """Search an object."""
-        kind = given.get("type")
-        is_typed = isinstance(kind, str) or isinstance(given.get("role"), str)
-        if is_typed and not is_part and self._is_looked_up(given, kind):
+        kind = fields.get("type")
+        is_typed = isinstance(kind, str) or isinstance(fields.get("role"), str)
+        if is_typed and not is_part and self._is_looked_up(fields, kind):
             return Place(place, "id")
-        if kind == _APPROVAL and not self._is_asked(given.get(_APPROVED)):
+        if kind == _APPROVAL and not self._is_asked(fields.get(_APPROVED)):
             return Place(place, _APPROVED)
-        for name, value in given.items():
+        for name, value in fields.items():
             if value in _EMPTY or (is_typed and _is_own(name, kind)):
                 continue
             field = classify(name)

@@ -40,15 +40,15 @@ def refused_length(words: str) -> str:
     Such as `tools[].function.description<=1024`, with `[]` for any index.
     """
     for wording in _WORDINGS:
-        found = wording.search(words)
-        if found is None:
+        match = wording.search(words)
+        if match is None:
             continue
-        groups = found.groupdict()
+        groups = match.groupdict()
         path = groups.get("path") or ""
         if steps := groups.get("steps"):
             names = [name or index for name, index in _QUOTED.findall(steps)]
             path = ".".join(names[1:] if names[:1] == ["body"] else names)
-        path, bound = _INDEX.sub("[]", path), int(found["bound"])
+        path, bound = _INDEX.sub("[]", path), int(match["bound"])
         last = path.rpartition(".")[2]
         is_metadata = path.startswith("metadata.")
         if bound >= _LEAST and (last in IDS or last in _CUT or is_metadata):

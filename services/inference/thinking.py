@@ -96,11 +96,11 @@ class Signer:
 
     def carried(self, signature: str, text: str) -> str | None:
         """Return the data carried by a signature of `text`, or None if it is invalid."""
-        key_id, _, rest = signature.removeprefix(_PREFIX).partition(".")
+        key_id, _, remainder = signature.removeprefix(_PREFIX).partition(".")
         if key_id not in self._keys:
             return None
-        name, _, rest = rest.partition(".")
-        packed, dot, _ = rest.partition(".")
+        name, _, remainder = remainder.partition(".")
+        packed, dot, _ = remainder.partition(".")
         try:
             model = _decoded(name).decode()
             carried = _decoded(packed).decode() if dot else ""

@@ -66,34 +66,34 @@ def check(request: GenerateRequest) -> Collection[str]:
 def check_settings(request: GenerateRequest) -> None:
     """Validate everything but the conversation and its tools; see `check`."""
     # Iterating over the set fields is faster than checking each field.
-    given: dict[str, Any] = {field.name: value for field, value in request.ListFields()}
-    if "model" not in given:
+    set_fields: dict[str, Any] = {field.name: value for field, value in request.ListFields()}
+    if "model" not in set_fields:
         raise invalid("model", "model: is required")
-    if len(given["model"]) > MAX_NAME:
+    if len(set_fields["model"]) > MAX_NAME:
         raise invalid("model", f"model: must be at most {MAX_NAME} characters")
-    for name, value in given.items():
+    for name, value in set_fields.items():
         if name in _RANGES:
             _check_range(name, value, *_RANGES[name])
         elif name in _LENGTHS and len(value) > _LENGTHS[name]:
             raise invalid(name, f"{name}: must contain at most {_LENGTHS[name]:,} items")
-    if "" in given.get("stop_sequences", ()):
+    if "" in set_fields.get("stop_sequences", ()):
         raise invalid("stop_sequences", "stop_sequences: must not contain empty strings")
-    if "top_logprobs" in given and not given.get("logprobs"):
+    if "top_logprobs" in set_fields and not set_fields.get("logprobs"):
         raise invalid("top_logprobs", "top_logprobs: allowed only if logprobs is true")
-    if "thinking" in given:
-        most = None if interleaves_thinking(request.betas) else given.get("max_tokens")
-        _check_thinking(given["thinking"], most)
-    _check_opaque_parts(given)
+    if "thinking" in set_fields:
+        most = None if interleaves_thinking(request.betas) else set_fields.get("max_tokens")
+        _check_thinking(set_fields["thinking"], most)
+    _check_opaque_parts(set_fields)
 
 
-def _check_opaque_parts(given: Mapping[str, Any]) -> None:
-    if "extra" in given:
-        _check_json(given["extra"].json, "extra")
-    if "output_format" in given:
-        _check_json(given["output_format"].schema, "output_format.schema")
+def _check_opaque_parts(set_fields: Mapping[str, Any]) -> None:
+    if "extra" in set_fields:
+        _check_json(set_fields["extra"].json, "extra")
+    if "output_format" in set_fields:
+        _check_json(set_fields["output_format"].schema, "output_format.schema")
     for name in _PARTS_WITH_EXTRA:
-        if name in given:
-            _check_json(given[name].extra.json, f"{name}.extra")
+        if name in set_fields:
+            _check_json(set_fields[name].extra.json, f"{name}.extra")
 
 
 def _check_messages(messages: Iterable[Message]) -> Collection[str]:

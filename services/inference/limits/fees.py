@@ -61,19 +61,19 @@ class Fees(NamedTuple):
     search_path: str = ""
 
 
-def fees_of(given: GenerateRequest | LazyRequest | EmbedRequest) -> Fees:
+def fees_of(sent: GenerateRequest | LazyRequest | EmbedRequest) -> Fees:
     """Return the fees of a request."""
-    if isinstance(given, EmbedRequest):
+    if isinstance(sent, EmbedRequest):
         return Fees()
     inputs: set[Unit] = set()
-    if isinstance(given, LazyRequest):
-        request = given.request
-        tools = _lazy_tools(given)
-        value = partial(_lazy_value, given, _extra_of(request))
-        if any(_HOUR in given.json_of(name) for name in given.fields):
+    if isinstance(sent, LazyRequest):
+        request = sent.request
+        tools = _lazy_tools(sent)
+        value = partial(_lazy_value, sent, _extra_of(request))
+        if any(_HOUR in sent.json_of(name) for name in sent.fields):
             inputs.add(Unit.CACHE_WRITE_1H)
     else:
-        request = given
+        request = sent
         tools = [(f"tools[{index}]", *_type_of(tool)) for index, tool in enumerate(request.tools)]
         value = partial(_value, request, _extra_of(request))
         inputs.update(_inputs_of(request))
@@ -93,8 +93,10 @@ def fees_of(given: GenerateRequest | LazyRequest | EmbedRequest) -> Fees:
 def _unpriced(value: "partial[object]") -> Iterator[tuple[str, str]]:
     """Yield the paths of fields with unknown prices, each with the remedy."""
     for name, standard in _STANDARD.items():
-        given = value(name)
-        if given not in (None, "") and (not isinstance(given, str) or given not in standard):
+        parameter = value(name)
+        if parameter not in (None, "") and (
+            not isinstance(parameter, str) or parameter not in standard
+        ):
             yield name, f"its price is not known; omit it, or send {sorted(standard)[0]!r}"
     for name in _FEES:
         if value(name) not in (None, [], ""):

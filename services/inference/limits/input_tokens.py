@@ -26,14 +26,14 @@ _RECORDING: Final = 120_000
 _BYTES_A_PACKED_PAGE: Final = 4_000
 
 
-def most_input_tokens(given: GenerateRequest | LazyRequest | EmbedRequest) -> int:
+def most_input_tokens(sent: GenerateRequest | LazyRequest | EmbedRequest) -> int:
     """Return an estimate of the most input tokens of a request."""
-    if isinstance(given, EmbedRequest):
-        return estimate_inputs(given)
-    if isinstance(given, LazyRequest):
-        return estimate_lazy(given)  # its conversation is only text
-    media_tokens = sum(_more(block.media) for block in media_blocks(given.messages))
-    return estimate_input_tokens(given) + media_tokens
+    if isinstance(sent, EmbedRequest):
+        return estimate_inputs(sent)
+    if isinstance(sent, LazyRequest):
+        return estimate_lazy(sent)  # its conversation is only text
+    media_tokens = sum(_more(block.media) for block in media_blocks(sent.messages))
+    return estimate_input_tokens(sent) + media_tokens
 
 
 def _more(media: Media) -> int:

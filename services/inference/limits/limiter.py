@@ -155,7 +155,7 @@ class Limiter:
     async def begin(
         self,
         limits: Sequence[SubjectLimits],
-        given: GenerateRequest | LazyRequest | EmbedRequest,
+        sent: GenerateRequest | LazyRequest | EmbedRequest,
     ) -> LimitedAnswer:
         """Admit a request that has been validated; the caller must enter the answer at once.
 
@@ -165,15 +165,15 @@ class Limiter:
         """
         caller_limits = self._known.get(id(limits)) or self._read_limits(limits)
         # The fields of a lazy conversation name no models.
-        request = given.request if isinstance(given, LazyRequest) else given
+        request = sent.request if isinstance(sent, LazyRequest) else sent
         if caller_limits.restrict_models or caller_limits.count_cost:
             if isinstance(request, GenerateRequest):
                 mark(request)
             await offload(check_models, limits, request, counts_cost=caller_limits.count_cost)
         demand, amounts = None, _ONE
         if caller_limits.count_tokens:
-            demand = self._demand_of(request, fees_of(given) if caller_limits.count_cost else None)
-            amounts = demand.reservation(await _tokens_of(given))
+            demand = self._demand_of(request, fees_of(sent) if caller_limits.count_cost else None)
+            amounts = demand.reservation(await _tokens_of(sent))
         permit = await self._admission.admit(caller_limits, amounts)
         return LimitedAnswer(permit, self._price, demand)
 
@@ -190,8 +190,8 @@ class Limiter:
         return caller_limits
 
 
-async def _tokens_of(given: GenerateRequest | LazyRequest | EmbedRequest) -> int:
+async def _tokens_of(sent: GenerateRequest | LazyRequest | EmbedRequest) -> int:
     """Return the most input tokens of a request."""
-    if isinstance(given, GenerateRequest):
-        mark(given)
-    return await offload(most_input_tokens, given)
+    if isinstance(sent, GenerateRequest):
+        mark(sent)
+    return await offload(most_input_tokens, sent)

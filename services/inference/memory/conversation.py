@@ -111,10 +111,10 @@ class Conversation:
                 message.CopyFrom(with_thinking)
         paths = _put_back(context.messages, split, is_present=True)
         self._present = _Part(context.messages, paths)
-        said = [one for one in context.messages if one.role == conversation_pb2.ROLE_ASSISTANT]
+        answers = [one for one in context.messages if one.role == conversation_pb2.ROLE_ASSISTANT]
         self.lacks_thinking = (
-            bool(said and call_ids(said[-1]))
-            and said[-1].blocks[0].WhichOneof("kind") not in thinking.KINDS
+            bool(answers and call_ids(answers[-1]))
+            and answers[-1].blocks[0].WhichOneof("kind") not in thinking.KINDS
         )
 
     @property
@@ -229,13 +229,13 @@ def _shown(
     media: Iterable[tuple[str | None, Block]], target: Target, multimodal: Multimodal
 ) -> list[MediaRef]:
     """Return the media that can be sent to a model; replace the others by descriptions."""
-    found: list[MediaRef] = []
+    media_refs: list[MediaRef] = []
     for path, block in media:
         if path is None and not _can_be_shown(block.media, target, multimodal):
             _describe(block)
         else:
-            found.append(MediaRef(path or _MEMORY, block, path is None))
-    return found
+            media_refs.append(MediaRef(path or _MEMORY, block, path is None))
+    return media_refs
 
 
 def _can_be_shown(media: Media, target: Target, multimodal: Multimodal) -> bool:

@@ -95,13 +95,13 @@ def counts_from(
     return {unit: count for unit, count in (counts | other_units).items() if count}
 
 
-def _take(counts: dict[Unit, int], tokens: int, rest: Unit, parts: Mapping[Unit, int]) -> None:
-    """Divide tokens among the units of `parts`; the remainder is of the unit `rest`."""
+def _take(counts: dict[Unit, int], tokens: int, remainder: Unit, parts: Mapping[Unit, int]) -> None:
+    """Divide tokens among the units of `parts`; those that remain are of the unit `remainder`."""
     for unit, part_tokens in parts.items():
         part = min(part_tokens, tokens)
         counts[unit] = part
         tokens -= part
-    counts[rest] = tokens
+    counts[remainder] = tokens
 
 
 def counts_of_other_units(usage: Usage) -> Counts:

@@ -125,10 +125,10 @@ def token_rates(price: Price) -> TokenRates | None:
     They give the same costs as `cost`, in a fraction of the time.
     """
     rates = [_rate(price, unit) for unit in _TOKEN_UNITS]
-    known = [rate.base for rate in rates if rate is not None and not rate.tiers]
-    if len(known) < len(rates) or Unit.REQUEST in price:
+    flat_rates = [rate.base for rate in rates if rate is not None and not rate.tiers]
+    if len(flat_rates) < len(rates) or Unit.REQUEST in price:
         return None
-    return TokenRates(*known)
+    return TokenRates(*flat_rates)
 
 
 def _rate(price: Price, unit: Unit) -> Rate | None:

@@ -61,13 +61,13 @@ class SharedFolder:
 
         Reads files, so it should be called in a thread.
         """
-        found = []
+        states = []
         for path, descriptor in open_others(self._folder, self._name):
             if try_lock(descriptor):
                 path.unlink(missing_ok=True)
             elif (models := _read(descriptor)) is not None:
-                found.append(models)
-        return found
+                states.append(models)
+        return states
 
     def leave(self) -> None:
         """Delete this process's file."""

@@ -210,11 +210,11 @@ class Call:
         Returns:
             The headers of the caller's dialect, and the provider's request id or "".
         """
-        given = self.answer_headers
-        if given is None:
+        headers = self.answer_headers
+        if headers is None:
             return {}, ""
         is_own = self.request.dialect == dialect
-        return dialect_headers.of_answer(dialect, given, is_own=is_own)
+        return dialect_headers.of_answer(dialect, headers, is_own=is_own)
 
     def add_head(self, error: UpstreamError, dialect: Dialect.ValueType) -> None:
         """Add the `answer_head` to an error of a provider of a dialect.

@@ -63,13 +63,13 @@ def connection_failure(
                 "limits.max_sse_line_bytes",
             )
         case _:
-            what = next(
-                (what for kind, what in _BROKEN if isinstance(error.__cause__, kind)),
+            problem = next(
+                (problem for kind, problem in _BROKEN if isinstance(error.__cause__, kind)),
                 "the connection to the provider {} failed",
             )
             words = str(error)
             return UpstreamError(
                 errors_pb2.REASON_UPSTREAM_CONNECTION,
-                what.format(provider),
+                problem.format(provider),
                 cause=lambda: printable(redaction.redact(words, secrets)),
             )

@@ -51,9 +51,9 @@ class ConversationWriter:
             raise self._refuse("parts of this type")
         return text
 
-    def _refuse(self, what: str) -> GatewayError:
-        """Return the error for unsupported content `what` in the current block."""
-        return self._fields.unsupported(self._path(), what)
+    def _refuse(self, content: str) -> GatewayError:
+        """Return the error for unsupported content of the current block."""
+        return self._fields.unsupported(self._path(), content)
 
 
 def referenced_tool(opaque: Opaque) -> str:

@@ -158,10 +158,10 @@ class DeltaTemplates:
         else:
             pieces += map(itemgetter(slice(begin, end)), texts)
             parts = [self._head, (tail + self._head).join(pieces), tail]
-        known = b"".join(parts)
-        if text.startswith(known, known_at) and _are_strings(pieces):
+        template = b"".join(parts)
+        if text.startswith(template, known_at) and _are_strings(pieces):
             self.number += len(pieces)
-            return pieces, known_at + len(known)
+            return pieces, known_at + len(template)
         # Another event is in between.
         return self._one_by_one(text, at, start)
 
@@ -206,7 +206,7 @@ class DeltaTemplates:
         begin = event.rfind(b'"%b"' % letters) + 1
         if not begin:
             return
-        head, rest = event[:begin], b""
+        head, after = event[:begin], b""
         if self._counter:
             if self._counter not in head:
                 return
@@ -214,9 +214,9 @@ class DeltaTemplates:
             number = _NUMBER.match(head, counted)
             if number is None:
                 return
-            head, rest = head[:counted], head[number.end() :]
+            head, after = head[:counted], head[number.end() :]
             self.number = int(number[0]) + 1
-        self._head, self._rest = head, rest
+        self._head, self._rest = head, after
         is_next = text.startswith(self._start(), at)
         self._head = b""
         if not is_next or _OTHER_STRING in event:
@@ -226,7 +226,7 @@ class DeltaTemplates:
             padded = tail.rindex(self._padding) + len(self._padding)
             tail, end = tail[:padded], tail[_after_padding(tail, padded) :]
         number_of_next = b"%d" % self.number if self._counter else b""
-        if self._read(head + number_of_next + rest + _OTHER.encode() + tail + end) == _OTHER:
+        if self._read(head + number_of_next + after + _OTHER.encode() + tail + end) == _OTHER:
             self._head, self._tail, self._end = head, tail, end
 
     def _read(self, event: bytes) -> str | None:

@@ -146,8 +146,8 @@ def _says_query(inputs: EmbedRequest) -> bool:
 
     The field is reported as used, whatever its value.
     """
-    given = read_object(inputs.extra.json, "extra") if inputs.extra.json else {}
-    if _INPUT_TYPE not in given:
+    parameters = read_object(inputs.extra.json, "extra") if inputs.extra.json else {}
+    if _INPUT_TYPE not in parameters:
         return False
     inputs.extra.covered_paths.append(_INPUT_TYPE)
-    return bool(given[_INPUT_TYPE] == "query")
+    return bool(parameters[_INPUT_TYPE] == "query")

@@ -154,11 +154,11 @@ def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> Upstr
     return error
 
 
-def broken_answer(provider: str, what: str, body: bytes = b"") -> UpstreamError:
-    """Return the error for an invalid response; `what` must not contain text of the provider."""
+def broken_answer(provider: str, problem: str, body: bytes = b"") -> UpstreamError:
+    """Return the error for an invalid response; `problem` must not contain text of the provider."""
     return UpstreamError(
         errors_pb2.REASON_UPSTREAM_ERROR,
-        f"the provider {provider} {what}",
+        f"the provider {provider} {problem}",
         status=200,
         body=_kept(body),
     )
@@ -169,16 +169,19 @@ def failed_answer(provider: str, finish_reason: str) -> UpstreamError:
     return broken_answer(provider, f"ended its answer with {finish_reason!r}")
 
 
-def over_limit(provider: str, what: str, limit: str) -> UpstreamError:
+def over_limit(provider: str, problem: str, limit: str) -> UpstreamError:
     """Return the error for a response that exceeds a limit of the gateway.
 
     Args:
         provider: the provider's name in the settings.
-        what: the gateway's description of the excess.
+        problem: the gateway's description of the excess.
         limit: the full name of the setting.
     """
     return UpstreamError(
-        errors_pb2.REASON_UPSTREAM_ERROR, f"the provider {provider} {what}", status=200, limit=limit
+        errors_pb2.REASON_UPSTREAM_ERROR,
+        f"the provider {provider} {problem}",
+        status=200,
+        limit=limit,
     )
 
 
@@ -364,8 +367,8 @@ def _details(details: Any) -> tuple[str, float | None]:
         match one:
             case {"retryDelay": str(delay)} if match := _DELAY.fullmatch(delay):
                 wait_s = float(match[1])
-            case {"reason": str(given)}:
-                reason = given[:_MAX_WORD]
+            case {"reason": str(reason_name)}:
+                reason = reason_name[:_MAX_WORD]
     return reason, wait_s
 
 

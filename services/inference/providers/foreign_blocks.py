@@ -54,10 +54,10 @@ def text_of_block(fields: Json) -> str:
         arguments = orjson.dumps(_readable(fields.get("input"))).decode()
         return f"[The tool {fields.get('name')} was called with {arguments}]"
     if kind.endswith("_tool_result"):
-        what = f"the result of the tool {kind.removesuffix('_tool_result')}"
+        description = f"the result of the tool {kind.removesuffix('_tool_result')}"
         if fields.get("is_error"):
-            what += ", which failed"
-        return _quoted(what, fields.get("content"))
+            description += ", which failed"
+        return _quoted(description, fields.get("content"))
     if kind.endswith("_call"):
         hidden = ("result",) if kind == _IMAGE_CALL else ()
         call = {name: value for name, value in fields.items() if name not in hidden}
@@ -120,13 +120,13 @@ def _plain_text(content: object) -> str:
     return "\n".join(texts)
 
 
-def _quoted(what: str, content: object) -> str:
+def _quoted(description: str, content: object) -> str:
     """Return a call or its result as data: its text, or else the JSON of what is readable."""
     text = _plain_text(content)
     if not text:
         readable = _readable(content)
         text = "(nothing)" if readable in (None, [], {}) else orjson.dumps(readable).decode()
-    return as_data(what, text)
+    return as_data(description, text)
 
 
 def _without_type(fields: Json) -> Json:

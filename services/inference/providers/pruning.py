@@ -155,8 +155,8 @@ def _key(value: Json, step: str) -> str | None:
     """Return the name of a field in an object, in `snake_case` or `camelCase`; None without it."""
     if step in value:
         return step
-    wanted = snake(step)
-    return next((name for name in value if snake(name) == wanted), None)
+    snake_case = snake(step)
+    return next((name for name in value if snake(name) == snake_case), None)
 
 
 def _holders(value: Any, name: str) -> Iterator[Json]:

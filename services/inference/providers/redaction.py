@@ -52,8 +52,8 @@ def redact(words: str, secrets: Iterable[str] = ()) -> str:
 def secrets_of(headers: Mapping[str, str]) -> tuple[str, ...]:
     """Return the possible keys in the gateway's own request headers."""
     values = [value for name, value in headers.items() if name.lower() not in _PUBLIC]
-    found = [word for value in values for word in (value, value.rpartition(" ")[2])]
-    return tuple(dict.fromkeys(word for word in found if len(word) >= _SHORTEST_SECRET))
+    words = [word for value in values for word in (value, value.rpartition(" ")[2])]
+    return tuple(dict.fromkeys(word for word in words if len(word) >= _SHORTEST_SECRET))
 
 
 def _holds(words: str, secrets: Iterable[str]) -> bool:
@@ -65,8 +65,8 @@ def _holds(words: str, secrets: Iterable[str]) -> bool:
     texts = {words}
     for _ in range(_ENCODINGS):
         for text in texts:
-            found = _letters(text)
-            if any(part in found or part[::-1] in found for part in sought):
+            letters = _letters(text)
+            if any(part in letters or part[::-1] in letters for part in sought):
                 return True
         seen |= texts
         texts = {other for text in texts for other in _decoded(text)} - seen
@@ -99,9 +99,9 @@ def _decoded(text: str) -> Iterator[str]:
 
 def _from_base64(run: str) -> str:
     whole = run[: len(run) // 4 * 4].translate({ord("-"): "+", ord("_"): "/"})
-    rest = run[len(whole) :]
-    if len(rest) > 1:
-        whole += rest.translate({ord("-"): "+", ord("_"): "/"}) + "=" * (4 - len(rest))
+    remainder = run[len(whole) :]
+    if len(remainder) > 1:
+        whole += remainder.translate({ord("-"): "+", ord("_"): "/"}) + "=" * (4 - len(remainder))
     try:
         return base64.b64decode(whole).decode("latin-1")
     except binascii.Error:

@@ -104,21 +104,21 @@ class RequestFields:
         return self.checked_object(opaque.json, path, is_part=is_part)
 
     def own_value(
-        self, opaque: Opaque, path: str, what: str, *, approvals: Collection[str] = ()
+        self, opaque: Opaque, path: str, content: str, *, approvals: Collection[str] = ()
     ) -> Json | orjson.Fragment:
         """Return an opaque object unchanged, if it is of the provider's dialect.
 
         Args:
             opaque: the object.
             path: the object's path.
-            what: a description of the object, for the error.
+            content: a description of the object, for the error.
             approvals: see `find_reference`.
 
         Raises:
             GatewayError: unsupported, if it is of another one; invalid, as `checked_object`.
         """
         if not self.is_native_opaque(opaque):
-            raise self.unsupported(path, what)
+            raise self.unsupported(path, content)
         return as_checked(opaque.json, self.checked_object(opaque.json, path, approvals=approvals))
 
     def checked_object(
@@ -269,19 +269,19 @@ class RequestFields:
         if not (message.has_billing_line and message.blocks and message.blocks[0].text):
             return message
         self.drop(BILLING_LINE)
-        rest = Message()
-        rest.CopyFrom(message)
-        rest.has_billing_line = False
-        text = rest.blocks[0].text.partition("\n")[2]
+        prompt = Message()
+        prompt.CopyFrom(message)
+        prompt.has_billing_line = False
+        text = prompt.blocks[0].text.partition("\n")[2]
         if text:
-            rest.blocks[0].text = text
+            prompt.blocks[0].text = text
         else:
-            del rest.blocks[0]
-        return rest
+            del prompt.blocks[0]
+        return prompt
 
-    def unsupported(self, path: str, what: str) -> GatewayError:
+    def unsupported(self, path: str, content: str) -> GatewayError:
         """Return the error for a part of the request that the provider does not support."""
-        return unsupported(path, f"{path}: this model's provider does not support {what}")
+        return unsupported(path, f"{path}: this model's provider does not support {content}")
 
     def drop_mark(self, path: str, *extras: Opaque) -> None:
         """Report the `cache_control` at `path` as dropped, unless it is in fields of the caller's.
@@ -309,12 +309,12 @@ class RequestFields:
     def unsupported_tool(self, opaque: Opaque, path: str) -> GatewayError:
         """Return the error for a tool of another dialect, with its type and what to use."""
         kind = str(read_object(opaque.json, path).get("type") or "")
-        what = f"tools of the type {printable(kind[:_MAX_TYPE])}" if kind else "this tool"
+        content = f"tools of the type {printable(kind[:_MAX_TYPE])}" if kind else "this tool"
         instead = "a function (a tool with a name and a schema) that you run yourself"
         if api := _APIS.get(opaque.dialect):
             instead = f"a model of a provider of {api}, or {instead}"
         return unsupported(
-            path, f"{path}: this model's provider does not support {what}; use {instead}"
+            path, f"{path}: this model's provider does not support {content}; use {instead}"
         )
 
     def stored_object_error(self, path: str) -> GatewayError:

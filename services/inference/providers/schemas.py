@@ -124,11 +124,11 @@ class _Alternatives:
         """
         names: set[str] | None = None
         for part in parts:
-            wanted = self.add(part)
+            added = self.add(part)
             if names is None:
-                names = wanted
+                names = added
             else:
-                names = names | wanted if joins else names & wanted
+                names = names | added if joins else names & added
         return sorted(names or ())
 
     def add(self, schema: Any) -> set[str]:
@@ -140,8 +140,8 @@ class _Alternatives:
             if id(node) in self._read_ids:
                 break
             self._read_ids.add(id(node))
-            given = node.get("properties")
-            for name, part in given.items() if isinstance(given, dict) else ():
+            properties = node.get("properties")
+            for name, part in properties.items() if isinstance(properties, dict) else ():
                 self._schemas.setdefault(name, {}).setdefault(write_body(part), part)
         return required
 
@@ -330,8 +330,10 @@ def _described(schema: Schema, removed: dict[str, Any]) -> Schema:
     """State removed keywords in the description of a schema."""
     if removed:
         words = write_body(removed).decode()
-        given = schema.get("description")
-        schema["description"] = f"{given}\n\n{words}" if isinstance(given, str) and given else words
+        description = schema.get("description")
+        schema["description"] = (
+            f"{description}\n\n{words}" if isinstance(description, str) and description else words
+        )
     return schema
 
 

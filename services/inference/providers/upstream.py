@@ -350,10 +350,10 @@ class Upstream:
             UpstreamError: it is neither.
         """
         # A server without a Content-Type header is assumed to stream.
-        given = response.headers.get("content-type", _EVENT_STREAM)
-        if given == _EVENT_STREAM:
+        content_type = response.headers.get("content-type", _EVENT_STREAM)
+        if content_type == _EVENT_STREAM:
             return True
-        kind = given.partition(";")[0].strip().lower()
+        kind = content_type.partition(";")[0].strip().lower()
         if kind == _EVENT_STREAM or kind in _UNTYPED:
             return True
         if kind != _JSON:

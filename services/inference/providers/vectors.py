@@ -82,14 +82,14 @@ class VectorTexts:
         written = 0
         view = memoryview(answer)
         member = _member(name)
-        found = member.search(answer)
-        while found:
-            at = begin = found.end()
+        member_match = member.search(answer)
+        while member_match:
+            at = begin = member_match.end()
             if vector := _vector_at(answer, view, begin):
                 pieces += (answer[written:begin], b"[%d]" % len(self._vectors))
                 self._vectors.append(vector)
                 written = at = begin + len(vector.text)
-            found = member.search(answer, at)
+            member_match = member.search(answer, at)
         pieces.append(answer[written:])
         self.outline = b"".join(pieces)
 
@@ -161,8 +161,8 @@ def _vector_at(answer: bytes, view: memoryview, begin: int) -> Vector | None:
             return None
         size = quote - begin - 1
         is_whole = size % 4 == 0 and answer.endswith(padding, begin + 1, quote)
-        length, rest = divmod(size // 4 * 3 - len(padding), packed_floats.WIDTH)
-        return Vector(view[begin : quote + 1], length if is_whole and not rest else 0, True)
+        length, remainder = divmod(size // 4 * 3 - len(padding), packed_floats.WIDTH)
+        return Vector(view[begin : quote + 1], length if is_whole and not remainder else 0, True)
     if not answer.startswith(b"[", begin):
         return None
     end = answer.find(b"]", begin, quote if quote >= 0 else len(answer))

@@ -83,16 +83,16 @@ class Rounds:
         Raises:
             GatewayError: unsupported, if it requires an unavailable tool; invalid.
         """
-        said, written, is_last = self.progress
+        delivered, written, is_last = self.progress
         request = copied(request)
-        if said:
+        if delivered:
             self._keep_new_thoughts(request)
-            request.messages.extend(said)
+            request.messages.extend(delivered)
         tools, dropped = offer_tools(request, dialect, step.target, self._available)
         messages = list(unfolded(request.messages))
         del request.messages[:]
         request.messages.extend(messages)
-        if said:
+        if delivered:
             release_choice(request, tools)
             tokens_left = self.tokens_left(step, written)
             if tokens_left is not None:

@@ -290,8 +290,8 @@ class Conversation(ConversationWriter):
             "input": tool_input(self._fields.tool_input(name, call.function.arguments)),
         }
 
-    def _id(self, given: str) -> str:
-        return given if self._fields.is_native else sanitizing.tool_use_id(given)
+    def _id(self, call_id: str) -> str:
+        return call_id if self._fields.is_native else sanitizing.tool_use_id(call_id)
 
     def _tool_result(self, result: ToolResult) -> Json:
         translated: Json = {
@@ -350,18 +350,18 @@ class Conversation(ConversationWriter):
             document["title"] = media.name
         return document
 
-    def _reference(self, media: Media, what: str) -> Json:
+    def _reference(self, media: Media, kind_in_words: str) -> Json:
         path = self._path()
         source = media.WhichOneof("source")
         if source == "url":
             if not self._fields.fetches_urls:
-                raise self._refuse(f"URLs of {what}s; send base64 data")
+                raise self._refuse(f"URLs of {kind_in_words}s; send base64 data")
             self._fields.check_address(media.url, path)
             return {"type": "url", "url": media.url}
         if source == "file_id":
             self._fields.check_stored(path)
             return {"type": "file", "file_id": media.file_id}
-        raise invalid(path, f"{path}: the content of the {what} is empty")
+        raise invalid(path, f"{path}: the content of the {kind_in_words} is empty")
 
 
 def _belongs_in_place(message: Message) -> bool:

@@ -165,9 +165,9 @@ class StreamReader:
             sent, at = read_event(text, at)
             if sent is not None:
                 templates.forget()
-                known = len(out)
+                known_events = len(out)
                 self._take(sent, out)
-                if len(out) > known:
+                if len(out) > known_events:
                     self._learn(text[began:at], out[-1])
         self.has_content = self.has_content or any(map(is_content, out[already:]))
 
@@ -201,72 +201,72 @@ class StreamReader:
             raise cut_off(self._errors.name)
 
     def _read(self, sent: ServerSentEvent, events: list[Event]) -> None:
-        told = an_object(self._bounds.parse(sent.data), "data")
-        kind = told.get("type", sent.event)
+        fields = an_object(self._bounds.parse(sent.data), "data")
+        kind = fields.get("type", sent.event)
         if kind == "error":
             raise self._errors.in_band(sent.data)
         if not isinstance(kind, str):
             raise MalformedError("type")
         reader = _READERS.get(kind)
         if reader is None:
-            if kind != "ping" or told.keys() - {"type"}:
-                self._unknown(told, kind, events)
+            if kind != "ping" or fields.keys() - {"type"}:
+                self._unknown(fields, kind, events)
             return
         if not self._started and kind != "message_start":
             raise MalformedError("type")
         at = len(events)
-        reader(self, told, events)
-        if told.keys() - _FIELDS[kind] and kind != "message_delta":
-            beside = Event(unknown=self._beside(told, kind))
+        reader(self, fields, events)
+        if fields.keys() - _FIELDS[kind] and kind != "message_delta":
+            beside = Event(unknown=self._beside(fields, kind))
             # Unknown fields precede their event, except that the start must come first.
             events.insert(at + (kind == "message_start"), beside)
 
-    def _beside(self, told: Json, kind: str) -> Opaque:
+    def _beside(self, event: Json, kind: str) -> Opaque:
         """Return the unknown fields of a known event."""
-        fields = {name: value for name, value in told.items() if name not in _FIELDS[kind]}
+        fields = {name: value for name, value in event.items() if name not in _FIELDS[kind]}
         fields["type"] = kind
         # Fields of block events are sent with the next event; others are held, and bounded.
         waits = not (self.has_content and kind.startswith("content_block"))
         return self._kept(fields) if waits else opaque(fields)
 
-    def _unknown(self, told: Json, kind: str, events: list[Event]) -> None:
+    def _unknown(self, event: Json, kind: str, events: list[Event]) -> None:
         """Add an event of an unknown type: of a newer API version, or specific to this server."""
-        fields = {**told, "type": kind}
+        fields = {**event, "type": kind}
         # Before the first content, events are held.
         unknown = opaque(fields) if self.has_content else self._kept(fields)
         (events if self._started else self._early).append(Event(unknown=unknown))
 
-    def _message_start(self, told: Json, events: list[Event]) -> None:
+    def _message_start(self, event: Json, events: list[Event]) -> None:
         if self._started:
             raise MalformedError("type")
         self._started = True
-        message = an_object(told.get("message"), "message")
+        message = an_object(event.get("message"), "message")
         self._counts.add(message)
         events.append(Event(start=start_of(message)))
         events.append(Event(usage=self._counts.usage()))
         events += self._early
         self._early.clear()
 
-    def _block_start(self, told: Json, events: list[Event]) -> None:
+    def _block_start(self, event: Json, events: list[Event]) -> None:
         if self._finished:
             raise MalformedError("type")
         self._close_block(events)
         self._bounds.part()
-        block = block_of(an_object(told.get("content_block"), "content_block"))
+        block = block_of(an_object(event.get("content_block"), "content_block"))
         self._kind = block.WhichOneof("kind") or ""
-        self._index = told.get("index")
+        self._index = event.get("index")
         if not isinstance(self._index, int | None):
             raise MalformedError("index")
         self._number += 1
         if self._translation is not None:
-            self._translation.begin(block, told["content_block"]["type"])
+            self._translation.begin(block, event["content_block"]["type"])
         self._has_input = bool(block.tool_use.input)
         events.append(Event(block=self._number, block_start=block))
 
-    def _block_delta(self, told: Json, events: list[Event]) -> None:
-        if not self._kind or told.get("index") != self._index:
+    def _block_delta(self, event: Json, events: list[Event]) -> None:
+        if not self._kind or event.get("index") != self._index:
             raise MalformedError("index")
-        delta = an_object(told.get("delta"), "delta")
+        delta = an_object(event.get("delta"), "delta")
         kind = delta.get("type")
         if not isinstance(kind, str):
             raise MalformedError("delta.type")
@@ -284,7 +284,7 @@ class StreamReader:
         if owner != self._kind:
             raise MalformedError("delta.type")
         text = text_of(delta, field)
-        if text or told.keys() - _FIELDS["content_block_delta"]:
+        if text or event.keys() - _FIELDS["content_block_delta"]:
             self._say(field, text, events)
         if len(delta) > 2 and field in ("text", "thinking"):
             # Unknown fields of a delta whose text has been added above.
@@ -311,8 +311,8 @@ class StreamReader:
             raise MalformedError("delta") from error
         return Opaque(dialect=conversation_pb2.DIALECT_ANTHROPIC, json=kept)
 
-    def _block_stop(self, told: Json, events: list[Event]) -> None:
-        if not self._kind or told.get("index") != self._index:
+    def _block_stop(self, event: Json, events: list[Event]) -> None:
+        if not self._kind or event.get("index") != self._index:
             raise MalformedError("index")
         self._close_block(events)
 
@@ -328,10 +328,10 @@ class StreamReader:
         events.append(Event(block=self._number, block_stop=BlockStop()))
         self._kind = ""
 
-    def _message_delta(self, told: Json, events: list[Event]) -> None:
-        delta = an_object(told.get("delta"), "delta")
+    def _message_delta(self, event: Json, events: list[Event]) -> None:
+        delta = an_object(event.get("delta"), "delta")
         beside = {
-            name: value for name, value in told.items() if name not in _FIELDS["message_delta"]
+            name: value for name, value in event.items() if name not in _FIELDS["message_delta"]
         }
         inside = {name: value for name, value in delta.items() if name not in _OF_DELTA}
         finish = None
@@ -346,8 +346,8 @@ class StreamReader:
             within = {"delta": inside} if inside else {}
             fields = {**beside, **within, "type": "message_delta"}
             events.append(Event(unknown=self._kept(fields)))
-        if told.get("usage") is not None:
-            self._counts.add(told)
+        if event.get("usage") is not None:
+            self._counts.add(event)
             events.append(Event(usage=self._counts.usage()))
         if finish is not None:
             self._finished = True
@@ -359,7 +359,7 @@ class StreamReader:
             events.append(Event(block=self._number, block_start=block))
             events.append(Event(block=self._number, block_stop=BlockStop()))
 
-    def _message_stop(self, told: Json, events: list[Event]) -> None:
+    def _message_stop(self, event: Json, events: list[Event]) -> None:
         if not self._finished:
             raise MalformedError("stop_reason")
         self.ended = True

@@ -43,13 +43,13 @@ def add_unknown_usage(usage: Usage, report: Json) -> None:
     """Add the unknown fields of a usage report."""
     if report.keys() <= _NAMED_COUNTS:
         return
-    rest = {
+    unknown_counts = {
         name: value
         for name, value in report.items()
         if name not in _NAMED_COUNTS and value is not None
     }
-    if rest:
-        usage.extra.json = _usage_json(rest)
+    if unknown_counts:
+        usage.extra.json = _usage_json(unknown_counts)
         usage.extra.dialect = conversation_pb2.DIALECT_ANTHROPIC
 
 
@@ -98,18 +98,22 @@ class Counts:
 
 def start_of(message: Json, but: tuple[str, ...] = ()) -> Start:
     """Return the start of an answer; the fields in `but` are reported at its end."""
-    rest = {name: value for name, value in message.items() if name not in (*OF_MESSAGES, *but)}
+    unknown_fields = {
+        name: value for name, value in message.items() if name not in (*OF_MESSAGES, *but)
+    }
     return Start(
-        id=_name(message, "id"), model=_name(message, "model"), extra=_opaque_or_none(rest)
+        id=_name(message, "id"),
+        model=_name(message, "model"),
+        extra=_opaque_or_none(unknown_fields),
     )
 
 
-def finish_of(holder: Json, rest: Json) -> Finish:
-    """Return `stop_reason` and `stop_sequence` of `holder`, with the other fields of `rest`."""
+def finish_of(holder: Json, unknown_fields: Json) -> Finish:
+    """Return `stop_reason` and `stop_sequence` of `holder`, with the `unknown_fields`."""
     stop_reason = text_of(holder, "stop_reason")
     if is_failure(stop_reason):
         raise FailedAnswerError(stop_reason)
-    extra = {name: value for name, value in rest.items() if name not in OF_MESSAGES}
+    extra = {name: value for name, value in unknown_fields.items() if name not in OF_MESSAGES}
     if stop_reason not in ANTHROPIC_REASONS:
         extra["stop_reason"] = stop_reason
     return Finish(
@@ -149,8 +153,10 @@ def block_of(fields: Json) -> Block:
 def _rest(fields: Json, *named: str) -> Opaque | None:
     if fields.keys() == {"type", *named}:
         return None
-    rest = {name: value for name, value in fields.items() if name != "type" and name not in named}
-    return _opaque_or_none(rest)
+    unknown_fields = {
+        name: value for name, value in fields.items() if name != "type" and name not in named
+    }
+    return _opaque_or_none(unknown_fields)
 
 
 def _opaque_or_none(fields: Json) -> Opaque | None:

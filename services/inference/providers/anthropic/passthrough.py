@@ -142,16 +142,16 @@ def _read(body: bytes) -> tuple[_Message, TokenCounts | Usage] | None:
         return None
     if not matched if message.stop_reason == "stop_sequence" else matched is not None:
         return None
-    told = message.usage
-    details = told.output_tokens_details
+    reported = message.usage
+    details = reported.output_tokens_details
     counts = TokenCounts(
-        told.input_tokens,
-        told.output_tokens,
-        told.cache_read_input_tokens,
-        told.cache_creation_input_tokens,
+        reported.input_tokens,
+        reported.output_tokens,
+        reported.cache_read_input_tokens,
+        reported.cache_creation_input_tokens,
         0 if details is None else details.thinking_tokens,
     )
-    if not told.cache_creation_input_tokens:
+    if not reported.cache_creation_input_tokens:
         return message, counts
     usage = counts.message()
     try:

@@ -52,17 +52,17 @@ class Reasoning:
         self.budget = 0
         if not request.HasField("thinking"):
             return
-        given = request.thinking
-        if given.mode == ThinkingConfig.MODE_UNSPECIFIED and not fields.is_native:
+        thinking_config = request.thinking
+        if thinking_config.mode == ThinkingConfig.MODE_UNSPECIFIED and not fields.is_native:
             self._take_effort(request, fields, target)
         else:
-            self.config = fields.native_fields(given.extra, "thinking.extra")
-            mode = _MODES.get(given.mode)
+            self.config = fields.native_fields(thinking_config.extra, "thinking.extra")
+            mode = _MODES.get(thinking_config.mode)
             if mode:
                 self.config["type"] = mode
-            if given.HasField("budget_tokens"):
-                self.config["budget_tokens"] = given.budget_tokens
-            self.effort = given.effort
+            if thinking_config.HasField("budget_tokens"):
+                self.config["budget_tokens"] = thinking_config.budget_tokens
+            self.effort = thinking_config.effort
         if not fields.takes_budgets and self.config.get("type") == "enabled":
             self._take_no_budget(fields)
         if self.thinks and not self._may_think(request, fields):

@@ -193,9 +193,10 @@ def _conversation(call: Call, fields: AnthropicFields) -> Json:
         return {name: orjson.Fragment(json) for name, json in lazy.verbatim.items()}
     plain = call.plain
     if plain is not None:
-        given, other = plain.tools, partial(_tool, path="tools[]", fields=fields)
+        sent_tools, other = plain.tools, partial(_tool, path="tools[]", fields=fields)
         tools = [
-            _plain_tool(one, fields) if isinstance(one, PlainTool) else other(one) for one in given
+            _plain_tool(one, fields) if isinstance(one, PlainTool) else other(one)
+            for one in sent_tools
         ]
         written = Conversation(fields, plain.messages)
     else:

@@ -24,12 +24,12 @@ _SHORT_DIGEST = 12
 JSON_ALONE = "Answer with one JSON object and nothing else: no words around it, no code fence."
 
 
-def tool_use_id(given: str) -> str:
+def tool_use_id(call_id: str) -> str:
     """Return the id of a tool call, or a hash if it has invalid characters.
 
     A call and its result have the same id, and so the same hash.
     """
-    return given if _ID.fullmatch(given) else f"call_{digest_of(given, _DIGEST_LENGTH)}"
+    return call_id if _ID.fullmatch(call_id) else f"call_{digest_of(call_id, _DIGEST_LENGTH)}"
 
 
 def property_names(schema: Mapping[str, Any]) -> PropertyNames | None:
@@ -44,11 +44,11 @@ def property_names(schema: Mapping[str, Any]) -> PropertyNames | None:
     return PropertyNames(outer, inner) if outer or inner else None
 
 
-def _property(given: str) -> str:
-    readable = _INVALID.sub("_", given)[: _MAX_PROPERTY - _SHORT_DIGEST - 1]
-    return f"{readable}_{digest_of(given, _SHORT_DIGEST)}"
+def _property(name: str) -> str:
+    readable = _INVALID.sub("_", name)[: _MAX_PROPERTY - _SHORT_DIGEST - 1]
+    return f"{readable}_{digest_of(name, _SHORT_DIGEST)}"
 
 
-def end_user(given: str) -> str:
+def end_user(user: str) -> str:
     """Return an opaque id of the end user: the caller's own, or a hash of it."""
-    return given if _END_USER.fullmatch(given) else f"user_{digest_of(given, _DIGEST_LENGTH)}"
+    return user if _END_USER.fullmatch(user) else f"user_{digest_of(user, _DIGEST_LENGTH)}"

@@ -255,8 +255,8 @@ class Conversation(ConversationWriter):
         if mime.startswith("text/"):
             return self._text_document(media)
         if media.kind == conversation_pb2.MEDIA_KIND_DOCUMENT and mime != _PDF:
-            what = f"documents of type {media.mime_type!r}; use {_PDF} or text"
-            raise self._refuse(what)
+            content = f"documents of type {media.mime_type!r}; use {_PDF} or text"
+            raise self._refuse(content)
         data = base64_of(media.data)
         if media.kind == conversation_pb2.MEDIA_KIND_IMAGE:
             mime = image_type_of(media)

@@ -44,10 +44,10 @@ def read_batch(answer: bytes, count: int, upstream: Upstream) -> tuple[list[byte
     items = embeddings if isinstance(embeddings, list) else []
     if len(items) != count:
         raise no_answer(count, upstream.name)
-    found = [
+    read_vectors = [
         texts.vector_of(item.get("values")) if isinstance(item, dict) else None for item in items
     ]
-    vectors = [packed(one, upstream.name) for one in check_lengths(found, upstream.name)]
+    vectors = [packed(one, upstream.name) for one in check_lengths(read_vectors, upstream.name)]
     match parsed.get("usageMetadata"):
         case {"promptTokenCount": read}:
             try:

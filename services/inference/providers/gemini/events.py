@@ -99,13 +99,13 @@ class AnswerReader:
         usage = chunk.get("usageMetadata")
         if usage:
             self._usage = usage
-        given = chunk.get("candidates") or ()
-        if not self._started and (given or usage):
+        candidates = chunk.get("candidates") or ()
+        if not self._started and (candidates or usage):
             self._start(chunk, out)
-        for candidate in given:
+        for candidate in candidates:
             number = candidate.get("index") or 0
-            known = self._candidates.get(number) or self._begin(number)
-            known.read(candidate, out)
+            open_candidate = self._candidates.get(number) or self._begin(number)
+            open_candidate.read(candidate, out)
         if not self._candidates and (feedback := chunk.get("promptFeedback")):
             self._check_blocked(feedback)
 
@@ -163,10 +163,10 @@ class AnswerReader:
         reason = feedback.get("blockReason")
         if not reason:
             return
-        told = f" ({reason})" if reason in _BLOCK_REASONS else ""
+        reason_in_words = f" ({reason})" if reason in _BLOCK_REASONS else ""
         raise UpstreamError(
             errors_pb2.REASON_CONTENT_FILTER,
-            f"the provider {self._errors.name} blocked the prompt{told}",
+            f"the provider {self._errors.name} blocked the prompt{reason_in_words}",
             status=400,
         )
 

@@ -20,14 +20,14 @@ _REFUSABLE = frozenset({"thinking", "reasoning_effort"})
 
 def thinking_config(request: GenerateRequest, fields: RequestFields, target: Target) -> Json:
     """Return the `thinkingConfig` of a request, empty for the default."""
-    given = request.thinking
-    if given.mode == ThinkingConfig.MODE_OPAQUE:
+    asked_thinking = request.thinking
+    if asked_thinking.mode == ThinkingConfig.MODE_OPAQUE:
         fields.drop("thinking")
         return {}
-    fields.leave_out(given.extra, "thinking.extra")
-    if given.mode == ThinkingConfig.MODE_UNSPECIFIED and not given.effort:
+    fields.leave_out(asked_thinking.extra, "thinking.extra")
+    if asked_thinking.mode == ThinkingConfig.MODE_UNSPECIFIED and not asked_thinking.effort:
         return {}
-    off = given.mode == ThinkingConfig.MODE_DISABLED or given.effort == "none"
+    off = asked_thinking.mode == ThinkingConfig.MODE_DISABLED or asked_thinking.effort == "none"
     by_budget = sanitizing.thinks_by_budget(target.upstream)
     if _REFUSABLE & fields.refused_fields or (
         sanitizing.is_before_3(target.upstream) and not by_budget
@@ -37,7 +37,7 @@ def thinking_config(request: GenerateRequest, fields: RequestFields, target: Tar
         return {}
     if off:
         return _least(fields, target, by_budget)
-    how_much = _budget(request) if by_budget else _level(given, target)
+    how_much = _budget(request) if by_budget else _level(asked_thinking, target)
     return {**how_much, "includeThoughts": True}
 
 
@@ -53,30 +53,30 @@ def _least(fields: RequestFields, target: Target, by_budget: bool) -> Json:
 
 
 def _budget(request: GenerateRequest) -> Json:
-    given = request.thinking
-    if given.HasField("budget_tokens"):
-        wanted = given.budget_tokens
-    elif given.effort:
-        wanted = _BUDGETS.get(given.effort, _MOST_BUDGET)
+    asked_thinking = request.thinking
+    if asked_thinking.HasField("budget_tokens"):
+        budget = asked_thinking.budget_tokens
+    elif asked_thinking.effort:
+        budget = _BUDGETS.get(asked_thinking.effort, _MOST_BUDGET)
     else:
         return {"thinkingBudget": _DYNAMIC}
     if request.HasField("max_tokens"):
         # Thinking counts towards `maxOutputTokens`; leave room for the answer.
-        wanted = min(wanted, request.max_tokens * 3 // 4)
-    return {"thinkingBudget": max(_LEAST_BUDGET, min(wanted, _MOST_BUDGET))}
+        budget = min(budget, request.max_tokens * 3 // 4)
+    return {"thinkingBudget": max(_LEAST_BUDGET, min(budget, _MOST_BUDGET))}
 
 
-def _level(given: ThinkingConfig, target: Target) -> Json:
-    effort = given.effort
-    if not effort and given.HasField("budget_tokens"):
-        names = (name for name in ("low", "medium") if given.budget_tokens <= 2 * _BUDGETS[name])
+def _level(thinking: ThinkingConfig, target: Target) -> Json:
+    effort = thinking.effort
+    if not effort and thinking.HasField("budget_tokens"):
+        names = (name for name in ("low", "medium") if thinking.budget_tokens <= 2 * _BUDGETS[name])
         effort = next(names, "high")
     if not effort:
         return {}
-    known = _known(target)
+    efforts = _known(target)
     rank = _EFFORTS.index(effort) if effort in _EFFORTS else len(_EFFORTS)
-    weaker = [name for name in known if _EFFORTS.index(name) <= rank]
-    return {"thinkingLevel": (weaker[-1] if weaker else known[0]).upper()}
+    weaker = [name for name in efforts if _EFFORTS.index(name) <= rank]
+    return {"thinkingLevel": (weaker[-1] if weaker else efforts[0]).upper()}
 
 
 def _known(target: Target) -> Sequence[str]:

@@ -82,10 +82,10 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
         raise fields.unsupported("web_search", "web search with these options")
     if request.HasField("extra"):
         extra = fields.leave_out(request.extra, "extra", read=(_GOOGLES,))
-        given = extra.get(_GOOGLES)
-        if isinstance(given, dict):
-            _take_googles(body, config, given.get("google"), fields)
-        elif given is not None:
+        googles_fields = extra.get(_GOOGLES)
+        if isinstance(googles_fields, dict):
+            _take_googles(body, config, googles_fields.get("google"), fields)
+        elif googles_fields is not None:
             fields.drop(f"extra.{_GOOGLES}")
     if config:
         body["generationConfig"] = config
@@ -192,19 +192,19 @@ def _tool_choice(choice: ToolChoice, fields: RequestFields) -> Json:
     return config
 
 
-def _modalities(given: Sequence[str], fields: RequestFields) -> Json:
-    if not all(one in _MODALITIES for one in given):
+def _modalities(modalities: Sequence[str], fields: RequestFields) -> Json:
+    if not all(one in _MODALITIES for one in modalities):
         raise fields.unsupported(
             "output_modalities", f"modalities other than {', '.join(_MODALITIES)}"
         )
-    if list(given) == ["text"]:
+    if list(modalities) == ["text"]:
         return {}
-    return {"responseModalities": [one.upper() for one in given]}
+    return {"responseModalities": [one.upper() for one in modalities]}
 
 
-def _take_googles(body: Json, config: Json, given: Any, fields: RequestFields) -> None:
+def _take_googles(body: Json, config: Json, googles_fields: Any, fields: RequestFields) -> None:
     """Translate Google's `extra_body.google` of its OpenAI-compatible endpoint."""
-    for name, value in given.items() if isinstance(given, dict) else ():
+    for name, value in googles_fields.items() if isinstance(googles_fields, dict) else ():
         path = f"extra.{_GOOGLES}.google.{name}"
         if name == "thinking_config" and isinstance(value, dict):
             own = {theirs: value[ours] for ours, theirs in _THINKING.items() if ours in value}

@@ -37,12 +37,12 @@ def thinks_by_budget(upstream: str) -> bool:
     return bool(_THINKS_BY_BUDGET.match(upstream))
 
 
-def function_name(given: str) -> str:
+def function_name(name: str) -> str:
     """Return a function name that Gemini accepts, derived from the given one."""
-    if _NAME.fullmatch(given):
-        return given
-    kept = given[: _MAX_NAME - _DIGEST_LENGTH - 2]
-    return f"_{kept}_{digest_of(given, _DIGEST_LENGTH)}"
+    if _NAME.fullmatch(name):
+        return name
+    kept = name[: _MAX_NAME - _DIGEST_LENGTH - 2]
+    return f"_{kept}_{digest_of(name, _DIGEST_LENGTH)}"
 
 
 def given_names(names: Iterable[str]) -> dict[str, str]:

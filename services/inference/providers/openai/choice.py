@@ -76,30 +76,32 @@ class Choice:
         self._fields: Json = {}  # unknown fields of the choice, as last reported
         self._unknown: set[str] = set()  # names of the message's unknown fields
 
-    def read(self, given: Json, key: str, out: list[Event]) -> Json:
+    def read(self, choice: Json, key: str, out: list[Event]) -> Json:
         """Parse a delta or message; `key` is its name in the choice.
 
         Returns:
             The choice's unknown fields; an event reports them here unless the choice ends.
         """
-        delta: Json = given.get(key) or {}
-        if not delta and not self.blocks.kinds and (whole := given.get("message")):
+        delta: Json = choice.get(key) or {}
+        if not delta and not self.blocks.kinds and (whole := choice.get("message")):
             # Some servers stream an answer that they have generated at once as a whole message.
             delta, key = whole, "message"
-        if delta.keys() <= _PLAIN and given.keys() <= KNOWN_CHOICE_FIELDS:
+        if delta.keys() <= _PLAIN and choice.keys() <= KNOWN_CHOICE_FIELDS:
             content = delta.get("content")
-            if isinstance(content, str | None) and not given.get("logprobs"):
+            if isinstance(content, str | None) and not choice.get("logprobs"):
                 # The fast path of nearly all deltas.
                 if content:
                     self.blocks.text("text", content, b"", out)
                 return {}
-        logprobs = _logprobs_of(given)
+        logprobs = _logprobs_of(choice)
         message = unknown_message_fields(delta)
         carried = self._carried(message) if message and self._translates else ()
         calls = delta.get("tool_calls") or carried
-        fields = unknown_choice_fields(given)
+        fields = unknown_choice_fields(choice)
         if message or fields:
-            self._add_unknown_fields(fields if not given.get("finish_reason") else {}, message, out)
+            self._add_unknown_fields(
+                fields if not choice.get("finish_reason") else {}, message, out
+            )
         contents = list(self._contents(delta, message))
         if logprobs and not contents and not calls:
             contents.append(("text", ""))  # a token without text, such as half a character
@@ -218,22 +220,24 @@ class Choice:
             logprobs = b""
 
     def _read_call(
-        self, given: Json, position: int | None, is_whole: bool, logprobs: bytes, out: list[Event]
+        self, fields: Json, position: int | None, is_whole: bool, logprobs: bytes, out: list[Event]
     ) -> None:
         """Parse a piece of a tool call; `position` and `is_whole` are those of the piece."""
-        function: Json = given.get("function") or {}
-        is_freeform = given.get("type") == "custom" or (bool(given.get("custom")) and not function)
+        function: Json = fields.get("function") or {}
+        is_freeform = fields.get("type") == "custom" or (
+            bool(fields.get("custom")) and not function
+        )
         if is_freeform:
-            function = given.get("custom") or function
+            function = fields.get("custom") or function
         arguments = function.get("input" if is_freeform else "arguments")
         if arguments is not None and not isinstance(arguments, str):
             arguments = dump(arguments).decode()  # some servers parse the arguments
-        index = given.get("index")
+        index = fields.get("index")
         name = _text(function.get("name"))
         piece = Piece(
             index if isinstance(index, int) and index >= 0 else None,
             position,
-            _text(given.get("id")),
+            _text(fields.get("id")),
             self._call.tool_names.get(name, name),
             arguments or "",
         )
@@ -247,7 +251,7 @@ class Choice:
         call.freeform = call.freeform or is_freeform
         if piece.name:
             self._add_name(call, piece.name)
-        if extra := unknown_call_fields(given, function):
+        if extra := unknown_call_fields(fields, function):
             self.blocks.keep(call, extra, out)
         self.blocks.tool(call, piece.arguments, logprobs, out)
 
@@ -269,10 +273,10 @@ def _text(value: object) -> str:
     return value
 
 
-def _logprobs_of(given: Json) -> bytes:
-    told = given.get("logprobs")
-    if not told:
+def _logprobs_of(choice: Json) -> bytes:
+    logprobs = choice.get("logprobs")
+    if not logprobs:
         return b""
-    if not isinstance(told, dict):
+    if not isinstance(logprobs, dict):
         raise TypeError("logprobs")
-    return dump(told)
+    return dump(logprobs)

@@ -73,8 +73,8 @@ def read_embeddings(answer: bytes, call: EmbeddingCall, upstream: Upstream) -> E
     items, is_ordered = _in_order(parsed.get("data"), count)
     if items is None:
         raise no_answer(count, provider)
-    found = [texts.vector_of(item.get("embedding")) for item in items]
-    vectors = check_lengths(found, provider)
+    read_vectors = [texts.vector_of(item.get("embedding")) for item in items]
+    vectors = check_lengths(read_vectors, provider)
     usage = _usage(parsed.get("usage"))
     response = EmbedResponse(estimated=usage is None)
     response.input_tokens = estimate_inputs(inputs) if usage is None else usage
@@ -144,7 +144,7 @@ def _mended(
     ]
     usage = parsed.get("usage")
     if _usage(usage) is None:
-        given = usage if isinstance(usage, dict) else {}
-        usage = {**given, "prompt_tokens": input_tokens, "total_tokens": input_tokens}
+        counts = usage if isinstance(usage, dict) else {}
+        usage = {**counts, "prompt_tokens": input_tokens, "total_tokens": input_tokens}
     model = _model(parsed.get("model"), call)
     return orjson.dumps({**parsed, "object": "list", "model": model, "data": data, "usage": usage})

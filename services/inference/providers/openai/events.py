@@ -93,9 +93,9 @@ class StreamReader:
             if sent is not None:
                 if templates.has_learnt:
                     templates.forget()
-                known = len(out)
+                known_events = len(out)
                 self._take(sent, out)
-                if len(out) > known:
+                if len(out) > known_events:
                     self._learn(text[began:at], out[-1])
         self.has_content = self.has_content or any(map(is_content, out[already:]))
 
@@ -167,11 +167,11 @@ class StreamReader:
             self._start(chunk, fields, out)
         elif fields:
             self._report(fields, out)
-        for given in choices or ():
-            number = given.get("index") or 0
+        for choice_fields in choices or ():
+            number = choice_fields.get("index") or 0
             choice = self._choices.get(number) or self._begin(number)
-            fields = choice.read(given, key, out)
-            if reason := given.get("finish_reason"):
+            fields = choice.read(choice_fields, key, out)
+            if reason := choice_fields.get("finish_reason"):
                 if not isinstance(reason, str):
                     raise TypeError("finish_reason")
                 if is_failure(reason):
@@ -182,9 +182,9 @@ class StreamReader:
         if usage:
             self._report_usage(usage, out)
 
-    def _report_usage(self, given: Json, out: list[Event]) -> None:
+    def _report_usage(self, reported: Json, out: list[Event]) -> None:
         """Report usage, with the finish if all choices have a reason; counts never fall."""
-        event = read_usage(given, self._usage)
+        event = read_usage(reported, self._usage)
         self._usage = event.usage
         if self.is_complete:
             self._late_usage = event

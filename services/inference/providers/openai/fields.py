@@ -56,18 +56,20 @@ class OpenAIFields(RequestFields):
         is_known = not self.is_native and has_breakpoints(self._call.target.upstream)
         return is_known and names.isdisjoint(self.refused_fields)
 
-    def tool_name(self, given: str) -> str:
+    def tool_name(self, callers_name: str) -> str:
         """Return the tool's name for the server; record it if it differs."""
         if self.is_native:
-            return given
-        name = sanitizing.tool_name(given)
-        if name != given:
-            self._call.tool_names[name] = given
+            return callers_name
+        name = sanitizing.tool_name(callers_name)
+        if name != callers_name:
+            self._call.tool_names[name] = callers_name
         return name
 
-    def unsupported(self, path: str, what: str) -> GatewayError:
+    def unsupported(self, path: str, content: str) -> GatewayError:
         """Return the error for a part of the request that the provider does not support."""
-        return unsupported(path, f"{path}: the provider {self.server.name} does not support {what}")
+        return unsupported(
+            path, f"{path}: the provider {self.server.name} does not support {content}"
+        )
 
 
 def fragment(json: bytes, path: str) -> orjson.Fragment:

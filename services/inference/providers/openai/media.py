@@ -103,8 +103,8 @@ def _audio(media: Media, path: str, fields: OpenAIFields) -> Json:
     }
 
 
-def _by_value(what: str, path: str, fields: OpenAIFields) -> GatewayError:
-    return fields.unsupported(path, f"references to {what}; send base64 data")
+def _by_value(kind_in_words: str, path: str, fields: OpenAIFields) -> GatewayError:
+    return fields.unsupported(path, f"references to {kind_in_words}; send base64 data")
 
 
 def _mime_type(media: Media) -> str:

@@ -242,7 +242,7 @@ class Conversation(ConversationWriter):
         if not any(block.HasField("tool_result") for block in message.blocks):
             self._put(self._waiting, "user", message)
             return
-        said: list[Part] = []
+        content_parts: list[Part] = []
         moved: list[Part] = []
         last: Json = {}
         for self._block, block in enumerate(message.blocks):
@@ -250,8 +250,8 @@ class Conversation(ConversationWriter):
                 last = self._tool_result(block, moved)
                 self.messages.append(last)
             else:
-                said += self._parts(block, media=True)
-        if parts := moved + said:
+                content_parts += self._parts(block, media=True)
+        if parts := moved + content_parts:
             written = {"role": "user", "content": self._shortest(parts)}
             self._close(self._waiting, written, message)
         else:
@@ -338,9 +338,9 @@ class Conversation(ConversationWriter):
             sign_call(written, signature, self._fields)
         return written
 
-    def _call_id(self, given: str) -> str:
+    def _call_id(self, call_id: str) -> str:
         is_short = LONG_IDS in self._fields.refused_fields
-        return sanitizing.tool_call_id(given, SHORT_ID) if is_short else given
+        return sanitizing.tool_call_id(call_id, SHORT_ID) if is_short else call_id
 
     def _parts(self, block: Block, *, media: bool) -> list[Part]:
         """Return the content parts of a block; none if it is empty."""

@@ -135,13 +135,13 @@ def whole_of_texts(body: bytes, answer: Json, n: int) -> Event | None:
 
 
 def _add_unknown_fields(whole: GenerateResponse, answer: Json) -> None:
-    rest = {
+    unknown_fields = {
         name: value
         for name, value in answer.items()
         if name not in KNOWN_ANSWER_FIELDS and value is not None
     }
-    if rest:
-        whole.extra.json = dump(rest)
+    if unknown_fields:
+        whole.extra.json = dump(unknown_fields)
         whole.extra.dialect = DIALECT_OPENAI
 
 
@@ -166,21 +166,21 @@ def _read(body: bytes, n: int) -> tuple[_Answer, TokenCounts | Usage] | None:
     return None if usage is None else (answer, usage)
 
 
-def _usage(told: _Usage, body: bytes) -> TokenCounts | Usage | None:
+def _usage(reported: _Usage, body: bytes) -> TokenCounts | Usage | None:
     """Return the usage of an answer, None if translation would change its token counts.
 
     A `Usage` message if some tokens have prices of their own.
     """
-    prompt, completion = told.prompt_tokens, told.completion_tokens
+    prompt, completion = reported.prompt_tokens, reported.completion_tokens
     read = written = reasoning = 0
     is_billed_apart = False
-    if (of_prompt := told.prompt_tokens_details) is not None:
+    if (of_prompt := reported.prompt_tokens_details) is not None:
         read, written = of_prompt.cached_tokens, of_prompt.cache_write_tokens
         is_billed_apart = bool(of_prompt.audio_tokens or of_prompt.image_tokens)
-    if (of_completion := told.completion_tokens_details) is not None:
+    if (of_completion := reported.completion_tokens_details) is not None:
         reasoning = of_completion.reasoning_tokens
     if not (
-        prompt + completion == told.total_tokens < MAX_TOKENS
+        prompt + completion == reported.total_tokens < MAX_TOKENS
         and 0 <= read
         and 0 <= written
         and read + written <= prompt

@@ -64,15 +64,15 @@ def details_in(states: Iterable[tuple[str, str]]) -> list[Json]:
         merged.add(Opaque(dialect=DIALECT_OPENAI, json=json))
     whole = Opaque()
     merged.put_into(whole)
-    found: list[Json] = orjson.loads(whole.json)[FIELD]
-    return found
+    all_details: list[Json] = orjson.loads(whole.json)[FIELD]
+    return all_details
 
 
-def _with_texts(details: list[Json], given: str | bool, replaced_by: str | bool) -> list[Json]:
+def _with_texts(details: list[Json], text: str | bool, replaced_by: str | bool) -> list[Json]:
     """Return details in which a text is replaced by another value."""
     return [
         {
-            name: replaced_by if name in _TEXTS and value == given else value
+            name: replaced_by if name in _TEXTS and value == text else value
             for name, value in detail.items()
         }
         for detail in details

@@ -81,20 +81,20 @@ def build_request(call: Call, server: Server) -> bytes:
     body = {"model": call.target.upstream, **_conversation(call, fields, native)}
     if call.stream:
         options = native.get("stream_options")
-        given = options if isinstance(options, dict) else {}
-        body |= {"stream": True, "stream_options": {**given, "include_usage": True}}
+        native_options = options if isinstance(options, dict) else {}
+        body |= {"stream": True, "stream_options": {**native_options, "include_usage": True}}
     native.pop("stream_options", None)
-    given = {field.name: value for field, value in request.ListFields()}
-    _add_sampling(body, given, fields)
+    set_fields = {field.name: value for field, value in request.ListFields()}
+    _add_sampling(body, set_fields, fields)
     if request.cache_control and not fields.takes_marks:
         fields.drop_mark("cache_control", request.extra)
     if "tools" in body:
         # Without tools a choice has no meaning, and OpenAI rejects it.
         add_tool_choice(body, request.tool_choice, fields)
-    if "thinking" in given:
+    if "thinking" in set_fields:
         body |= _thinking(request.thinking, fields, call.target)
     # A format with unknown fields is among the caller's own fields, as a whole.
-    if "output_format" in given and "response_format" not in native:
+    if "output_format" in set_fields and "response_format" not in native:
         body["response_format"] = _response_format(request.output_format)
     return _finished({**native, **body}, call, fields, native)
 
@@ -108,9 +108,9 @@ def _finished(body: Json, call: Call, fields: OpenAIFields, native: Json) -> byt
     return write_body(body)
 
 
-def _as_it_is(call: Call, given: Mapping[str, object]) -> bytes:
+def _as_it_is(call: Call, fields: Mapping[str, object]) -> bytes:
     """Return the body of a request that is passed through as the caller wrote it."""
-    body = {"model": call.target.upstream, **given}
+    body = {"model": call.target.upstream, **fields}
     if call.stream:
         body["stream"] = True
         if STREAM_OPTIONS not in call.refused_fields:
@@ -157,10 +157,10 @@ def _add_plain_settings(
 
 def _native_fields(request: GenerateRequest, fields: OpenAIFields) -> Json:
     """Return the request's unknown fields that are passed through."""
-    given = fields.native_request_fields(request.extra, but=_NEVER_FROM_EXTRA)
+    native_fields = fields.native_request_fields(request.extra, but=_NEVER_FROM_EXTRA)
     if _SEARCH_OPTIONS in request.extra.covered_paths and not request.HasField("web_search"):
-        given.pop(_SEARCH_OPTIONS, None)  # the gateway searches
-    return given
+        native_fields.pop(_SEARCH_OPTIONS, None)  # the gateway searches
+    return native_fields
 
 
 def _continues_by_itself(request: GenerateRequest, native: Json) -> bool:
@@ -176,39 +176,39 @@ def _continues_by_itself(request: GenerateRequest, native: Json) -> bool:
     return bool(read_object(extra.json, f"messages[{len(request.messages) - 1}]").get("prefix"))
 
 
-def _add_sampling(body: Json, given: Mapping[str, Any], fields: OpenAIFields) -> None:
-    """Add the canonical request's fields that are present, `given` by canonical name."""
+def _add_sampling(body: Json, set_fields: Mapping[str, Any], fields: OpenAIFields) -> None:
+    """Add the canonical request's fields that are present, `set_fields` by canonical name."""
     for name in _SAME:
-        if name in given:
-            body[name] = given[name]
-    if given.get("n", 1) > 1:
-        body["n"] = given["n"]
-    if "max_tokens" in given:
+        if name in set_fields:
+            body[name] = set_fields[name]
+    if set_fields.get("n", 1) > 1:
+        body["n"] = set_fields["n"]
+    if "max_tokens" in set_fields:
         # Most servers other than OpenAI's support only the old name.
-        newer = given.get("names_max_completion_tokens")
-        body["max_completion_tokens" if newer else "max_tokens"] = given["max_tokens"]
-    if "top_k" in given:
-        body["top_k"] = given["top_k"]
-    if "stop_sequences" in given:
-        body["stop"] = list(given["stop_sequences"])
-    if end_user := given.get("end_user"):
+        newer = set_fields.get("names_max_completion_tokens")
+        body["max_completion_tokens" if newer else "max_tokens"] = set_fields["max_tokens"]
+    if "top_k" in set_fields:
+        body["top_k"] = set_fields["top_k"]
+    if "stop_sequences" in set_fields:
+        body["stop"] = list(set_fields["stop_sequences"])
+    if end_user := set_fields.get("end_user"):
         is_sanitized = not fields.is_native or fields.server.newest
         body["user"] = sanitizing.end_user(end_user) if is_sanitized else end_user
-    if "service_tier" in given:
+    if "service_tier" in set_fields:
         # The dialects' tiers have different names.
-        if fields.is_native or not given.get("dialect"):
-            body["service_tier"] = given["service_tier"]
+        if fields.is_native or not set_fields.get("dialect"):
+            body["service_tier"] = set_fields["service_tier"]
         else:
             fields.drop("service_tier")
-    if "betas" in given:
+    if "betas" in set_fields:
         fields.drop("betas")
 
 
 def _known(effort: str, efforts: Sequence[str]) -> str:
     """Return the model's strongest effort that does not exceed `effort`, else its weakest."""
-    known = [name for name in _ORDER if name in (efforts or _USUAL_EFFORTS)]
-    weaker = [name for name in known if _ORDER.index(name) <= _ORDER.index(effort)]
-    return weaker[-1] if weaker else known[0]
+    supported = [name for name in _ORDER if name in (efforts or _USUAL_EFFORTS)]
+    weaker = [name for name in supported if _ORDER.index(name) <= _ORDER.index(effort)]
+    return weaker[-1] if weaker else supported[0]
 
 
 def _thinking(thinking: ThinkingConfig, fields: OpenAIFields, target: Target) -> Json:

@@ -16,24 +16,24 @@ _DIGEST_LENGTH = 16
 MAX_USER = 64
 
 
-def tool_name(given: str) -> str:
+def tool_name(name: str) -> str:
     """Return a tool's name, or a similar valid one that ends with a hash of it."""
-    if _TOOL_NAME.fullmatch(given):
-        return given
-    kept = _UNSAFE.sub("_", given)[: _MAX_TOOL_NAME - _DIGEST_LENGTH - 1]
-    return f"{kept}_{digest_of(given, _DIGEST_LENGTH)}"
+    if _TOOL_NAME.fullmatch(name):
+        return name
+    kept = _UNSAFE.sub("_", name)[: _MAX_TOOL_NAME - _DIGEST_LENGTH - 1]
+    return f"{kept}_{digest_of(name, _DIGEST_LENGTH)}"
 
 
-def tool_call_id(given: str, length: int) -> str:
+def tool_call_id(call_id: str, length: int) -> str:
     """Return the id of a tool call, or a hash of `length` letters and digits.
 
     A call and its result have the same id, and so the same hash.
     """
-    if len(given) == length and given.isascii() and given.isalnum():
-        return given
-    return digest_of(given, _DIGEST_LENGTH)[:length]
+    if len(call_id) == length and call_id.isascii() and call_id.isalnum():
+        return call_id
+    return digest_of(call_id, _DIGEST_LENGTH)[:length]
 
 
-def end_user(given: str) -> str:
+def end_user(user: str) -> str:
     """Return the id of an end user, or a hash if it is too long."""
-    return given if len(given) <= MAX_USER else f"user_{digest_of(given, _DIGEST_LENGTH)}"
+    return user if len(user) <= MAX_USER else f"user_{digest_of(user, _DIGEST_LENGTH)}"

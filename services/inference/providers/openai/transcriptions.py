@@ -57,11 +57,11 @@ def form(model: str, sound: Source, language: str, boundary: str) -> bytes:
     mime_type = sound.mime_type.partition(";")[0].strip().lower()
     named = PurePosixPath(sound.name).suffix.lower()
     suffix = _SUFFIXES.get(mime_type) or (named if named in _KNOWN else ".wav")
-    told = mime_type if mime_type in _SUFFIXES else "application/octet-stream"
+    content_type = mime_type if mime_type in _SUFFIXES else "application/octet-stream"
     opening = (
         f"--{boundary}\r\n"
         f'Content-Disposition: form-data; name="file"; filename="recording{suffix}"\r\n'
-        f"Content-Type: {told}\r\n\r\n"
+        f"Content-Type: {content_type}\r\n\r\n"
     )
     return b"".join([*parts, opening.encode(), sound.content, f"\r\n--{boundary}--\r\n".encode()])
 

@@ -46,13 +46,13 @@ def unknown_message_fields(delta: Json) -> Json:
     }
 
 
-def unknown_call_fields(given: Json, function: Json) -> Json:
+def unknown_call_fields(call: Json, function: Json) -> Json:
     """Return the unknown fields of a tool call, and of the function in it."""
-    if given.keys() <= KNOWN_CALL_FIELDS and function.keys() <= _KNOWN_FUNCTION_FIELDS:
+    if call.keys() <= KNOWN_CALL_FIELDS and function.keys() <= _KNOWN_FUNCTION_FIELDS:
         return {}
     fields = {
         name: value
-        for name, value in given.items()
+        for name, value in call.items()
         if name not in KNOWN_CALL_FIELDS and value is not None
     }
     inner = {name: value for name, value in function.items() if name not in _KNOWN_FUNCTION_FIELDS}
@@ -64,10 +64,10 @@ def unknown_call_fields(given: Json, function: Json) -> Json:
 def thinking_in_details(details: object) -> str:
     """Return the readable thinking in OpenRouter's `reasoning_details`."""
     items: Sequence[Any] = details if isinstance(details, list) else ()
-    found = (
+    texts = (
         item.get("text") or item.get("summary") or "" for item in items if isinstance(item, dict)
     )
-    return "".join(text for text in found if isinstance(text, str))
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def take_call(fields: Json) -> Sequence[Json]:

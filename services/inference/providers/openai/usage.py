@@ -17,54 +17,56 @@ _DETAILS = {
 _NAMED = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", *_DETAILS})
 
 
-def read_usage(given: Json, previous: Usage | None) -> Event:
+def read_usage(reported: Json, previous: Usage | None) -> Event:
     """Return the usage event; OpenAI's `prompt_tokens` include those of its cache.
 
     Args:
-        given: the server's usage.
+        reported: the server's usage.
         previous: the usage received before, whose counts never fall; None if there is none.
 
     Raises:
         ValueError: a count is invalid, or the unknown fields are too large.
     """
-    prompt: Json = given.get(_PROMPT) or {}
-    completion: Json = given.get(_COMPLETION) or {}
-    total = tokens(given.get("prompt_tokens") or 0)
+    prompt: Json = reported.get(_PROMPT) or {}
+    completion: Json = reported.get(_COMPLETION) or {}
+    total = tokens(reported.get("prompt_tokens") or 0)
     # DeepSeek and Moonshot use their own names.
     cached = (
         prompt.get("cached_tokens")
-        or given.get("prompt_cache_hit_tokens")
-        or given.get("cached_tokens")
+        or reported.get("prompt_cache_hit_tokens")
+        or reported.get("cached_tokens")
     )
     read, written = tokens(cached or 0), tokens(prompt.get("cache_write_tokens") or 0)
     event = Event()
     usage = event.usage
     usage.input_tokens = max(0, total - read - written)
-    usage.output_tokens = tokens(given.get("completion_tokens") or 0)
+    usage.output_tokens = tokens(reported.get("completion_tokens") or 0)
     usage.cache_creation_input_tokens = written
     usage.cache_read_input_tokens = read
     usage.reasoning_tokens = tokens(completion.get("reasoning_tokens") or 0)
     if previous is not None:
         keep_counts(usage, previous)
-    add_unknown_usage(usage, given)
+    add_unknown_usage(usage, reported)
     return event
 
 
-def add_unknown_usage(usage: Usage, given: Json) -> None:
+def add_unknown_usage(usage: Usage, reported: Json) -> None:
     """Add the unknown usage fields.
 
     Raises:
         ValueError: they are too large.
     """
     further = {
-        name: value for name, value in given.items() if name not in _NAMED and value is not None
+        name: value for name, value in reported.items() if name not in _NAMED and value is not None
     }
     for name, named in _DETAILS.items():
-        details: Json = given.get(name) or {}
+        details: Json = reported.get(name) or {}
         if not details.keys() <= named:
-            rest = {key: value for key, value in details.items() if value and key not in named}
-            if rest:
-                further[name] = rest
+            unknown_counts = {
+                key: value for key, value in details.items() if value and key not in named
+            }
+            if unknown_counts:
+                further[name] = unknown_counts
     if not further:
         return
     json = dump(further)

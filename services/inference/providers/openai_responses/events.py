@@ -66,9 +66,9 @@ class StreamReader(EventReader):
             sent, at = read_event(text, at)
             if sent is not None:
                 templates.forget()
-                known = len(out)
+                known_events = len(out)
                 kind = self._take(sent, out)
-                if len(out) > known and kind in DELTAS:
+                if len(out) > known_events and kind in DELTAS:
                     self._learn(text[began:at], out[-1])
 
     def read_whole(self, response: Json, out: list[Event]) -> None:

@@ -256,7 +256,7 @@ class Input(ConversationWriter):
         name = "document.pdf" if is_pdf else "document"
         return {"type": "input_file", "file_data": address, "filename": name}
 
-    def _address(self, media: Media, what: str) -> str:
+    def _address(self, media: Media, kind_in_words: str) -> str:
         """Return the URL of a medium: its own, or a data URL."""
         if not media.HasField("url"):
             is_image = media.kind == conversation_pb2.MEDIA_KIND_IMAGE
@@ -265,8 +265,8 @@ class Input(ConversationWriter):
         if not self._fields.fetches_urls:
             raise self._fields.unsupported(
                 self._path(),
-                f"URLs of {what}; send base64 data (with the setting fetches_urls, the provider "
-                "fetches URLs)",
+                f"URLs of {kind_in_words}; send base64 data (with the setting fetches_urls, the "
+                "provider fetches URLs)",
             )
         self._fields.check_address(media.url, self._path())
         return media.url

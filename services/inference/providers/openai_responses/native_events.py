@@ -99,9 +99,9 @@ class NativeReader(EventReader):
                     began = at
                     pieces, at = templates.repeats(text, at)
                     if pieces:
-                        number, said = templates.number - len(pieces), b'"%b"' % b"".join(pieces)
+                        number = templates.number - len(pieces)
                         self._add(began, at, number, len(pieces), self._kind, out)
-                        self._run.texts.append(orjson.loads(said))
+                        self._run.texts.append(orjson.loads(b'"%b"' % b"".join(pieces)))
                         continue
                 if self._repeated and (after := self._after_repeated(text, at, out)):
                     at = after
@@ -153,7 +153,7 @@ class NativeReader(EventReader):
             end: the event's end in the text of the read.
             out: a run that has ended is appended.
         """
-        said = ""
+        text = ""
         try:
             event = self._parsed(data)
             if self._bounds.is_mended:
@@ -162,19 +162,19 @@ class NativeReader(EventReader):
                 return
             check_event(kind, event)
             if kind in DELTAS:
-                said = text_of(event, "delta")
-            has_content = _has_content(kind, event, said)
+                text = text_of(event, "delta")
+            has_content = _has_content(kind, event, text)
         except MALFORMED as error:
             raise self._broken("streamed a malformed event", data) from error
         if not self.has_content:
             self._note(has_content=has_content)
         begin, number = usual.start(), int(usual[3])
-        if said:
+        if text:
             of_text = self._kind = DELTAS[kind]
             self._add(begin, end, number, 1, of_text, out)
-            self._run.texts.append(said)
+            self._run.texts.append(text)
             if not event.get("logprobs"):
-                self._templates.learn(self._text[begin:end], said)
+                self._templates.learn(self._text[begin:end], text)
             return
         self._add(begin, end, number, 1, "", out)
         if has_content:
@@ -203,10 +203,10 @@ class NativeReader(EventReader):
             ):
                 raise failure
             check_event(kind, event)
-            said = text_of(event, "delta") if kind in DELTAS else ""
-            has_content = is_known and _has_content(kind, event, said)
+            text = text_of(event, "delta") if kind in DELTAS else ""
+            has_content = is_known and _has_content(kind, event, text)
             self._note(has_content=has_content)
-            known = len(out)
+            known_events = len(out)
             if not self._started:
                 out.append(self._start(event.get("response") or {}))
             native = orjson.dumps(event) if self._bounds.is_mended else data
@@ -222,9 +222,9 @@ class NativeReader(EventReader):
                 self._bounds.part()  # the stream's writer keeps the item
             if "type" not in event:
                 native = orjson.dumps({"type": kind, **orjson.loads(native)})
-            if has_content or len(out) == known:
-                out.append(_event_of(DELTAS.get(kind, ""), said, has_content=has_content))
-            out[known].native = native
+            if has_content or len(out) == known_events:
+                out.append(_event_of(DELTAS.get(kind, ""), text, has_content=has_content))
+            out[known_events].native = native
         except MALFORMED as error:
             raise self._broken("streamed a malformed event", data) from error
 
@@ -245,7 +245,7 @@ class NativeReader(EventReader):
             counted = Event()
             response.usage.counts().set_in(counted.usage)
         self._note(has_content=False)
-        known = len(out)
+        known_events = len(out)
         if not self._started:
             model = response.model or self._call.target.upstream
             out.append(self._started_as(response.id or self._new_id("resp_"), model))
@@ -254,13 +254,13 @@ class NativeReader(EventReader):
                 out.append(counted)
             parsed = orjson.loads(json)
             check_object(parsed)
-            told = {"status": response.status, "incomplete_details": response.incomplete_details}
+            outcome = {"status": response.status, "incomplete_details": response.incomplete_details}
             items = [(item["type"], item.get("content")) for item in parsed["output"]]
-            out.append(_end_of(told, items))
+            out.append(_end_of(outcome, items))
             self.ended = True
-        elif len(out) == known:
+        elif len(out) == known_events:
             out.append(Event(unknown=_OWN))
-        out[known].native = data
+        out[known_events].native = data
         number = int(head[2])
         if data.startswith(begun := _CREATED % number):
             # A response in progress is the same as when it was created.
@@ -324,8 +324,8 @@ class NativeReader(EventReader):
             read_usage(usage, counted.usage)
             out.append(counted)
         output = response.get("output")
-        given = output if isinstance(output, list) else ()
-        out.append(_end_of(response, [(item["type"], item.get("content")) for item in given]))
+        items = output if isinstance(output, list) else ()
+        out.append(_end_of(response, [(item["type"], item.get("content")) for item in items]))
         self.ended = True
 
 
@@ -351,14 +351,14 @@ class _Run:
         self.has_content = False
 
 
-def _has_content(kind: str, event: Json, said: str) -> bool:
+def _has_content(kind: str, event: Json, text: str) -> bool:
     """Return whether an event of a known type has content.
 
     Raises:
         LookupError, TypeError: the item is missing or malformed.
     """
     if kind in DELTAS:
-        return said != ""
+        return text != ""
     if kind in (_ITEM_ADDED, _ITEM_DONE):
         of_item = event["item"]["type"]
         if not isinstance(of_item, str) or not of_item:

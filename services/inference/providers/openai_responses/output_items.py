@@ -69,21 +69,21 @@ class OutputItems:
                 self._blocks.fill(item.block, Block(opaque=opaque(item.given)), out)
         self._blocks.end_all(out)
 
-    def read(self, index: int, given: Json, out: list[Event]) -> None:
+    def read(self, index: int, fields: Json, out: list[Event]) -> None:
         """Parse a whole item; add the content that its events have omitted."""
-        item = self._items.get(index) or self._begin(index, given, out)
+        item = self._items.get(index) or self._begin(index, fields, out)
         if item.is_over:
             return
         item.is_over = True
-        kind = given["type"]
+        kind = fields["type"]
         if item.block is None:
-            self._end_message(item, given, out)
+            self._end_message(item, fields, out)
         elif kind == "reasoning":
-            self._end_reasoning(item.block, given, out)
+            self._end_reasoning(item.block, fields, out)
         elif kind in CALLS:
-            self._end_call(item.block, given, out)
+            self._end_call(item.block, fields, out)
         elif item.block.block is None:
-            self._blocks.fill(item.block, Block(opaque=opaque(given)), out)
+            self._blocks.fill(item.block, Block(opaque=opaque(fields)), out)
         self._blocks.end_group(item.group, out)
 
     def _added(self, event: Json, out: list[Event]) -> None:
@@ -94,41 +94,41 @@ class OutputItems:
     def _done(self, event: Json, out: list[Event]) -> None:
         self.read(self._index(event), event["item"], out)
 
-    def _begin(self, index: int, given: Json, out: list[Event]) -> _Item:
-        item = self._items[index] = _Item(given, self._blocks.begin_group())
-        kind = given["type"]
+    def _begin(self, index: int, fields: Json, out: list[Event]) -> _Item:
+        item = self._items[index] = _Item(fields, self._blocks.begin_group())
+        kind = fields["type"]
         if kind == "message":
             return item
         block: Block | None = None
         if kind == "reasoning":
             block = Block(thinking=Thinking())
         elif kind in CALLS:
-            block = output.start_of_call(given)
+            block = output.start_of_call(fields)
         item.block = self._blocks.begin(item.group, block, out)
         return item
 
-    def _end_message(self, item: _Item, given: Json, out: list[Event]) -> None:
-        for place, part in enumerate(given.get("content") or ()):
+    def _end_message(self, item: _Item, fields: Json, out: list[Event]) -> None:
+        for place, part in enumerate(fields.get("content") or ()):
             self._end_part(item, place, part, out)
-        self.message = output.fields_of_message(given)
+        self.message = output.fields_of_message(fields)
 
-    def _end_reasoning(self, block: OpenBlock, given: Json, out: list[Event]) -> None:
+    def _end_reasoning(self, block: OpenBlock, fields: Json, out: list[Event]) -> None:
         if not block.has_said:
-            text = output.BREAK.join(filter(None, output.texts_of_reasoning(given)))
+            text = output.BREAK.join(filter(None, output.texts_of_reasoning(fields)))
             self._say(block, "thinking", text, out)
-        self._say(block, "signature", text_of(given, "encrypted_content"), out)
-        self._blocks.keep(block, output.fields_of_reasoning(given), out)
+        self._say(block, "signature", text_of(fields, "encrypted_content"), out)
+        self._blocks.keep(block, output.fields_of_reasoning(fields), out)
 
-    def _end_call(self, block: OpenBlock, given: Json, out: list[Event]) -> None:
+    def _end_call(self, block: OpenBlock, item_fields: Json, out: list[Event]) -> None:
         if not block.has_said:
-            text = text_of(given, CALLS[given["type"]])
+            text = text_of(item_fields, CALLS[item_fields["type"]])
             # A function without arguments: other dialects need valid JSON.
-            text = text or ("{}" if given["type"] == "function_call" else "")
+            text = text or ("{}" if item_fields["type"] == "function_call" else "")
             self._say(block, "input", text, out)
-        known = block.block.extra.json if block.block is not None else b""
-        fields = output.fields_of_call(given)
-        if fields and dump(fields) != known:
-            begun = self._bounds.parse(known) if known else {}
+        extra_json = block.block.extra.json if block.block is not None else b""
+        fields = output.fields_of_call(item_fields)
+        if fields and dump(fields) != extra_json:
+            begun = self._bounds.parse(extra_json) if extra_json else {}
             new = {name: value for name, value in fields.items() if name not in begun}
             self._blocks.keep(block, new, out)
 
@@ -218,9 +218,9 @@ class OutputItems:
         kind: DeltaKind,
         text: str,
         out: list[Event],
-        said: Json | None = None,
+        content: Json | None = None,
     ) -> None:
-        logprobs = (said or {}).get("logprobs")
+        logprobs = (content or {}).get("logprobs")
         if not (text or logprobs):
             return
         self._blocks.say(block, kind, text, out, dump({"content": logprobs}) if logprobs else b"")
@@ -276,8 +276,8 @@ def _untold(part: Json, annotations: int) -> Json:
     """Return the unknown fields of a part, without the first `annotations` annotations."""
     fields = output.fields_of_part(part)
     if listed := fields.pop("annotations", None):
-        if rest := listed[annotations:]:
-            fields["annotations"] = rest
+        if missing := listed[annotations:]:
+            fields["annotations"] = missing
     return fields
 
 

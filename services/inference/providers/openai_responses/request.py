@@ -81,10 +81,10 @@ def build_request(call: Call, server: Server) -> bytes:
         body |= {name: orjson.Fragment(json) for name, json in lazy.verbatim.items()}
     else:
         _add_conversation(body, request, fields)
-    given = {field.name: value for field, value in request.ListFields()}
-    body |= {name: given[field] for field, name in _SAME.items() if field in given}
+    set_fields = {field.name: value for field, value in request.ListFields()}
+    body |= {name: set_fields[field] for field, name in _SAME.items() if field in set_fields}
     for field in _NOT_THERE:
-        if field in given:
+        if field in set_fields:
             fields.drop(field)
     if request.cache_control:
         fields.drop_mark("cache_control", request.extra)
@@ -124,17 +124,17 @@ def _finished(body: Json, call: Call, server: Server) -> Json:
 
 
 def _with(include: object, name: str) -> list[Any]:
-    given = include if isinstance(include, list) else []
-    return given if name in given else [*given, name]
+    included = include if isinstance(include, list) else []
+    return included if name in included else [*included, name]
 
 
 def _add_conversation(body: Json, request: GenerateRequest, fields: ResponsesFields) -> None:
-    given = Input(fields, request.messages)
-    if given.instructions:
-        body["instructions"] = given.instructions
+    conversation = Input(fields, request.messages)
+    if conversation.instructions:
+        body["instructions"] = conversation.instructions
     if prefill_of(request):
-        given.items.append({"type": "message", "role": "user", "content": CONTINUE})
-    body["input"] = given.items
+        conversation.items.append({"type": "message", "role": "user", "content": CONTINUE})
+    body["input"] = conversation.items
     if request.tools:
         tools = enumerate(request.tools)
         body["tools"] = [_tool(tool, f"tools[{index}]", fields) for index, tool in tools]
@@ -142,19 +142,19 @@ def _add_conversation(body: Json, request: GenerateRequest, fields: ResponsesFie
 
 def _native_fields(request: GenerateRequest, fields: ResponsesFields, *, is_streamed: bool) -> Json:
     """Return the request's unknown fields that are passed through."""
-    given = fields.native_request_fields(request.extra, but=_NEVER_FROM_EXTRA)
+    native_fields = fields.native_request_fields(request.extra, but=_NEVER_FROM_EXTRA)
     if not is_streamed:
-        given.pop("stream_options", None)
+        native_fields.pop("stream_options", None)
     # The gateway generates in the background, and asks the provider as soon as it can.
-    if given.pop(_BACKGROUND_OPTIONS, None):
+    if native_fields.pop(_BACKGROUND_OPTIONS, None):
         fields.drop(f"extra.{_BACKGROUND_OPTIONS}")
-    return given
+    return native_fields
 
 
 def _reasoning(thinking: ThinkingConfig, native: Json, fields: ResponsesFields) -> Json:
     """Return the `reasoning` options, including unknown ones."""
-    given = native.pop("reasoning", None)
-    options: Json = {**given} if isinstance(given, dict) else {}
+    native_reasoning = native.pop("reasoning", None)
+    options: Json = {**native_reasoning} if isinstance(native_reasoning, dict) else {}
     options |= fields.native_fields(thinking.extra, "thinking.extra")
     if thinking.effort:
         options["effort"] = thinking.effort
@@ -167,8 +167,8 @@ def _reasoning(thinking: ThinkingConfig, native: Json, fields: ResponsesFields) 
 
 def _text(request: GenerateRequest, native: Json) -> Json:
     """Return the `text` options: the output format and unknown ones."""
-    given = native.pop("text", None)
-    text: Json = {**given} if isinstance(given, dict) else {}
+    native_text = native.pop("text", None)
+    text: Json = {**native_text} if isinstance(native_text, dict) else {}
     # A format with unknown fields is among the caller's own fields, as a whole.
     if request.HasField("output_format") and "format" not in text:
         text["format"] = _format(request.output_format)
@@ -248,6 +248,6 @@ def _leave_out_refused(
         is_unknown = name in native and name not in _CANONICAL
         fields.drop(f"extra.{name}" if is_unknown else _CANONICAL.get(name, name))
     if ENCRYPTED_REASONING in refused_fields and ENCRYPTED in (body.get("include") or ()):
-        rest = [name for name in body["include"] if name != ENCRYPTED]
+        others = [name for name in body["include"] if name != ENCRYPTED]
         fields.drop("extra.include")
-        body["include"] = rest
+        body["include"] = others

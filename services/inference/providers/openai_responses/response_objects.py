@@ -171,11 +171,11 @@ def without_state(response: Json) -> Json:
 
     Usage without counts is null, since clients add counts up.
     """
-    rest = {name: value for name, value in response.items() if name not in _REPLACED}
-    usage = rest.get("usage")
+    others = {name: value for name, value in response.items() if name not in _REPLACED}
+    usage = others.get("usage")
     if usage is not None and not _has_counts(usage):
-        rest["usage"] = None
-    return {"id": "", **rest, **_NO_STATE}
+        others["usage"] = None
+    return {"id": "", **others, **_NO_STATE}
 
 
 def _has_counts(usage: object) -> bool:

@@ -131,7 +131,7 @@ class Backend:
     def failure(
         self,
         reason: Reason.ValueType,
-        what: str,
+        problem: str,
         *,
         limit: str = "",
         retry_after_s: int | None = None,
@@ -139,7 +139,7 @@ class Backend:
         """Return an error of the backend."""
         return GatewayError(
             reason,
-            f"the web search backend {self.name} {what}",
+            f"the web search backend {self.name} {problem}",
             limit=limit,
             retry_after_s=retry_after_s,
         )

@@ -77,9 +77,9 @@ class EngineSearches:
         allowed = [domain_of(rule) for rule in allowed_domains]
         blocked = [domain_of(rule) for rule in blocked_domains]
         count = max(1, min(count, self._max_results))
-        found = await engine.find(self._backend, query, count, allowed, blocked)
+        pages = await engine.find(self._backend, query, count, allowed, blocked)
         return results(
-            found,
+            pages,
             lambda item: (
                 item.get(engine.title),
                 item.get(engine.text),

@@ -23,14 +23,14 @@ def checked_query(query: str, max_characters: int, max_words: int) -> str:
         GatewayError: invalid_request, if it is empty or too long for the backend.
     """
     words = query.split()
-    found = " ".join(words)
-    if not words or len(found) > max_characters or len(words) > max_words:
+    joined = " ".join(words)
+    if not words or len(joined) > max_characters or len(words) > max_words:
         raise invalid(
             "",
             f"a web search must have 1 to {max_characters} characters and at most {max_words} "
             "words",
         )
-    return found
+    return joined
 
 
 def with_sites(
@@ -62,7 +62,7 @@ def with_sites(
 
 
 def results(
-    found: object,
+    items: object,
     texts: Callable[[Mapping[str, Any]], tuple[object, object, object]],
     is_permitted: Callable[[str], bool],
     count: int,
@@ -70,13 +70,13 @@ def results(
     """Return the valid and permitted results of a backend's response, without duplicate URLs.
 
     Args:
-        found: the response's list of results, unchecked.
+        items: the response's list of results, unchecked.
         texts: returns the title, text and age of a result.
         is_permitted: returns whether a URL is permitted.
         count: maximum results.
     """
     kept: dict[str, SearchResult] = {}
-    for item in found if isinstance(found, list) else ():
+    for item in items if isinstance(items, list) else ():
         url = item.get("url") if isinstance(item, dict) else None
         if _is_address(url) and url not in kept and is_permitted(url):
             title, text, age = map(_plain, texts(item))

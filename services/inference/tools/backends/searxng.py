@@ -18,13 +18,13 @@ async def _find(
 ) -> object:
     asked = with_sites(query, allowed, blocked, SEARXNG.max_characters, SEARXNG.max_words)
     answer = await backend.get({"q": asked, "format": "json"})
-    found = answer.get("results")
-    if not found and answer.get("unresponsive_engines"):
+    results = answer.get("results")
+    if not results and answer.get("unresponsive_engines"):
         raise backend.failure(
             errors_pb2.REASON_UPSTREAM_ERROR,
             "found nothing, because its search engines did not answer",
         )
-    return found
+    return results
 
 
 SEARXNG = SearchEngine(
