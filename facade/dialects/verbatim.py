@@ -7,15 +7,17 @@ serialized again from the checked values, so that no other value of a repeated m
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Final, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Final, Generic, Protocol, Self, TypeVar
 
 import orjson
 from msgspec import Meta, Raw
 from msgspec.json import encode
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from facade.dialects.validation import exact_json, too_deep
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.messages.lazy_request import LazyRequest
 from services.common.text.raw_json import NULL, fields_of
 
 Filled = Annotated[str, Meta(min_length=1)]
@@ -28,37 +30,37 @@ _KEPT_BYTES: Final = 64 << 10
 _KEPT_SETTINGS: Final = 256
 KEPT_SETTINGS_BYTES: Final = 1024
 _KEPT_SETTINGS_NESTED: Final = 32
-_Wire = TypeVar("_Wire", bound=BaseModel)
 
 
-# A conversation that is passed on as its caller wrote it; see the attributes `fields`, `parts` and
-# `requires_official_api` of `VerbatimBody`.
-Verbatim = tuple[Mapping[str, orjson.Fragment], dict[str, bytes], bool]
+# A conversation that is passed on as its caller wrote it: the JSON to send by field name, the JSON
+# that has not been parsed yet by field name, and whether only the API of the dialect's author
+# accepts it.
+Verbatim = tuple[Mapping[str, object], dict[str, bytes], bool]
 
 
 class PartialBody(Protocol):
-    """A body without its conversation."""
+    """A body without its conversation, of a pydantic type."""
 
     @property
     def settings(self) -> Mapping[str, Any] | None:
         """The fields beside the conversation of a request with tools, if they are plain."""
 
-
-def plain_settings(body: PartialBody, *, has_tools: bool) -> Mapping[str, Any] | None:
-    """Return the fields beside a conversation, if they can be passed on as they are."""
-    settings = body.settings
-    # Without tools, a choice of tools is invalid.
-    return None if settings and "tool_choice" in settings and not has_tools else settings
+    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
+        """Return a copy with other values of some fields."""
 
 
-class VerbatimReader(Generic[_Wire]):
+_Body = TypeVar("_Body", bound=PartialBody)
+_Request = TypeVar("_Request")
+
+
+class VerbatimReader(Generic[_Body]):
     """Reads the bodies of an endpoint whose conversations may be passed on as written."""
 
     def __init__(
         self,
-        partial_body: type[_Wire],
+        partial_body: type[_Body],
         conversation: Sequence[str],
-        is_plain: Callable[[_Wire], bool],
+        is_plain: Callable[[_Body], bool],
         verbatim_of: Callable[[Mapping[str, Raw]], Verbatim | None],
     ) -> None:
         """Create a reader.
@@ -71,63 +73,81 @@ class VerbatimReader(Generic[_Wire]):
             verbatim_of: returns the conversation from its fields, which are not validated; None if
                 it must be translated.
         """
-        self._adapter: TypeAdapter[_Wire] = TypeAdapter(partial_body)
+        self._adapter: TypeAdapter[_Body] = TypeAdapter(partial_body)
         self._conversation = conversation
         self._is_plain = is_plain
         self._verbatim_of = verbatim_of
         self._read_kept = lru_cache(_KEPT_SETTINGS)(self._read_settings)
 
-    def read(self, body: bytes) -> "VerbatimBody[_Wire] | None":
-        """Return a body, None if its conversation must be translated, or if it is invalid."""
+    def read(
+        self, body: bytes, request_of: Callable[[_Body, bytes, Verbatim], _Request]
+    ) -> _Request | None:
+        """Return a request, None if its conversation must be translated, or if it is invalid.
+
+        Args:
+            body: JSON.
+            request_of: makes a `VerbatimRequest` of the body without its conversation, the JSON of
+                that, and the conversation.
+        """
         fields = fields_of(body)
         if fields is None:
             return None
         conversation = {name: fields.pop(name) for name in self._conversation if name in fields}
-        rest = encode(fields)
+        settings = encode(fields)
         is_kept = (
-            len(rest) <= KEPT_SETTINGS_BYTES
-            and rest.count(b"{") + rest.count(b"[") <= _KEPT_SETTINGS_NESTED
+            len(settings) <= KEPT_SETTINGS_BYTES
+            and settings.count(b"{") + settings.count(b"[") <= _KEPT_SETTINGS_NESTED
         )
-        wire = (self._read_kept if is_kept else self._read_settings)(rest)
+        wire = (self._read_kept if is_kept else self._read_settings)(settings)
         verbatim = None if wire is None else self._verbatim_of(conversation)
         if wire is None or verbatim is None:
             return None
-        return VerbatimBody(wire, rest, *verbatim)
+        return request_of(wire, settings, verbatim)
 
-    def _read_settings(self, rest: bytes) -> _Wire | None:
+    def _read_settings(self, settings: bytes) -> _Body | None:
         """Return a body without its conversation; None if it is invalid or not plain."""
         try:
-            wire = self._adapter.validate_json(rest)
+            wire = self._adapter.validate_json(settings)
         except ValidationError:
             return None
         return wire if self._is_plain(wire) else None
 
 
-class VerbatimBody(Generic[_Wire]):
-    """A body whose conversation is passed on as written, and parsed when it is first read.
+class VerbatimRequest(LazyRequest, Generic[_Body]):
+    """A request whose conversation is passed on as written, and parsed when it is first read.
+
+    Args:
+        wire: the body without its conversation; other requests may share it.
+        wire_json: the JSON of `wire`.
+        verbatim: the conversation.
+        size: bytes of the whole body.
 
     Attributes:
-        wire: the body without its conversation; other requests may share it.
-        rest: the JSON of `wire`.
-        fields: the JSON of the conversation to send, by field name.
-        parts: the JSON of the conversation that has not been parsed yet, by field name.
-        requires_official_api: whether only the API of the dialect's author accepts it.
+        wire: see the argument.
+        wire_json: see the argument.
+        settings: the fields beside the conversation, if they can be passed on as they are.
     """
 
-    def __init__(
-        self,
-        wire: _Wire,
-        rest: bytes,
-        fields: Mapping[str, orjson.Fragment],
-        parts: dict[str, bytes],
-        requires_official_api: bool,
-    ) -> None:
-        self.wire = wire
-        self.rest = rest
-        self.fields = fields
-        self.parts = parts
-        self.requires_official_api = requires_official_api
+    def __init__(self, wire: _Body, wire_json: bytes, verbatim: Verbatim, size: int) -> None:
+        fields, self._parts, requires_official_api = verbatim
         self._conversation: dict[str, Any] = {}
+        self.wire = wire
+        self.wire_json = wire_json
+        settings = wire.settings
+        if settings and "tool_choice" in settings and "tools" not in fields:
+            settings = None  # without tools, a choice of tools is invalid
+        self.settings = settings
+        super().__init__(
+            self.begin_request(),
+            fields if settings is None else {**fields, **settings},
+            size=size,
+            requires_official_api=requires_official_api,
+            has_whole_body=settings is not None,
+        )
+
+    def begin_request(self) -> GenerateRequest:
+        """Return the canonical request without the conversation."""
+        raise NotImplementedError
 
     def conversation(self, *names: str) -> dict[str, Any]:
         """Parse the parts of these names, by default all; return all parts parsed so far.
@@ -135,24 +155,24 @@ class VerbatimBody(Generic[_Wire]):
         Raises:
             GatewayError: invalid, a part is nested too deeply.
         """
-        for name in names or tuple(self.parts):
-            json = self.parts.get(name)
+        for name in names or tuple(self._parts):
+            json = self._parts.get(name)
             if json is not None:
                 # The first value of a repeated member may be a number of any size.
                 try:
                     self._conversation[name] = from_json(json)
                 except ValueError:  # it is JSON, as it has been scanned
                     raise too_deep(name) from None
-                del self.parts[name]
+                del self._parts[name]
         return self._conversation
 
-    def read(self, *names: str) -> _Wire:
+    def read(self, *names: str) -> _Body:
         """Return the body with the parts of these names, by default with all."""
-        read = self.conversation(*names)
+        parts = self.conversation(*names)
         if names:
-            read = {name: read[name] for name in names if name in read}
+            parts = {name: parts[name] for name in names if name in parts}
         # A copy: other requests may share the object, with other conversations.
-        return self.wire.model_copy(update=read) if read else self.wire
+        return self.wire.model_copy(update=parts) if parts else self.wire
 
 
 def rewritten(value: Raw, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> Raw | None:

@@ -34,7 +34,7 @@ def plain_request(
 
     Args:
         conversation: the conversation of a body for which `verbatim.verbatim_of` returns one.
-        settings: the result of `dialects.verbatim.plain_settings`.
+        settings: the `settings` of its `VerbatimRequest`.
     """
     messages: list[PlainMessage | Message] = []
     _add_system(conversation, messages)

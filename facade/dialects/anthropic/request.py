@@ -4,7 +4,7 @@ A body is first checked against its wire type. This module checks the rules acro
 translates.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 
@@ -20,11 +20,11 @@ from facade.dialects.extensions import EXTENSION_FIELDS, is_plain, set_extension
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
 from facade.dialects.validation import check, exact_json, read_quickly, validate
-from facade.dialects.verbatim import VerbatimBody, VerbatimReader, plain_settings
+from facade.dialects.verbatim import Verbatim, VerbatimReader, VerbatimRequest
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError, invalid
-from services.common.messages.lazy_request import LazyRequest
+from services.common.messages.plain_message import PlainMessage, PlainRequest
 
 _MESSAGES: TypeAdapter[MessagesBody] = TypeAdapter(MessagesBody)
 _COUNT_TOKENS: TypeAdapter[CountTokensBody] = TypeAdapter(CountTokensBody)
@@ -58,21 +58,20 @@ def parse_messages(
     Raises:
         GatewayError: invalid, naming the first invalid field.
     """
-    verbatim = _READER.read(body) if lazily and len(betas) <= _FEW_BETAS else None
     source_map = SourceMap()
+    lazy = None
+    if lazily and len(betas) <= _FEW_BETAS:
+        lazy = _READER.read(body, partial(_LazyMessages, betas, coding, source_map, len(body)))
     checked: MessagesBody
-    sent: pb.GenerateRequest | LazyRequest
-    if verbatim is None:
+    if lazy is None:
         checked = validate(_MESSAGES, exact_json(body), body)
         del body  # frees its megabytes, unless the caller keeps a reference
-        sent = request = _translated(checked, betas, coding, source_map)
+        request = _translated(checked, betas, coding, source_map)
     else:
-        checked = verbatim.wire
-        sent = _lazy(verbatim, betas, coding, source_map, len(body))
-        request = sent.request
+        checked, request = lazy.wire, lazy.request
     if not EXTENSION_FIELDS.isdisjoint(checked.model_fields_set):
         _set_extensions(request, checked, betas, source_map)
-    return ParsedRequest(sent, checked.model, checked.stream or False, source_map)
+    return ParsedRequest(lazy or request, checked.model, checked.stream or False, source_map)
 
 
 def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> ParsedRequest:
@@ -115,41 +114,6 @@ def _translated(
     _add_conversation(request, body, "", source_map)
     set_settings(request, body, _names_of(body), "", betas)
     return request
-
-
-def _lazy(
-    body: VerbatimBody[PartialMessagesBody],
-    betas: Sequence[str],
-    coding: bool,
-    source_map: SourceMap,
-    size: int,
-) -> LazyRequest:
-    """Return a request whose conversation is translated later, without extensions."""
-    wire = body.wire
-    request = _begin(wire, betas, coding)
-    fields: Mapping[str, object] = body.fields
-    settings = plain_settings(wire, has_tools="tools" in fields)
-    if settings is None:
-        names = _names_of(wire)
-        with_settings: MessagesBody = wire
-        if "tool_choice" in names:
-            with_settings = body.read("tools")
-        set_settings(request, with_settings, names, "", betas)
-        add = partial(_complete, body, source_map)
-    else:
-        fields = {**fields, **settings}
-        request.max_tokens = settings["max_tokens"]
-        add = partial(_complete_with_settings, body, source_map)
-    return LazyRequest(
-        request,
-        fields,
-        add,
-        size=size,
-        requires_official_api=body.requires_official_api,
-        has_whole_body=settings is not None,
-        read_plain=lambda: plain_request(body.conversation(), settings),
-        read_beginning=lambda: beginning(body.conversation()),
-    )
 
 
 def _names_of(body: CountTokensBody) -> AbstractSet[str]:
@@ -206,22 +170,52 @@ _READER = VerbatimReader[PartialMessagesBody](
 )
 
 
-def _complete(
-    body: VerbatimBody[PartialMessagesBody], source_map: SourceMap, request: pb.GenerateRequest
-) -> None:
-    """Add the messages and tools to a request that was read lazily."""
-    whole = body.read()
-    _add_conversation(request, whole, "", source_map)
-    if whole.tools:
-        add_tools(request, whole.tools, "tools")
+class _LazyMessages(VerbatimRequest[PartialMessagesBody]):
+    """A request of messages whose conversation is passed on as written."""
 
+    def __init__(
+        self,
+        betas: Sequence[str],
+        coding: bool,
+        source_map: SourceMap,
+        size: int,
+        wire: PartialMessagesBody,
+        wire_json: bytes,
+        verbatim: Verbatim,
+    ) -> None:
+        self._betas = betas
+        self._coding = coding
+        self._source_map = source_map
+        super().__init__(wire, wire_json, verbatim, size)
 
-def _complete_with_settings(
-    body: VerbatimBody[PartialMessagesBody], source_map: SourceMap, request: pb.GenerateRequest
-) -> None:
-    """Add settings, messages and tools to a request whose fields can all be passed on."""
-    set_settings(request, body.read(), body.wire.model_fields_set, "", request.betas)
-    _complete(body, source_map, request)
+    def begin_request(self) -> pb.GenerateRequest:
+        """Return the canonical request without the conversation and extensions."""
+        wire = self.wire
+        request = _begin(wire, self._betas, self._coding)
+        if self.settings is None:
+            names = _names_of(wire)
+            with_settings = self.read("tools") if "tool_choice" in names else wire
+            set_settings(request, with_settings, names, "", self._betas)
+        else:
+            request.max_tokens = self.settings["max_tokens"]
+        return request
+
+    def add_conversation(self, request: pb.GenerateRequest) -> None:
+        """Add the messages and tools, and settings that were passed on."""
+        whole = self.read()
+        if self.settings is not None:
+            set_settings(request, whole, self.wire.model_fields_set, "", request.betas)
+        _add_conversation(request, whole, "", self._source_map)
+        if whole.tools:
+            add_tools(request, whole.tools, "tools")
+
+    def read_plain(self) -> PlainRequest:
+        """Return the plain form of the conversation."""
+        return plain_request(self.conversation(), self.settings)
+
+    def beginning(self) -> Iterable[PlainMessage]:
+        """Return the texts up to the first message."""
+        return beginning(self.conversation())
 
 
 def _step_parameters(

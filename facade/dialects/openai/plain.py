@@ -1,6 +1,6 @@
 """Conversations of chat completions, for providers of another dialect. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.json import Decoder
@@ -14,15 +14,15 @@ _MESSAGES = Decoder(list[PlainMessage])
 
 def plain_request(
     messages: bytes,
-    read_tools: Callable[[], Sequence[Mapping[str, Any]]] | None,
+    tools: Sequence[Mapping[str, Any]],
     settings: Mapping[str, Any] | None,
 ) -> PlainRequest:
     """Return the plain form of a chat.
 
     Args:
         messages: the JSON of messages for which `verbatim.verbatim_of` returns a conversation.
-        read_tools: returns the tools; None for no tools.
-        settings: the result of `dialects.verbatim.plain_settings`.
+        tools: its tools.
+        settings: the `settings` of its `VerbatimRequest`.
     """
     if settings is not None:
         settings = dict(settings)
@@ -30,8 +30,8 @@ def plain_request(
             del settings["n"]  # the default
         if _MAX_TOKENS in settings:
             settings["max_tokens"] = settings.pop(_MAX_TOKENS)
-    tools = () if read_tools is None else [_tool(tool["function"]) for tool in read_tools()]
-    return PlainRequest(_MESSAGES.decode(messages), tools, settings)
+    plain_tools = [_tool(tool["function"]) for tool in tools]
+    return PlainRequest(_MESSAGES.decode(messages), plain_tools, settings)
 
 
 def beginning(messages: bytes) -> Iterator[PlainMessage]:

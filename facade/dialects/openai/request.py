@@ -1,6 +1,6 @@
 """Translate the body of a chat completion to the canonical request."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -28,11 +28,11 @@ from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate
-from facade.dialects.verbatim import VerbatimBody, VerbatimReader, plain_settings
+from facade.dialects.verbatim import Verbatim, VerbatimReader, VerbatimRequest
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError, invalid
-from services.common.messages.lazy_request import LazyRequest
+from services.common.messages.plain_message import PlainMessage, PlainRequest
 
 _REQUEST: TypeAdapter[ChatRequest] = TypeAdapter(ChatRequest)
 _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
@@ -74,28 +74,23 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     Raises:
         GatewayError: invalid, naming the invalid field and its valid values.
     """
-    verbatim = _READER.read(body) if lazily else None
-    wire: ChatRequest = (
-        validate(_REQUEST, exact_json(body), body) if verbatim is None else verbatim.wire
-    )
-    size = len(body)
+    source_map = SourceMap()
+    lazy = _READER.read(body, partial(_LazyChat, source_map, len(body))) if lazily else None
+    wire: ChatRequest = validate(_REQUEST, exact_json(body), body) if lazy is None else lazy.wire
     del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: allowed only if stream is true")
-    source_map = SourceMap()
-    sent: GenerateRequest | LazyRequest
-    if verbatim is None:
+    if lazy is None:
         if has_chain(wire, _MODELS):
             take_chain(wire, _MODELS, wire.model, None, source_map)
-        sent = request = _parameters(wire, "")
+        request = _parameters(wire, "")
         request.model = wire.model
         set_functions(request, wire)
         add_messages(request, wire.messages, "messages", source_map)
         set_lifetimes(request.messages, (wire.model_extra or {}).get(OPTIONS))
     else:
-        sent = _lazy(verbatim, source_map, size)
-        request = sent.request
+        request = lazy.request
     if not EXTENSION_FIELDS.isdisjoint(wire.model_fields_set):
         try:
             set_extensions(request, wire, partial(_step_parameters, wire), source_map)
@@ -109,8 +104,10 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         include_usage = bool(options.pop("include_usage", False))
         if options:
             keep_stream_options(request, options)
-    are_functions = verbatim is None and calls_functions(wire)
-    return ParsedRequest(sent, wire.model, stream, source_map, include_usage, are_functions)
+    are_functions = lazy is None and calls_functions(wire)
+    return ParsedRequest(
+        lazy or request, wire.model, stream, source_map, include_usage, are_functions
+    )
 
 
 def _is_plain(wire: ChatRequest) -> bool:
@@ -128,62 +125,56 @@ _READER = VerbatimReader[PartialChatRequest](
 )
 
 
-def _lazy(body: VerbatimBody[PartialChatRequest], source_map: SourceMap, size: int) -> LazyRequest:
-    """Return a request whose conversation is translated later."""
-    wire = body.wire
-    fields: Mapping[str, object] = body.fields
-    messages = body.parts["messages"]
-    has_tools = "tools" in fields
-    settings = plain_settings(wire, has_tools=has_tools)
-    if settings is None:
-        with_settings: ChatRequest = wire
-        if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
-            with_settings = body.read("tools")
-        request = _parameters(with_settings, "", with_tools=False)
-        add = partial(_complete, body, source_map)
-    else:
-        fields = {**fields, **settings}
-        request = GenerateRequest(
-            dialect=DIALECT_OPENAI,
-            requires_single_text=True,
-            n=wire.n,
-            max_tokens=wire.max_tokens or wire.max_completion_tokens,
-        )
-        add = partial(_complete_with_settings, body, source_map)
-    request.model = wire.model
+class _LazyChat(VerbatimRequest[PartialChatRequest]):
+    """A chat whose conversation is passed on as written."""
 
-    def read_tools() -> Sequence[Mapping[str, Any]]:
-        tools: Sequence[Mapping[str, Any]] = body.conversation("tools")["tools"]
-        return tools
+    def __init__(
+        self,
+        source_map: SourceMap,
+        size: int,
+        wire: PartialChatRequest,
+        wire_json: bytes,
+        verbatim: Verbatim,
+    ) -> None:
+        self._source_map = source_map
+        self._messages = verbatim[1]["messages"]
+        super().__init__(wire, wire_json, verbatim, size)
 
-    return LazyRequest(
-        request,
-        fields,
-        add,
-        size=size,
-        requires_official_api=body.requires_official_api,
-        has_whole_body=settings is not None,
-        read_plain=lambda: plain_request(messages, read_tools if has_tools else None, settings),
-        read_beginning=lambda: beginning(messages),
-    )
+    def begin_request(self) -> GenerateRequest:
+        """Return the canonical request without the conversation."""
+        wire = self.wire
+        if self.settings is None:
+            with_settings: ChatRequest = wire
+            if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
+                with_settings = self.read("tools")
+            request = _parameters(with_settings, "", with_tools=False)
+        else:
+            request = GenerateRequest(
+                dialect=DIALECT_OPENAI,
+                requires_single_text=True,
+                n=wire.n,
+                max_tokens=wire.max_tokens or wire.max_completion_tokens,
+            )
+        request.model = wire.model
+        return request
 
+    def add_conversation(self, request: GenerateRequest) -> None:
+        """Add the messages and tools, and settings that were passed on."""
+        wire = self.read()
+        if self.settings is not None:
+            request.MergeFrom(_parameters(wire, "", with_tools=False))
+        add_messages(request, wire.messages, "messages", self._source_map)
+        if wire.tools:
+            add_tools(request, wire.tools, "tools")
 
-def _complete(
-    body: VerbatimBody[PartialChatRequest], source_map: SourceMap, request: GenerateRequest
-) -> None:
-    """Add the messages and tools to a request that was read lazily."""
-    wire = body.read()
-    add_messages(request, wire.messages, "messages", source_map)
-    if wire.tools:
-        add_tools(request, wire.tools, "tools")
+    def read_plain(self) -> PlainRequest:
+        """Return the plain form of the conversation."""
+        tools = self.conversation("tools").get("tools", ())
+        return plain_request(self._messages, tools, self.settings)
 
-
-def _complete_with_settings(
-    body: VerbatimBody[PartialChatRequest], source_map: SourceMap, request: GenerateRequest
-) -> None:
-    """Add settings, messages and tools to a request whose fields can all be passed on."""
-    request.MergeFrom(_parameters(body.read(), "", with_tools=False))
-    _complete(body, source_map, request)
+    def beginning(self) -> Iterable[PlainMessage]:
+        """Return the messages up to the first user message."""
+        return beginning(self._messages)
 
 
 def _step_parameters(

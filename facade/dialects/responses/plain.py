@@ -36,7 +36,7 @@ def plain_request(
     Args:
         conversation: the conversation of a request for which `verbatim.verbatim_of` returns one.
         instructions: the instructions of the request.
-        settings: the result of `dialects.verbatim.plain_settings`.
+        settings: the `settings` of its `VerbatimRequest`.
     """
     messages: list[PlainMessage] = []
     if instructions:

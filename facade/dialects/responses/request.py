@@ -1,6 +1,6 @@
 """Translate the body of a response to the canonical request."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, cast
 
@@ -48,15 +48,15 @@ from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate, write_json
 from facade.dialects.verbatim import (
     KEPT_SETTINGS_BYTES,
-    VerbatimBody,
+    Verbatim,
     VerbatimReader,
-    plain_settings,
+    VerbatimRequest,
 )
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common import ids
 from services.common.errors import invalid
-from services.common.messages.lazy_request import LazyRequest
+from services.common.messages.plain_message import PlainMessage, PlainRequest
 
 _REQUEST: TypeAdapter[ResponseRequest] = TypeAdapter(ResponseRequest)
 _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
@@ -78,38 +78,35 @@ def parse_request(
     Raises:
         GatewayError: invalid, naming the invalid field and its valid values.
     """
-    verbatim = _READER.read(body) if lazily else None
+    source_map = SourceMap()
+    lazy = _READER.read(body, partial(_LazyResponse, source_map, len(body))) if lazily else None
     dump: Callable[[object], bytes] = orjson.dumps
     wire: ResponseRequest
-    if verbatim is None:
+    if lazy is None:
         value = exact_json(body)
         wire = validate(_REQUEST, value, body)
         if value is None:
             dump = _dump
         del value
     else:
-        wire = verbatim.wire
-    size = len(body)
+        wire = lazy.wire
     del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
-    source_map = SourceMap()
     state = None
-    sent: GenerateRequest | LazyRequest
-    if verbatim is not None:
-        sent = _lazy(verbatim, source_map, size)
-        request = sent.request
-        if sent.has_whole_body:
-            if len(verbatim.rest) <= KEPT_SETTINGS_BYTES and "tools" not in verbatim.fields:
-                state = verbatim.wire.state
-        elif exact_json(verbatim.rest) is None:
+    if lazy is not None:
+        request = lazy.request
+        if lazy.has_whole_body:
+            if len(lazy.wire_json) <= KEPT_SETTINGS_BYTES and "tools" not in lazy.fields:
+                state = lazy.wire.state
+        elif exact_json(lazy.wire_json) is None:
             dump = _dump
     else:
         _check(wire, stream)
     if state is None:
-        state = _state(wire, verbatim, new_id, dump)
-    if verbatim is None:
+        state = _state(wire, lazy, new_id, dump)
+    if lazy is None:
         _ = state.echo.json  # serialized now, so that it keeps no reference to a large body
-        sent = request = _parameters(wire, "")
+        request = _parameters(wire, "")
         request.model = wire.model
         _add_messages(wire, source_map, request)
         if not (
@@ -123,7 +120,7 @@ def parse_request(
             wire.memory_id = wire.memory_id or conversation_name(wire)
     if not EXTENSION_FIELDS.isdisjoint(wire.model_fields_set):
         set_extensions(request, wire, partial(_step_parameters, wire), source_map)
-    return ParsedRequest(sent, wire.model, stream, source_map, state=state)
+    return ParsedRequest(lazy or request, wire.model, stream, source_map, state=state)
 
 
 class _PartialRequest(PartialResponseRequest):
@@ -160,55 +157,54 @@ _READER = VerbatimReader[_PartialRequest](
 )
 
 
-def _lazy(body: VerbatimBody[_PartialRequest], source_map: SourceMap, size: int) -> LazyRequest:
-    """Return a request whose conversation is translated later."""
-    wire = body.wire
-    instructions = wire.instructions
-    settings = plain_settings(wire, has_tools="tools" in body.fields)
-    fields: dict[str, object] = {**body.fields}
-    if instructions:
-        fields["instructions"] = instructions
-    if settings is None:
-        with_settings: ResponseRequest = wire
-        if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
-            with_settings = body.read("tools")
-        request = _parameters(with_settings, "", with_tools=False)
-        add = partial(_complete, body, source_map)
-    else:
-        fields |= settings
-        request = GenerateRequest(dialect=DIALECT_RESPONSES, max_tokens=wire.max_output_tokens)
-        if wire.max_output_tokens is not None:
-            request.names_max_completion_tokens = True
-        add = partial(_complete_with_settings, body, source_map)
-    request.model = wire.model
-    return LazyRequest(
-        request,
-        fields,
-        add,
-        size=size,
-        requires_official_api=body.requires_official_api,
-        has_whole_body=settings is not None,
-        read_plain=lambda: plain_request(body.conversation(), instructions, settings),
-        read_beginning=lambda: beginning(body.conversation(), instructions),
-    )
+class _LazyResponse(VerbatimRequest[_PartialRequest]):
+    """A request for a response whose conversation is passed on as written."""
 
+    def __init__(
+        self,
+        source_map: SourceMap,
+        size: int,
+        wire: _PartialRequest,
+        wire_json: bytes,
+        verbatim: Verbatim,
+    ) -> None:
+        self._source_map = source_map
+        fields, parts, requires_official_api = verbatim
+        if wire.instructions:
+            fields = {**fields, "instructions": wire.instructions}
+        super().__init__(wire, wire_json, (fields, parts, requires_official_api), size)
 
-def _complete(
-    body: VerbatimBody[_PartialRequest], source_map: SourceMap, request: GenerateRequest
-) -> None:
-    """Add the messages and tools to a request that was read lazily."""
-    wire = body.read()
-    if wire.tools:
-        add_tools(request, wire.tools, "tools", wire.max_tool_calls)
-    _add_messages(wire, source_map, request)
+    def begin_request(self) -> GenerateRequest:
+        """Return the canonical request without the conversation."""
+        wire = self.wire
+        if self.settings is None:
+            with_settings: ResponseRequest = wire
+            if not _TOOL_CHOICES.isdisjoint(wire.model_fields_set):
+                with_settings = self.read("tools")
+            request = _parameters(with_settings, "", with_tools=False)
+        else:
+            request = GenerateRequest(dialect=DIALECT_RESPONSES, max_tokens=wire.max_output_tokens)
+            if wire.max_output_tokens is not None:
+                request.names_max_completion_tokens = True
+        request.model = wire.model
+        return request
 
+    def add_conversation(self, request: GenerateRequest) -> None:
+        """Add the messages and tools, and settings that were passed on."""
+        wire = self.read()
+        if self.settings is not None:
+            request.MergeFrom(_parameters(wire, "", with_tools=False))
+        if wire.tools:
+            add_tools(request, wire.tools, "tools", wire.max_tool_calls)
+        _add_messages(wire, self._source_map, request)
 
-def _complete_with_settings(
-    body: VerbatimBody[_PartialRequest], source_map: SourceMap, request: GenerateRequest
-) -> None:
-    """Add settings, messages and tools to a request whose fields can all be passed on."""
-    request.MergeFrom(_parameters(body.read(), "", with_tools=False))
-    _complete(body, source_map, request)
+    def read_plain(self) -> PlainRequest | None:
+        """Return the plain form of the conversation, or None if it has none."""
+        return plain_request(self.conversation(), self.wire.instructions, self.settings)
+
+    def beginning(self) -> Iterable[PlainMessage]:
+        """Return the instructions and messages up to the first user message."""
+        return beginning(self.conversation(), self.wire.instructions)
 
 
 def _add_messages(wire: ResponseRequest, source_map: SourceMap, request: GenerateRequest) -> None:
@@ -254,11 +250,11 @@ def _dump(value: object) -> bytes:
 
 def _state(
     wire: ResponseRequest,
-    body: VerbatimBody[_PartialRequest] | None,
+    lazy: _LazyResponse | None,
     new_id: ids.IdGenerator,
     dump: Callable[[object], bytes],
 ) -> ResponseState:
-    """Return the state of a request; `body` is its body if the conversation is passed on."""
+    """Return the state of a request; `lazy` is given if its conversation is passed on."""
     # Attributes of pydantic models are looked up slowly.
     held = wire.__dict__
     store = held["store"] is not False
@@ -269,9 +265,9 @@ def _state(
         conversation, stored_item = StoredConversation(name), conversation_item
     references: Sequence[Reference] = ()
     written: Sequence[bytes] = ()
-    if body is None or store:
+    if lazy is None or store:
         is_kept = store or conversation is not None
-        sent = held["input"] if body is None else body.conversation("input").get("input")
+        sent = held["input"] if lazy is None else lazy.conversation("input").get("input")
         items = _items(sent or (), store=is_kept)
         references = references_in(items, "input")
         if is_kept or references:
@@ -286,7 +282,7 @@ def _state(
         held["instructions"],
         echo_of(
             wire,
-            (lambda: wire) if body is None else partial(body.read, "tools"),
+            (lambda: wire) if lazy is None else partial(lazy.read, "tools"),
             name,
             dump,
         ),

@@ -7,7 +7,7 @@ tools are built. Code that needs them calls `complete`; serialization for gRPC d
 conversation of a `LazyRequest` obeys all rules of the proto.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -26,7 +26,14 @@ VerbatimFields = Mapping[str, bytes]
 
 
 class LazyRequest:
-    """A request with its conversation in the caller's dialect.
+    """A request with its conversation in the caller's dialect, which subclasses translate.
+
+    Args:
+        request: the canonical request without messages and tools.
+        fields: the parsed JSON of the conversation; numbers have 64 bits and a JSON form.
+        size: bytes of the body.
+        requires_official_api: see the attribute.
+        has_whole_body: see the attribute.
 
     Attributes:
         request: the canonical request without messages and tools, which `complete` adds.
@@ -41,49 +48,44 @@ class LazyRequest:
         self,
         request: GenerateRequest,
         fields: Mapping[str, object],
-        add: Callable[[GenerateRequest], None],
         *,
         size: int,
         requires_official_api: bool,
         has_whole_body: bool = False,
-        read_plain: Callable[[], PlainRequest | None] | None = None,
-        read_beginning: Callable[[], Iterable[PlainMessage]] = tuple,
     ) -> None:
-        """Create a request.
-
-        Args:
-            request: the canonical request without messages and tools.
-            fields: the parsed JSON of the conversation; numbers have 64 bits and a JSON form.
-            add: adds the messages and tools to the request.
-            size: bytes of the body.
-            requires_official_api: see the attribute.
-            has_whole_body: see the attribute.
-            read_plain: returns the conversation's plain form, or None if it has none.
-            read_beginning: implements `beginning`.
-        """
         self.request = request
         self.requires_official_api = requires_official_api
         self.has_whole_body = has_whole_body
         self.fields = fields
-        self._add: Callable[[GenerateRequest], None] | None = add
+        self._is_complete = False
         self._size = size
         self._plain: PlainRequest | None = None
-        self._read_plain = read_plain
-        self._read_beginning = read_beginning
+        self._is_plain_read = False
         self._written: dict[str, bytes] = {}
+
+    def add_conversation(self, request: GenerateRequest) -> None:
+        """Add the messages and tools to the canonical request, and settings that it lacks.
+
+        Raises:
+            GatewayError: the conversation is invalid.
+        """
+
+    def read_plain(self) -> PlainRequest | None:
+        """Return the plain form of the conversation, or None if it has none; see `plain`."""
+        return None
+
+    def beginning(self) -> Iterable[PlainMessage]:
+        """Return the instructions and messages up to the first user message."""
+        return ()
 
     @property
     def plain(self) -> PlainRequest | None:
         """The plain form of the conversation, or None if it uses features of one dialect only."""
         # Usually read twice; `cached_property` takes a lock.
-        read, self._read_plain = self._read_plain, None
-        if read is not None:
-            self._plain = read()
+        if not self._is_plain_read:
+            self._is_plain_read = True
+            self._plain = self.read_plain()
         return self._plain
-
-    def beginning(self) -> Iterable[PlainMessage]:
-        """Return the instructions and messages up to the first user message."""
-        return self._read_beginning()
 
     @cached_property
     def verbatim(self) -> VerbatimFields:
@@ -113,9 +115,9 @@ class LazyRequest:
         Raises:
             GatewayError: the conversation is invalid; each later call raises it too.
         """
-        if self._add is not None:
-            self._add(self.request)
-            self._add = None
+        if not self._is_complete:
+            self.add_conversation(self.request)
+            self._is_complete = True
         return self.request
 
     # The methods of protobuf messages that code which sends messages calls.

@@ -12,6 +12,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory, RetryPol
 from services.common.errors import UpstreamError
 from services.common.messages.lazy_request import LazyRequest
 from services.inference.providers.base import Call
+from tests.lazy_requests import AddingLazyRequest
 from tests.services.inference.fallback.scripted_engine import (
     ScriptedEngine,
     answer,
@@ -40,7 +41,7 @@ def lazy_of(request: GenerateRequest) -> LazyRequest:
         target.messages.append(Message(role=conversation.ROLE_USER, blocks=[Block(text="Hi")]))
         target.tools.append(Tool(name="f"))
 
-    return LazyRequest(request, FIELDS, add, size=100, requires_official_api=False)
+    return AddingLazyRequest(request, FIELDS, add, size=100, requires_official_api=False)
 
 
 def calls_of(scripted: ScriptedEngine) -> list[Call]:

@@ -153,14 +153,10 @@ def test_a_lazy_request_has_the_same_fees() -> None:
         "messages": orjson.Fragment(b'[{"role":"user","content":"Hi"}]'),
         "tools": orjson.Fragment(b'[{"type":"function"},{"type":"web_search_20250305"}]'),
     }
-    lazy = LazyRequest(
-        GenerateRequest(), fields, lambda request: None, size=1, requires_official_api=False
-    )
+    lazy = LazyRequest(GenerateRequest(), fields, size=1, requires_official_api=False)
     assert fees_of(lazy) == Fees(searches=10, search_path="tools[1]")
     fields = {**fields, "service_tier": "priority", "system": [{"cache_control": {"ttl": "1h"}}]}
-    lazy = LazyRequest(
-        GenerateRequest(), fields, lambda request: None, size=1, requires_official_api=False
-    )
+    lazy = LazyRequest(GenerateRequest(), fields, size=1, requires_official_api=False)
     fees = fees_of(lazy)
     assert fees.unpriced is not None and fees.unpriced[0] == "service_tier"
     assert fees.inputs == {Unit.CACHE_WRITE_1H}

@@ -23,7 +23,7 @@ def plan(*upstreams: str) -> Plan:
 def key(owner: str = "o", upstreams=("u",), whole=True, model="m", **fields: Any) -> str:
     body = {"messages": [USER], **fields}
     request = GenerateRequest(model=model, temperature=body.pop("temperature", 0))
-    lazy = LazyRequest(request, body, print, size=9, requires_official_api=False)
+    lazy = LazyRequest(request, body, size=9, requires_official_api=False)
     return key_of(owner, request, lazy, plan(*upstreams), whole=whole)
 
 

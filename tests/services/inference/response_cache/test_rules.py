@@ -30,7 +30,7 @@ def complete(*blocks: Block, **fields: Any) -> bool:
 def written(size: int = 9, has_search: bool = True, **fields: Any) -> bool:
     request = GenerateRequest(model="m")
     lazy = LazyRequest(
-        request, {"messages": [USER], **fields}, print, size=size, requires_official_api=False
+        request, {"messages": [USER], **fields}, size=size, requires_official_api=False
     )
     return is_cacheable(request, lazy, has_search=has_search)
 

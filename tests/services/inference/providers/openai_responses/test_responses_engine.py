@@ -29,6 +29,7 @@ from services.inference.providers import registry
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
+from tests.lazy_requests import AddingLazyRequest
 from tests.services.inference.fake_adaptation import adaptation
 from tests.services.inference.fake_files import FakeFiles
 from tests.services.inference.fake_memories import FakeMemories
@@ -194,7 +195,7 @@ async def test_a_plain_request_goes_and_comes_as_it_is(gateway: Gateway) -> None
 
     def lazy() -> LazyRequest:
         wanted = GenerateRequest(model="openai/echo", dialect=RESPONSES, takes_passthrough=True)
-        return LazyRequest(
+        return AddingLazyRequest(
             wanted,
             fields,
             lambda target: target.messages.append(says(USER, "hi")),

@@ -231,7 +231,6 @@ async def test_a_conversation_goes_as_it_is_unless_fields_are_refused(
     lazy = LazyRequest(
         GenerateRequest(dialect=DIALECT_RESPONSES),
         given,
-        lambda _: None,
         size=1,
         requires_official_api=True,
     )

@@ -30,7 +30,6 @@ def with_written(call: Call, fields: dict[str, Any], *, has_whole_body: bool = T
     lazy = LazyRequest(
         call.request,
         fields,
-        lambda _: None,
         size=1,
         requires_official_api=False,
         has_whole_body=has_whole_body,
