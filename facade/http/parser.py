@@ -18,7 +18,7 @@ from aiohttp.streams import StreamReader
 from facade.http import head_errors
 from facade.http.exchange import BrokenBodyError
 from facade.http.head_errors import BadHeadError
-from facade.http.plain import PlainReader, PlainRequest
+from facade.http.plain import PlainExchange, PlainReader
 from services.common.errors import GatewayError
 from services.common.settings import Limits
 
@@ -109,7 +109,7 @@ class BoundedParser:
         """Whether the body of the plain request in progress has been received."""
         return self._plain.body is None
 
-    def read_plain(self, data: bytes) -> PlainRequest | None:
+    def read_plain(self, data: bytes) -> PlainExchange | None:
         """Return the plain request at the start of `data`; None if `feed_data` must parse `data`.
 
         Call this with all data that arrives while no plain request is being served.

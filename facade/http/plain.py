@@ -59,7 +59,7 @@ class PlainEndpoint:
     respond: Callable[[Exchange], Awaitable[Response]]
 
 
-PlainRequest = tuple[PlainEndpoint, Exchange]
+PlainExchange = tuple[PlainEndpoint, Exchange]
 
 
 class _KnownHead(NamedTuple):
@@ -123,7 +123,7 @@ class PlainReader:
         self._loop = asyncio.get_running_loop()
         self._known: _KnownHead | None = None
 
-    def read(self, data: bytes) -> PlainRequest | None:
+    def read(self, data: bytes) -> PlainExchange | None:
         """Return the plain request at the start of `data`, or None if aiohttp must parse `data`.
 
         Call this only while `bytes_ahead` is 0.
@@ -170,7 +170,7 @@ class PlainReader:
             self._known = _KnownHead(before, after, headers, endpoint, checked)
         return self._begin(endpoint, headers, data[begins:], left, checked)
 
-    def _read_known(self, known: _KnownHead, data: bytes) -> PlainRequest | None:
+    def _read_known(self, known: _KnownHead, data: bytes) -> PlainExchange | None:
         """Return the request at the start of `data` if its head differs only in the length."""
         starts = len(known.before)
         ends = data.find(b"\r\n", starts, starts + _LONGEST_LENGTH)
@@ -195,7 +195,7 @@ class PlainReader:
         data: bytes,
         left: int,
         checked: CheckedHead,
-    ) -> PlainRequest:
+    ) -> PlainExchange:
         """Return a request whose body begins with `data`; `left` bytes of it are still missing."""
         body: bytes | None = data
         content = None

@@ -81,7 +81,8 @@ class FallbackRunner:
             while True:
                 try:
                     for batch in started.head:
-                        on_batch = yield _noted(batch, delivered)
+                        delivered.note(batch)
+                        on_batch = yield batch
                     attempt = started.attempt
                     while not attempt.is_done:
                         pass_on = (
@@ -93,7 +94,8 @@ class FallbackRunner:
                             break
                         batch = attempt.apply_filters(read)
                         if batch or not read:
-                            on_batch = yield _noted(batch, delivered)
+                            delivered.note(batch)
+                            on_batch = yield batch
                     started.record.served()
                     self._run.log.silences.add(
                         started.record.step.key, started.attempt.longest_silence_s
@@ -292,12 +294,6 @@ class FallbackRunner:
         return self._run.with_attempts(error)
 
 
-def _noted(batch: Batch, delivered: DeliveredPrefix) -> Batch:
-    """Add a batch to the delivered part of the answer; return the batch."""
-    delivered.note(batch)
-    return batch
-
-
 def _passing(attempt: Attempt, delivered: DeliveredPrefix, on_batch: OnBatch) -> OnBatch:
     """Return a function that filters an attempt's batches and passes them to `on_batch`.
 
@@ -306,7 +302,8 @@ def _passing(attempt: Attempt, delivered: DeliveredPrefix, on_batch: OnBatch) ->
 
     def pass_on(read: Batch) -> bool:
         batch = attempt.apply_filters(read)
-        return (bool(batch) and on_batch(_noted(batch, delivered))) or attempt.is_done
+        delivered.note(batch)
+        return (bool(batch) and on_batch(batch)) or attempt.is_done
 
     return pass_on
 
