@@ -13,6 +13,7 @@ from facade.http.router import Match, Router
 from facade.http_errors import encoded_path, method_not_allowed, unknown_path
 from facade.request_context import authenticate, request_context
 from facade.unknown_paths import hint
+from services.common.errors import GatewayError
 
 
 class Dispatcher:
@@ -32,16 +33,16 @@ class Dispatcher:
         if preflight is not None:
             return preflight
         check_head(exchange)
-        key = rules_for(exchange.path).key
-        if key is KeyKind.ADMIN:
+        rules = rules_for(exchange.path)
+        if rules.key is KeyKind.ADMIN:
             # Also before a 405 response, which lists the methods of a path.
             if match.is_known:
                 await authenticate_administrator(exchange)
-        elif match.endpoint is not None and key is KeyKind.CALLER:
-            await authenticate(exchange)
-        if not match.is_known:
-            raise unknown_path(exchange.method, exchange.path, hint(self._router, exchange))
-        return await _call(match, exchange)
+        elif match.endpoint is not None and rules.key is KeyKind.CALLER:
+            await authenticate(exchange, rules)
+        if match.endpoint is None:
+            raise _no_endpoint(match, exchange, hint(self._router, exchange))
+        return await match.endpoint(exchange)
 
 
 class OperationsDispatcher:
@@ -57,7 +58,9 @@ class OperationsDispatcher:
 
     async def _handle(self, match: Match, exchange: Exchange) -> Response:
         _reject_encoded(match, exchange)
-        return await _call(match, exchange)
+        if match.endpoint is None:
+            raise _no_endpoint(match, exchange)
+        return await match.endpoint(exchange)
 
 
 def _find(router: Router, exchange: Exchange) -> Match:
@@ -76,12 +79,11 @@ def _reject_encoded(match: Match, exchange: Exchange) -> None:
         raise encoded_path(exchange.method, exchange.url.raw_path)
 
 
-async def _call(match: Match, exchange: Exchange) -> Response:
-    if match.endpoint is not None:
-        return await match.endpoint(exchange)
+def _no_endpoint(match: Match, exchange: Exchange, advice: str = "") -> GatewayError:
+    """Return the error for a path that is unknown, or that does not allow the method."""
     if match.allowed:
-        raise method_not_allowed(exchange.method, exchange.path, match.allowed)
-    raise unknown_path(exchange.method, exchange.path)
+        return method_not_allowed(exchange.method, exchange.path, match.allowed)
+    return unknown_path(exchange.method, exchange.path, advice)
 
 
 def _preflight(exchange: Exchange) -> Response | None:

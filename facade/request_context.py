@@ -100,8 +100,12 @@ def _request_id(exchange: Exchange) -> str:
     return new_request_id()
 
 
-async def authenticate(exchange: Exchange) -> None:
+async def authenticate(exchange: Exchange, rules: credentials.Rules | None = None) -> None:
     """Reject a request without a valid API key, or with a wrong version.
+
+    Args:
+        exchange: the request.
+        rules: the rules of its path, if the caller has looked them up.
 
     Raises:
         GatewayError: as `credentials.key_of`, `Context.identify` and
@@ -112,7 +116,7 @@ async def authenticate(exchange: Exchange) -> None:
     if checked.api_key:
         caller = await context.identify(checked.api_key)
     else:
-        caller = await _check(exchange)
+        caller = await _check(exchange, rules or credentials.rules_for(exchange.path))
     exchange.api_key = checked.api_key
     exchange.caller = caller
     user_of_task.set(caller.user_id)
@@ -120,9 +124,8 @@ async def authenticate(exchange: Exchange) -> None:
     exchange.counted_user = caller.user_id
 
 
-async def _check(exchange: Exchange) -> Caller:
+async def _check(exchange: Exchange, rules: credentials.Rules) -> Caller:
     """Check a head that has not been checked before; return the caller."""
-    rules = credentials.rules_for(exchange.path)
     headers = exchange.headers
     key = credentials.key_of(headers, rules)
     caller = await exchange.context.identify(key)
