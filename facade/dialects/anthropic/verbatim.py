@@ -240,7 +240,9 @@ def _plain_system(given: Raw) -> tuple[bytes, bool] | None:
         return b"", False
     if is_text(given):
         text = text_of(given)
-        return bytes(given) if text.strip() else b"", starts_with_billing(text)
+        if text.isspace():
+            return None  # only some providers take it
+        return bytes(given) if text else b"", starts_with_billing(text)
     parts = _parts(given)
     if not parts:
         return None if parts is None else (b"", False)

@@ -216,6 +216,9 @@ PLAIN_MESSAGES = st.fixed_dictionaries(
 
 @given(st.one_of(MESSAGE_BODIES, PLAIN_MESSAGES), st.booleans(), REFUSED)
 @example(AGENTS_MESSAGES, False, set())
+@example(
+    {"max_tokens": 5, "messages": [{"role": "user", "content": "a"}], "system": " "}, False, set()
+)
 @settings(max_examples=examples(120), deadline=None)
 def test_plain_messages_become_a_chat(body: Json, newest: bool, refused: set[str]) -> None:
     provider = OpenAIProvider("p", None, pass_stateful=False, newest=newest, fetches_urls=False)
