@@ -16,8 +16,8 @@ from facade.unknown_paths import hint
 from services.common.errors import GatewayError
 
 
-class Dispatcher:
-    """Serves the requests of the public listener."""
+class OperationsDispatcher:
+    """Serves the requests of the operators' listener, which need no key."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
@@ -26,6 +26,16 @@ class Dispatcher:
         """Return the response to a request; raises as `request_context`."""
         match = _find(self._router, exchange)
         return await request_context(exchange, partial(self._handle, match))
+
+    async def _handle(self, match: Match, exchange: Exchange) -> Response:
+        _reject_encoded(match, exchange)
+        if match.endpoint is None:
+            raise _no_endpoint(match, exchange)
+        return await match.endpoint(exchange)
+
+
+class Dispatcher(OperationsDispatcher):
+    """Serves the requests of the public listener."""
 
     async def _handle(self, match: Match, exchange: Exchange) -> Response:
         _reject_encoded(match, exchange)
@@ -42,24 +52,6 @@ class Dispatcher:
             await authenticate(exchange, rules)
         if match.endpoint is None:
             raise _no_endpoint(match, exchange, hint(self._router, exchange))
-        return await match.endpoint(exchange)
-
-
-class OperationsDispatcher:
-    """Serves the requests of the operators' listener, which need no key."""
-
-    def __init__(self, router: Router) -> None:
-        self._router = router
-
-    async def respond(self, exchange: Exchange) -> Response:
-        """Return the response to a request; raises as `request_context`."""
-        match = _find(self._router, exchange)
-        return await request_context(exchange, partial(self._handle, match))
-
-    async def _handle(self, match: Match, exchange: Exchange) -> Response:
-        _reject_encoded(match, exchange)
-        if match.endpoint is None:
-            raise _no_endpoint(match, exchange)
         return await match.endpoint(exchange)
 
 
