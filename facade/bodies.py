@@ -69,11 +69,11 @@ class PieceReader:
     def _stalled(self, *, is_idle: bool) -> HttpExchangeError:
         limits = self._limits
         if is_idle:
-            said, limit = f"no data received for {limits.body_idle_s:g} seconds", "body_idle_s"
+            problem, limit = f"no data received for {limits.body_idle_s:g} seconds", "body_idle_s"
         else:
-            said = f"received at less than {limits.min_body_bytes_per_s:,} bytes per second"
+            problem = f"received at less than {limits.min_body_bytes_per_s:,} bytes per second"
             limit = "min_body_bytes_per_s"
-        return HttpExchangeError(408, "upload_stalled", f"body: {said}", limit=f"limits.{limit}")
+        return HttpExchangeError(408, "upload_stalled", f"body: {problem}", limit=f"limits.{limit}")
 
 
 def complete_body(

@@ -56,13 +56,13 @@ def may_be_partial(request: Mapping[str, str], file: File) -> bool:
     return request.get("if-range", etag(file)) == etag(file)
 
 
-def read_request(file_id: str, wanted: str) -> ReadFileRequest:
+def read_request(file_id: str, byte_range: str) -> ReadFileRequest:
     """Return the RPC request for a Range header, for the whole file if it is "".
 
     Multiple ranges, other units and malformed ranges request the whole file too.
     """
     call = ReadFileRequest(id=file_id)
-    match = _RANGE.fullmatch(wanted)
+    match = _RANGE.fullmatch(byte_range)
     if match is None or not (match[1] or match[2]):
         return call
     if not match[1]:

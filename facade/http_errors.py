@@ -73,11 +73,11 @@ def encoded_path(method: str, path: str) -> GatewayError:
     )
 
 
-def unsupported_media_type(given: str, takes: str = "application/json") -> GatewayError:
+def unsupported_media_type(media_type: str, takes: str = "application/json") -> GatewayError:
     """Return the error for an unsupported Content-Type."""
     return HttpExchangeError(
         415,
         "unsupported_media_type",
-        f"Content-Type: must be {takes}, not {quoted(given)}",
+        f"Content-Type: must be {takes}, not {quoted(media_type)}",
         param="Content-Type",
     )

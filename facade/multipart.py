@@ -111,23 +111,23 @@ class Parser:
                 used afterwards.
         """
         events: list[Event] = []
-        rest: bytes | None = self._held + data if self._held else data
+        remainder: bytes | None = self._held + data if self._held else data
         self._held = b""
-        while rest:
+        while remainder:
             match self._state:
                 case _State.CONTENT:
-                    rest = self._content(rest, events)
+                    remainder = self._content(remainder, events)
                 case _State.BOUNDARY:
-                    rest = self._boundary(rest, events)
+                    remainder = self._boundary(remainder, events)
                 case _State.HEADERS:
-                    rest = self._headers(rest, events)
+                    remainder = self._headers(remainder, events)
                 case _State.PREAMBLE:
                     skipped: list[Event] = []
-                    rest = self._content(rest, skipped)
+                    remainder = self._content(remainder, skipped)
                     self._skip(sum(len(piece) for piece in skipped if isinstance(piece, bytes)))
                 case _State.EPILOGUE:
-                    self._skip(len(rest))
-                    rest = None
+                    self._skip(len(remainder))
+                    remainder = None
         return events
 
     def close(self) -> None:
@@ -245,18 +245,18 @@ def _parameters(value: str) -> tuple[str, dict[str, str]]:
 
     A duplicate parameter invalidates all parameters, as parsers disagree about which one counts.
     """
-    kind, _, rest = value.partition(";")
+    kind, _, remainder = value.partition(";")
     parameters: dict[str, str] = {}
-    while rest:
-        key, equals, rest = rest.partition("=")
+    while remainder:
+        key, equals, remainder = remainder.partition("=")
         if not equals:
             break
-        rest = rest.lstrip(" \t")
-        if rest.startswith('"'):
-            text, rest = _quoted(rest)
-            rest = rest.partition(";")[2]
+        remainder = remainder.lstrip(" \t")
+        if remainder.startswith('"'):
+            text, remainder = _quoted(remainder)
+            remainder = remainder.partition(";")[2]
         else:
-            text, _, rest = rest.partition(";")
+            text, _, remainder = remainder.partition(";")
             text = text.strip(" \t")
         key = key.strip(" \t").lower()
         if key in parameters:
@@ -280,7 +280,7 @@ def _quoted(text: str) -> tuple[str, str]:
             position += 1
         position += 1
     pieces.append(text[start:position])
-    found = "".join(pieces)
+    unquoted = "".join(pieces)
     for escaped, plain in (
         ("%22", '"'),
         ("%0D", "\r"),
@@ -288,14 +288,14 @@ def _quoted(text: str) -> tuple[str, str]:
         ("%0d", "\r"),
         ("%0a", "\n"),
     ):
-        found = found.replace(escaped, plain)
-    return found, text[position + 1 :]
+        unquoted = unquoted.replace(escaped, plain)
+    return unquoted, text[position + 1 :]
 
 
 def _extended(value: str) -> str | None:
     """Parse a parameter in the form of RFC 8187; return None if it is malformed."""
-    charset, _, rest = value.partition("'")
-    _, quote, encoded = rest.partition("'")
+    charset, _, remainder = value.partition("'")
+    _, quote, encoded = remainder.partition("'")
     if charset.lower() != "utf-8" or not quote:
         return None
     try:

@@ -136,8 +136,8 @@ async def _stored(
         if failure.reason == errors_pb2.REASON_NOT_FOUND:
             failure.param = _CONVERSATION
         raise failure from None
-    found = [item.json for item in read.items]
-    return found, responses.StoredConversation(conversation.id, read.last_position)
+    stored_items = [item.json for item in read.items]
+    return stored_items, responses.StoredConversation(conversation.id, read.last_position)
 
 
 async def resolve_references(

@@ -20,8 +20,8 @@ def begin_trace(exchange: Exchange) -> Span | None:
     Without a collector the caller's trace context is passed to the provider, and logged.
     """
     parent = None
-    if (given := exchange.headers.get(TRACEPARENT_KEY)) is not None:
-        parent = parse_trace_context(given, exchange.headers.get(TRACESTATE_KEY, ""))
+    if (traceparent := exchange.headers.get(TRACEPARENT_KEY)) is not None:
+        parent = parse_trace_context(traceparent, exchange.headers.get(TRACESTATE_KEY, ""))
     telemetry = exchange.context.telemetry
     span = None
     if telemetry is not None and exchange.route not in _NOT_RECORDED:

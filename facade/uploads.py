@@ -150,18 +150,18 @@ class UploadForm:
 
     def _seconds(self) -> int | None:
         """Return the seconds until expiry, from either field."""
-        given = self._texts.keys() & {"expires_after", _IN_SECONDS}
+        set_fields = self._texts.keys() & {"expires_after", _IN_SECONDS}
         if self._texts.keys() & {_ANCHOR, _SECONDS}:
-            given = given | {_SECONDS}
-        if len(given) > 1:
+            set_fields = set_fields | {_SECONDS}
+        if len(set_fields) > 1:
             raise invalid(
-                "expires_after", f"expires_after: send only one of {', '.join(sorted(given))}"
+                "expires_after", f"expires_after: send only one of {', '.join(sorted(set_fields))}"
             )
-        if "expires_after" in given:
+        if "expires_after" in set_fields:
             return _policy(self._texts["expires_after"])
-        if _IN_SECONDS in given:
+        if _IN_SECONDS in set_fields:
             return _number(_IN_SECONDS, self._texts[_IN_SECONDS])
-        if not given:
+        if not set_fields:
             return None
         for name in (_ANCHOR, _SECONDS):
             if name not in self._texts:

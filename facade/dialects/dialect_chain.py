@@ -95,9 +95,13 @@ def _entry(
     return name, parameters
 
 
-def _merged(given: Any, value: Any) -> Any:
+def _merged(entry_value: Any, value: Any) -> Any:
     """Return the value of a field of an entry: an object is merged with that of the body."""
-    return {**given, **value} if isinstance(given, dict) and isinstance(value, dict) else value
+    return (
+        {**entry_value, **value}
+        if isinstance(entry_value, dict) and isinstance(value, dict)
+        else value
+    )
 
 
 def of_caller(error: GatewayError, source_map: SourceMap) -> GatewayError:

@@ -187,12 +187,12 @@ def set_extensions(
     _set_memory(request, fields)
 
 
-def _set_multimodal(target: pb.Multimodal, given: Multimodal) -> None:
+def _set_multimodal(target: pb.Multimodal, settings: Multimodal) -> None:
     """Copy the given fields; absent fields stay absent, as absence has a meaning."""
     target.SetInParent()
-    if "enabled" in given.model_fields_set:
-        target.enabled = given.enabled
-    for medium in (given.image, given.pdf, given.video, given.audio):
+    if "enabled" in settings.model_fields_set:
+        target.enabled = settings.enabled
+    for medium in (settings.image, settings.pdf, settings.video, settings.audio):
         match medium:
             case ImageAdaptation():
                 target.image.CopyFrom(pb.ImageAdaptation(**given_values(medium)))
@@ -233,12 +233,12 @@ def _set_memory(request: pb.GenerateRequest, fields: ExtensionFields) -> None:
         request.memory.memory_id = fields.memory_id
     if config is None:
         return
-    given = given_values(config)
-    if "memory_mode" in given:
+    set_fields = given_values(config)
+    if "memory_mode" in set_fields:
         request.memory.mode = _MEMORY_MODES[config.memory_mode]
-    if "history_window" in given:
+    if "history_window" in set_fields:
         # No memory has that many turns, so larger values are equivalent.
         request.memory.history_window = min(config.history_window, UINT32_MAX)
-    if "summary_window" in given:
+    if "summary_window" in set_fields:
         request.memory.summary_window = min(config.summary_window, UINT32_MAX)
     request.memory.personal_memory = config.personal_memory

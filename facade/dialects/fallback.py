@@ -205,27 +205,27 @@ def _set_fallback_config(
             target.steps[index].parameters.CopyFrom(parameters)
 
 
-def _chain(given: FallbackConfig) -> pb.FallbackConfig:
+def _chain(wire_config: FallbackConfig) -> pb.FallbackConfig:
     """Return a config without the parameters of its steps."""
-    config = pb.FallbackConfig(strategy_mode=given.strategy.mode)
-    if given.global_timeout_ms is not None:
-        config.global_timeout_ms = given.global_timeout_ms
-    if given.max_total_retries is not None:
-        config.max_total_retries = given.max_total_retries
-    for step in given.steps:
+    config = pb.FallbackConfig(strategy_mode=wire_config.strategy.mode)
+    if wire_config.global_timeout_ms is not None:
+        config.global_timeout_ms = wire_config.global_timeout_ms
+    if wire_config.max_total_retries is not None:
+        config.max_total_retries = wire_config.max_total_retries
+    for step in wire_config.steps:
         _set_step(config.steps.add(), step)
     return config
 
 
-def _set_step(target: pb.FallbackStep, given: FallbackStep) -> None:
-    target.step_id = given.step_id
-    target.model = given.model
-    if given.timeout_ms is not None:
-        target.timeout_ms = given.timeout_ms
-    if given.retry_policy is not None:
-        target.retry_policy.CopyFrom(pb.RetryPolicy(**given_values(given.retry_policy)))
-    if given.fail_on is not None:
-        values = given_values(given.fail_on)
+def _set_step(target: pb.FallbackStep, step: FallbackStep) -> None:
+    target.step_id = step.step_id
+    target.model = step.model
+    if step.timeout_ms is not None:
+        target.timeout_ms = step.timeout_ms
+    if step.retry_policy is not None:
+        target.retry_policy.CopyFrom(pb.RetryPolicy(**given_values(step.retry_policy)))
+    if step.fail_on is not None:
+        values = given_values(step.fail_on)
         if "finish" in values:
-            values["finish"] = [FINISH_REASON_REFUSAL] * len(given.fail_on.finish)
+            values["finish"] = [FINISH_REASON_REFUSAL] * len(step.fail_on.finish)
         target.fail_on.CopyFrom(pb.FailOn(**values))

@@ -89,8 +89,8 @@ class SourceMap:
         if step is None:
             return path
         model = self.chain[int(step[1])]
-        rest = path[step.end() :]
-        return model if rest == ".model" else model.removesuffix(".model") + rest
+        within_step = path[step.end() :]
+        return model if within_step == ".model" else model.removesuffix(".model") + within_step
 
     def dump(self) -> dict[str, Any]:
         """Serialize the source map as JSON."""
@@ -140,10 +140,10 @@ class FieldNames:
 
     def _renamed(self, path: str) -> str:
         """Return a path with its longest renamed prefix replaced."""
-        for known in sorted(self.names, key=len, reverse=True):
-            pattern = re.escape(known).replace(r"\[\]", r"\[(\d*)\]")
+        for canonical_name in sorted(self.names, key=len, reverse=True):
+            pattern = re.escape(canonical_name).replace(r"\[\]", r"\[(\d*)\]")
             if match := re.match(rf"{pattern}(?=[.\[]|$)", path):
-                name = self.names[known]
+                name = self.names[canonical_name]
                 for index in match.groups():
                     name = name.replace("[]", f"[{index}]", 1)
                 return name + path[match.end() :]
@@ -155,7 +155,7 @@ class FieldNames:
         message: str,
         block: str | None,
         inner: str | None,
-        rest: str | None,
+        within_message: str | None,
     ) -> str:
         """Return the caller's path of a message, a block, or a field of either.
 
@@ -164,7 +164,7 @@ class FieldNames:
             message: index of the message, "" for any.
             block: index of the block, "" for any, None for the message itself.
             inner: index of a block in the block's tool result, likewise.
-            rest: the remaining path.
+            within_message: the remaining path.
         """
         name = 0
         if message:
@@ -181,7 +181,7 @@ class FieldNames:
             path = f"{self.messages}[{message}].{of}" + (f"[{block}]" if of in _COUNTED else "")
         if inner is not None:
             path += f".{self.inner}[{inner}]"
-        fields = rest.split(".") if rest else []
+        fields = within_message.split(".") if within_message else []
         if fields and fields[0] in _KINDS:
             del fields[0]
         return _EXTRA.sub("", ".".join([path, *fields]))
@@ -210,15 +210,15 @@ class CallerPaths:
     def adapted(self, adapted: Iterable[str]) -> Iterator[str]:
         """Return the entries of `RouteInfo.adapted` with the caller's paths."""
         for one in adapted:
-            path, _, what = one.rpartition(":")
-            yield f"{self.path(path)}:{what}"
+            path, _, conversion = one.rpartition(":")
+            yield f"{self.path(path)}:{conversion}"
 
     def translate(self, error: GatewayError) -> GatewayError:
         """Replace the path in a service's error by the caller's."""
         if error.param:
-            given, error.param = error.param, self.path(error.param)
-            if error.message.startswith(given):
-                error.message = error.param + error.message[len(given) :]
+            canonical_path, error.param = error.param, self.path(error.param)
+            if error.message.startswith(canonical_path):
+                error.message = error.param + error.message[len(canonical_path) :]
         return error
 
     def dump(self) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def keep_difference(step: GenerateRequest, whole: GenerateRequest) -> None:
     _clear_equal(step, whole)
 
 
-def _clear_equal(changed: Message, given: Message) -> None:
-    for descriptor, value in given.ListFields():
+def _clear_equal(changed: Message, whole: Message) -> None:
+    for descriptor, value in whole.ListFields():
         if value == getattr(changed, descriptor.name):
             changed.ClearField(descriptor.name)

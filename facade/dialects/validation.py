@@ -166,8 +166,8 @@ def _may_have_large_numbers(body: bytes) -> bool:
     if b"00" not in sample:
         return False
     near = [
-        body[max(0, (found.start() - 1) * _APART) : found.end() * _APART]
-        for found in _DIGITS_APART.finditer(sample)
+        body[max(0, (digits.start() - 1) * _APART) : digits.end() * _APART]
+        for digits in _DIGITS_APART.finditer(sample)
     ]
     return _LARGE_NUMBER in b'"'.join(near).translate(_NUMBERS)
 
@@ -213,8 +213,8 @@ def to_gateway_error(error: ValidationError, prefix: str = "") -> GatewayError:
         path = to_path(location[:-1], prefix)
         name = str(location[-1])[:_LONGEST_NAME]
         path = f"{path}.{name}" if path else name
-    said = " or ".join(dict.fromkeys(words(detail) for detail in details))
-    return invalid(path, f"{path or 'the body'}: {said.replace(' or must be ', ' or ')}")
+    problem = " or ".join(dict.fromkeys(words(detail) for detail in details))
+    return invalid(path, f"{path or 'the body'}: {problem.replace(' or must be ', ' or ')}")
 
 
 def few_fields(value: object) -> object:
@@ -300,18 +300,18 @@ def _chosen(details: Sequence[ErrorDetails]) -> Sequence[ErrorDetails]:
     Each member of a union reports its own errors. The intended member is the one with the deepest
     error location; if all reject the value itself, their expectations are combined.
     """
-    told, start = details, 0
-    while (union := _first_tag(told[0]["loc"], start)) is not None:
-        place = told[0]["loc"][:union]
-        told = [detail for detail in told if detail["loc"][:union] == place]
-        members = [detail for detail in told if len(detail["loc"]) > union]
+    chosen, start = details, 0
+    while (union := _first_tag(chosen[0]["loc"], start)) is not None:
+        place = chosen[0]["loc"][:union]
+        chosen = [detail for detail in chosen if detail["loc"][:union] == place]
+        members = [detail for detail in chosen if len(detail["loc"]) > union]
         deep = [detail for detail in members if len(detail["loc"]) > union + 1]
         if not deep:
             return members
         tag = deep[0]["loc"][union]
-        told = [detail for detail in members if detail["loc"][union] == tag]
+        chosen = [detail for detail in members if detail["loc"][union] == tag]
         start = union + 1
-    return told[:1]
+    return chosen[:1]
 
 
 def _first_tag(location: Location, start: int) -> int | None:

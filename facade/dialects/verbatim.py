@@ -191,18 +191,18 @@ def tools_reader(are_plain: Callable[[Any], bool]) -> Callable[[Raw], bytes | No
     Its result is None if the tools are not plain, or if they would change.
     """
 
-    def read(given: bytes) -> bytes | None:
-        tools = exact_json(given)
+    def read(tools_json: bytes) -> bytes | None:
+        tools = exact_json(tools_json)
         if not are_plain(tools):
             return None
         return _written(tools) if tools else b""
 
     kept = lru_cache(_KEPT_TOOLS)(read)
 
-    def read_kept(given: Raw) -> bytes | None:
-        if given == NULL:
+    def read_kept(tools_json: Raw) -> bytes | None:
+        if tools_json == NULL:
             return b""
-        return (kept if len(given) <= _KEPT_BYTES else read)(bytes(given))
+        return (kept if len(tools_json) <= _KEPT_BYTES else read)(bytes(tools_json))
 
     return read_kept
 

@@ -9,25 +9,25 @@ _MAX_PART = 100  # maximum length of each part of a location
 _MAX_DOMAINS = 1_000
 
 
-def location_in_words(given: object, path: str) -> str:
+def location_in_words(location: object, path: str) -> str:
     """Return the user's location as text for a model, "" if it is not given.
 
     Args:
-        given: an object with city, region, country and timezone, each optional, or None.
+        location: an object with city, region, country and timezone, each optional, or None.
         path: path of the object.
 
     Raises:
         GatewayError: invalid.
     """
-    if given is None:
+    if location is None:
         return ""
-    if not isinstance(given, dict):
+    if not isinstance(location, dict):
         raise invalid(
             path, f"{path}: must be an object, such as {{'city': 'Bern', 'country': 'CH'}}"
         )
     parts = []
     for name in _PARTS:
-        part = given.get(name)
+        part = location.get(name)
         if not part and part in (None, ""):
             continue
         if not isinstance(part, str) or len(part) > _MAX_PART or not part.isprintable():
@@ -39,18 +39,18 @@ def location_in_words(given: object, path: str) -> str:
     return ", ".join(parts)
 
 
-def domains(given: object, path: str) -> Sequence[str]:
+def domains(names: object, path: str) -> Sequence[str]:
     """Return a list of domains, empty if none are given.
 
     Raises:
         GatewayError: invalid.
     """
-    if given is None:
+    if names is None:
         return ()
     if (
-        not isinstance(given, list)
-        or len(given) > _MAX_DOMAINS
-        or not all(isinstance(one, str) and one for one in given)
+        not isinstance(names, list)
+        or len(names) > _MAX_DOMAINS
+        or not all(isinstance(one, str) and one for one in names)
     ):
         raise invalid(path, f"{path}: must be a list of at most {_MAX_DOMAINS:,} domains")
-    return given
+    return names

@@ -134,9 +134,9 @@ class BoundedParser:
             return b""
         if self._plain.body is None:
             return data
-        rest = self._plain.read_body(data)
-        self._follows_body = bool(rest)
-        return rest
+        following = self._plain.read_body(data)
+        self._follows_body = bool(following)
+        return following
 
     def feed_data(self, data: bytes) -> Messages:
         """Parse `data`; return the requests whose heads are complete.

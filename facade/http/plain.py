@@ -128,9 +128,9 @@ class PlainReader:
 
         Call this only while `bytes_ahead` is 0.
         """
-        known = self._known
-        if known is not None and data.startswith(known.before):
-            request = self._read_known(known, data)
+        known_head = self._known
+        if known_head is not None and data.startswith(known_head.before):
+            request = self._read_known(known_head, data)
             if request is not None:
                 return request
         head = _HEAD.match(data, 0, self._max_head)
@@ -149,11 +149,11 @@ class PlainReader:
             return None
         if headers.get("connection", "keep-alive") not in _KEEP_ALIVE:
             return None
-        said = headers.get("content-length", "0")
-        if not _LENGTH.fullmatch(said):
+        length_digits = headers.get("content-length", "0")
+        if not _LENGTH.fullmatch(length_digits):
             return None
         begins = head.end()
-        length = int(said)
+        length = int(length_digits)
         left = begins + length - len(data)
         if left < 0:
             return None
@@ -170,23 +170,23 @@ class PlainReader:
             self._known = _KnownHead(before, after, headers, endpoint, checked)
         return self._begin(endpoint, headers, data[begins:], left, checked)
 
-    def _read_known(self, known: _KnownHead, data: bytes) -> PlainExchange | None:
+    def _read_known(self, known_head: _KnownHead, data: bytes) -> PlainExchange | None:
         """Return the request at the start of `data` if its head differs only in the length."""
-        starts = len(known.before)
+        starts = len(known_head.before)
         ends = data.find(b"\r\n", starts, starts + _LONGEST_LENGTH)
-        if ends < 0 or not data.startswith(known.after, ends):
+        if ends < 0 or not data.startswith(known_head.after, ends):
             return None
         digits = data[starts:ends]
         if not digits.isdigit() or digits.startswith(b"0"):
             return None
-        begins = ends + len(known.after)
+        begins = ends + len(known_head.after)
         left = begins + int(digits) - len(data)
         if left < 0 or begins > self._max_head:
             return None
         self.bytes_ahead = left
-        headers = known.headers.copy()
+        headers = known_head.headers.copy()
         headers["content-length"] = digits.decode()
-        return self._begin(known.endpoint, headers, data[begins:], left, known.checked)
+        return self._begin(known_head.endpoint, headers, data[begins:], left, known_head.checked)
 
     def _begin(
         self,

@@ -105,8 +105,8 @@ def _read(path: Path, codings: str) -> tuple[bytes, str] | None:
     return None
 
 
-def _response(found: tuple[bytes, str], kind: str, headers: Mapping[str, str]) -> Response:
-    body, coding = found
+def _response(file: tuple[bytes, str], kind: str, headers: Mapping[str, str]) -> Response:
+    body, coding = file
     headers = {**headers, "Vary": "Accept-Encoding"}
     if coding:
         headers["Content-Encoding"] = coding

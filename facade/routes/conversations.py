@@ -65,12 +65,12 @@ async def retrieve(exchange: Exchange) -> Response:
     """Return a conversation."""
     rpc_request = GetConversationRequest(id=_name(exchange))
     try:
-        found = await _service(exchange).GetConversation(
+        found_conversation = await _service(exchange).GetConversation(
             rpc_request, metadata=rpc_metadata(exchange)
         )
     except grpc.aio.AioRpcError as error:
         raise _error(error, exchange) from None
-    return JsonResponse(conversations.render_conversation(found.conversation))
+    return JsonResponse(conversations.render_conversation(found_conversation.conversation))
 
 
 async def update(exchange: Exchange) -> Response:
@@ -135,10 +135,10 @@ async def retrieve_item(exchange: Exchange) -> Response:
     """Return an item of a conversation."""
     rpc_request = GetItemRequest(conversation_id=_name(exchange), id=_item_id(exchange))
     try:
-        found = await _service(exchange).GetItem(rpc_request, metadata=rpc_metadata(exchange))
+        stored_item = await _service(exchange).GetItem(rpc_request, metadata=rpc_metadata(exchange))
     except grpc.aio.AioRpcError as error:
         raise _error(error, exchange) from None
-    item = found.item
+    item = stored_item.item
     return JsonResponse(await offload_if(len(item.json) > _LARGE, conversations.render_item, item))
 
 

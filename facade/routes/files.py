@@ -57,9 +57,9 @@ async def list_files(exchange: Exchange) -> Response:
         page = await _list(exchange, openai.parse_file_list(exchange.query), openai.CURSORS)
         return JsonResponse(openai.render_file_list(page))
     pages = _is_anthropic_client(exchange)
-    wanted = anthropic.parse_file_list(exchange.query, pages=pages)
+    list_request = anthropic.parse_file_list(exchange.query, pages=pages)
     cursors = {"after_id": "page"} if pages and "page" in exchange.query else {}
-    page = await _list(exchange, wanted, cursors)
+    page = await _list(exchange, list_request, cursors)
     return JsonResponse(anthropic.render_file_list(page, pages=pages))
 
 
@@ -99,10 +99,10 @@ async def content(exchange: Exchange) -> Response:
             response = SizedResponse(exchange, file.size_bytes, downloads.headers(file))
             await response.end()
             return response
-        wanted = headers.get("range", "") if downloads.may_be_partial(headers, file) else ""
+        byte_range = headers.get("range", "") if downloads.may_be_partial(headers, file) else ""
     else:
-        wanted = headers.get("range", "")
-    reading = downloads.read_request(exchange.path_values["file_id"], wanted)
+        byte_range = headers.get("range", "")
+    reading = downloads.read_request(exchange.path_values["file_id"], byte_range)
     call = exchange.context.files.ReadFile(reading, metadata=rpc_metadata(exchange))
     try:
         return await _relay(exchange, call, partial=downloads.is_range(reading))
@@ -160,16 +160,16 @@ def _form(exchange: Exchange) -> UploadForm:
 
 async def _get(exchange: Exchange) -> File:
     files = exchange.context.files
-    wanted = GetFileRequest(id=exchange.path_values["file_id"])
-    return (await files.GetFile(wanted, metadata=rpc_metadata(exchange))).file
+    get_request = GetFileRequest(id=exchange.path_values["file_id"])
+    return (await files.GetFile(get_request, metadata=rpc_metadata(exchange))).file
 
 
 async def _list(
-    exchange: Exchange, wanted: ListFilesRequest, cursors: Mapping[str, str]
+    exchange: Exchange, list_request: ListFilesRequest, cursors: Mapping[str, str]
 ) -> ListFilesResponse:
     """Call ListFiles; `cursors` maps the service's cursor names to the caller's."""
     try:
-        return await exchange.context.files.ListFiles(wanted, metadata=rpc_metadata(exchange))
+        return await exchange.context.files.ListFiles(list_request, metadata=rpc_metadata(exchange))
     except grpc.aio.AioRpcError as error:
         failure = from_rpc_error(error)
         name = cursors.get(failure.param)

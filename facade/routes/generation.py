@@ -93,10 +93,12 @@ def rpc_metadata(exchange: Exchange) -> Metadata:
 
 def _cache_control(exchange: Exchange) -> Metadata:
     """Return the caller's `cache-control` header as metadata, for the response cache."""
-    given = exchange.headers.get("cache-control", "")
-    if not 0 < len(given) <= _MAX_CACHE_CONTROL or not (given.isascii() and given.isprintable()):
+    directives = exchange.headers.get("cache-control", "")
+    if not 0 < len(directives) <= _MAX_CACHE_CONTROL or not (
+        directives.isascii() and directives.isprintable()
+    ):
         return ()
-    return (("cache-control", given),)
+    return (("cache-control", directives),)
 
 
 def stream(

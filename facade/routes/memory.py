@@ -31,9 +31,11 @@ _MAX_SEARCH = 128 << 10
 async def list_memories(exchange: Exchange) -> Response:
     """List the caller's memories, the most recently used first."""
     page = memory.parse_page(exchange.query)
-    wanted = ListMemoriesRequest(page_size=page.limit, page_token=page.token)
+    list_request = ListMemoriesRequest(page_size=page.limit, page_token=page.token)
     try:
-        listed = await exchange.context.memory.ListMemories(wanted, metadata=rpc_metadata(exchange))
+        listed = await exchange.context.memory.ListMemories(
+            list_request, metadata=rpc_metadata(exchange)
+        )
     except grpc.aio.AioRpcError as error:
         raise _to_caller_error(error) from None
     return JsonResponse(
@@ -43,27 +45,29 @@ async def list_memories(exchange: Exchange) -> Response:
 
 async def get_memory(exchange: Exchange) -> Response:
     """Return a memory with its summary."""
-    wanted = GetMemoryRequest(memory_id=_memory_id(exchange))
-    response = await exchange.context.memory.GetMemory(wanted, metadata=rpc_metadata(exchange))
+    get_request = GetMemoryRequest(memory_id=_memory_id(exchange))
+    response = await exchange.context.memory.GetMemory(get_request, metadata=rpc_metadata(exchange))
     return JsonResponse(memory.render_memory(response.memory, _api_format(exchange)))
 
 
 async def delete_memory(exchange: Exchange) -> Response:
     """Delete a memory."""
     memory_id = _memory_id(exchange)
-    wanted = DeleteMemoryRequest(memory_id=memory_id)
-    await exchange.context.memory.DeleteMemory(wanted, metadata=rpc_metadata(exchange))
+    delete_request = DeleteMemoryRequest(memory_id=memory_id)
+    await exchange.context.memory.DeleteMemory(delete_request, metadata=rpc_metadata(exchange))
     return JsonResponse(memory.render_deleted_memory(memory_id, _api_format(exchange)))
 
 
 async def list_turns(exchange: Exchange) -> Response:
     """List the turns of a memory, the newest first."""
     page = memory.parse_page(exchange.query)
-    wanted = ListTurnsRequest(
+    list_request = ListTurnsRequest(
         memory_id=_memory_id(exchange), page_size=page.limit, page_token=page.token
     )
     try:
-        listed = await exchange.context.memory.ListTurns(wanted, metadata=rpc_metadata(exchange))
+        listed = await exchange.context.memory.ListTurns(
+            list_request, metadata=rpc_metadata(exchange)
+        )
     except grpc.aio.AioRpcError as error:
         raise _to_caller_error(error) from None
     return JsonResponse(
@@ -76,16 +80,18 @@ async def search(exchange: Exchange) -> Response:
     memory_id = _memory_id(exchange)
     check_json(exchange)
     async with ReceivedBody(exchange, _MAX_SEARCH, "") as held:
-        wanted = memory.parse_search(held.pop(), memory_id)
-    response = await exchange.context.memory.SearchMemory(wanted, metadata=rpc_metadata(exchange))
+        search_request = memory.parse_search(held.pop(), memory_id)
+    response = await exchange.context.memory.SearchMemory(
+        search_request, metadata=rpc_metadata(exchange)
+    )
     return JsonResponse(memory.render_snippets(response.snippets, _api_format(exchange)))
 
 
 async def get_profile(exchange: Exchange) -> Response:
     """Return the facts about the caller."""
     service = exchange.context.memory
-    known = await service.GetProfile(GetProfileRequest(), metadata=rpc_metadata(exchange))
-    return JsonResponse(memory.render_profile(known.facts, _api_format(exchange)))
+    profile = await service.GetProfile(GetProfileRequest(), metadata=rpc_metadata(exchange))
+    return JsonResponse(memory.render_profile(profile.facts, _api_format(exchange)))
 
 
 async def delete_profile(exchange: Exchange) -> Response:

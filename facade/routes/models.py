@@ -28,8 +28,8 @@ async def list_models(exchange: Exchange) -> Response:
 async def get_model(exchange: Exchange) -> Response:
     """Return a model, by any name that requests accept."""
     inference = exchange.context.inference
-    wanted = GetModelRequest(name=exchange.path_values["model"])
-    response = await inference.GetModel(wanted, metadata=rpc_metadata(exchange))
+    get_request = GetModelRequest(name=exchange.path_values["model"])
+    response = await inference.GetModel(get_request, metadata=rpc_metadata(exchange))
     match _api_format(exchange):
         case ApiFormat.OPENAI:
             body = openai.render_model(response.model)

@@ -119,8 +119,8 @@ def add_models(imported: Imported, config: Mapping[str, Any]) -> None:
             imported.unsupported.append(f"{path}: {error}")
         else:
             places.setdefault(name, []).append(place)
-    for name, found in places.items():
-        if model := _model(imported, name, found):
+    for name, places_of_model in places.items():
+        if model := _model(imported, name, places_of_model):
             imported.models[name] = model
 
 

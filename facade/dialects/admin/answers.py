@@ -231,17 +231,17 @@ def render_team(team: Team) -> JsonObject:
 
 def render_limits(limits: SubjectLimits) -> JsonObject:
     """Return the JSON object of the limits of a key, user or team; null is unlimited."""
-    given = {field.name: value for field, value in limits.ListFields()}
-    models = given.get("allowed_models")
+    set_limits = {field.name: value for field, value in limits.ListFields()}
+    models = set_limits.get("allowed_models")
     return {
         "object": "limits",
         "subject_kind": SubjectKind.Name(limits.kind).removeprefix("SUBJECT_KIND_").lower(),
         "subject_id": limits.id,
-        "requests_per_minute": given.get("requests_per_minute"),
-        "tokens_per_minute": given.get("tokens_per_minute"),
-        "concurrent_requests": given.get("concurrent_requests"),
-        "spend_per_day": _dollars(given.get("spend_per_day_pusd")),
-        "spend_per_month": _dollars(given.get("spend_per_month_pusd")),
+        "requests_per_minute": set_limits.get("requests_per_minute"),
+        "tokens_per_minute": set_limits.get("tokens_per_minute"),
+        "concurrent_requests": set_limits.get("concurrent_requests"),
+        "spend_per_day": _dollars(set_limits.get("spend_per_day_pusd")),
+        "spend_per_month": _dollars(set_limits.get("spend_per_month_pusd")),
         "allowed_models": None if models is None else [*models.patterns],
     }
 

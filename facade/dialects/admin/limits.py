@@ -18,20 +18,20 @@ _KINDS = {
 CLEARED: Final = answers.object_schema("limits", {"deleted": {"const": True}})
 
 
-def _subject(kind: str, given: Arguments) -> tuple[SubjectKind.ValueType, str]:
-    return _KINDS[kind], given.ids[f"{kind}_id"]
+def _subject(kind: str, arguments: Arguments) -> tuple[SubjectKind.ValueType, str]:
+    return _KINDS[kind], arguments.ids[f"{kind}_id"]
 
 
-def get_request(kind: str, given: Arguments) -> admin_pb2.GetLimitsRequest:
+def get_request(kind: str, arguments: Arguments) -> admin_pb2.GetLimitsRequest:
     """Return the request for the limits of a subject."""
-    number, subject_id = _subject(kind, given)
+    number, subject_id = _subject(kind, arguments)
     return admin_pb2.GetLimitsRequest(kind=number, id=subject_id)
 
 
-def set_request(kind: str, given: Arguments) -> admin_pb2.SetLimitsRequest:
+def set_request(kind: str, arguments: Arguments) -> admin_pb2.SetLimitsRequest:
     """Return the request that replaces the limits of a subject."""
-    number, subject_id = _subject(kind, given)
-    body: bodies.SetLimits = given.body
+    number, subject_id = _subject(kind, arguments)
+    body: bodies.SetLimits = arguments.body
     models = body.allowed_models
     limits = SubjectLimits(
         kind=number,
@@ -46,20 +46,20 @@ def set_request(kind: str, given: Arguments) -> admin_pb2.SetLimitsRequest:
     return admin_pb2.SetLimitsRequest(limits=limits)
 
 
-def clear_request(kind: str, given: Arguments) -> admin_pb2.ClearLimitsRequest:
+def clear_request(kind: str, arguments: Arguments) -> admin_pb2.ClearLimitsRequest:
     """Return the request that removes the limits of a subject."""
-    number, subject_id = _subject(kind, given)
+    number, subject_id = _subject(kind, arguments)
     return admin_pb2.ClearLimitsRequest(kind=number, id=subject_id)
 
 
-def render(found: admin_pb2.SetLimitsResponse) -> JsonObject:
+def render(response: admin_pb2.SetLimitsResponse) -> JsonObject:
     """Return the JSON object of limits."""
-    return answers.render_limits(found.limits)
+    return answers.render_limits(response.limits)
 
 
-def render_with_usage(found: admin_pb2.GetLimitsResponse) -> JsonObject:
+def render_with_usage(response: admin_pb2.GetLimitsResponse) -> JsonObject:
     """Return the JSON object of limits and their usage."""
-    return {**answers.render_limits(found.limits), "usage": render_limits(found.usage)}
+    return {**answers.render_limits(response.limits), "usage": render_limits(response.usage)}
 
 
 def render_cleared(_: admin_pb2.ClearLimitsResponse) -> JsonObject:

@@ -85,12 +85,12 @@ PROVIDERS["properties"] |= {
 PROVIDERS["required"] += ["workers", "window_seconds"]
 
 
-def render_providers(found: ListProvidersResponse) -> JsonObject:
+def render_providers(response: ListProvidersResponse) -> JsonObject:
     """Return the JSON object of the list of providers."""
     return {
-        **answers.render_list(found.providers, "", _render_provider),
-        "workers": found.workers,
-        "window_seconds": found.window_s,
+        **answers.render_list(response.providers, "", _render_provider),
+        "workers": response.workers,
+        "window_seconds": response.window_s,
     }
 
 

@@ -8,9 +8,9 @@ from gateway.accounts.v1 import accounts_pb2, admin_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
 
 
-def create_key(given: Arguments) -> admin_pb2.CreateKeyRequest:
+def create_key(arguments: Arguments) -> admin_pb2.CreateKeyRequest:
     """Return the request that creates a key."""
-    body: bodies.CreateKey = given.body
+    body: bodies.CreateKey = arguments.body
     return admin_pb2.CreateKeyRequest(
         user=body.user,
         team=body.team,
@@ -20,15 +20,17 @@ def create_key(given: Arguments) -> admin_pb2.CreateKeyRequest:
     )
 
 
-def list_keys(given: Arguments) -> admin_pb2.ListKeysRequest:
+def list_keys(arguments: Arguments) -> admin_pb2.ListKeysRequest:
     """Return the request for a list of keys."""
-    return admin_pb2.ListKeysRequest(**page(given), user=given.query.user, team=given.query.team)
+    return admin_pb2.ListKeysRequest(
+        **page(arguments), user=arguments.query.user, team=arguments.query.team
+    )
 
 
-def update_key(given: Arguments) -> admin_pb2.UpdateKeyRequest:
+def update_key(arguments: Arguments) -> admin_pb2.UpdateKeyRequest:
     """Return the request that changes a key."""
-    body: bodies.UpdateKey = given.body
-    request = admin_pb2.UpdateKeyRequest(key_id=given.ids["key_id"])
+    body: bodies.UpdateKey = arguments.body
+    request = admin_pb2.UpdateKeyRequest(key_id=arguments.ids["key_id"])
     if "name" in body.model_fields_set:
         request.name = body.name
     if "enabled" in body.model_fields_set:
@@ -40,20 +42,20 @@ def update_key(given: Arguments) -> admin_pb2.UpdateKeyRequest:
     return request
 
 
-def update_user(given: Arguments) -> admin_pb2.UpdateUserRequest:
+def update_user(arguments: Arguments) -> admin_pb2.UpdateUserRequest:
     """Return the request that changes a user."""
-    body: bodies.UpdateUser = given.body
-    request = admin_pb2.UpdateUserRequest(user_id=given.ids["user_id"], plan=plan(body.plan))
+    body: bodies.UpdateUser = arguments.body
+    request = admin_pb2.UpdateUserRequest(user_id=arguments.ids["user_id"], plan=plan(body.plan))
     if "team" in body.model_fields_set:
         request.team = body.team or ""
     return request
 
 
-def list_audit(given: Arguments) -> admin_pb2.ListAuditEntriesRequest:
+def list_audit(arguments: Arguments) -> admin_pb2.ListAuditEntriesRequest:
     """Return the request for a list of audit entries."""
-    query: bodies.AuditQuery = given.query
+    query: bodies.AuditQuery = arguments.query
     return admin_pb2.ListAuditEntriesRequest(
-        **page(given),
+        **page(arguments),
         since_ms=_ms(query.since),
         until_ms=_ms(query.until),
         subject_kind=query.subject_kind or "",
@@ -61,9 +63,9 @@ def list_audit(given: Arguments) -> admin_pb2.ListAuditEntriesRequest:
     )
 
 
-def page(given: Arguments) -> dict[str, Any]:
+def page(arguments: Arguments) -> dict[str, Any]:
     """Return the fields of a request for a page of a list."""
-    return {"page_size": given.query.limit, "page_token": given.query.page}
+    return {"page_size": arguments.query.limit, "page_token": arguments.query.page}
 
 
 def plan(name: str | None) -> Plan.ValueType:

@@ -114,9 +114,9 @@ ACTIVITY = answers.object_schema(
 )
 
 
-def usage_request(given: Arguments) -> usage_pb2.ReportUsageRequest:
+def usage_request(arguments: Arguments) -> usage_pb2.ReportUsageRequest:
     """Return the request for a list of usage."""
-    query: UsageQuery = given.query
+    query: UsageQuery = arguments.query
     return usage_pb2.ReportUsageRequest(
         by=UsageGrouping.Value(f"USAGE_GROUPING_{query.by.upper()}"),
         from_day=query.from_day or "",
@@ -127,9 +127,9 @@ def usage_request(given: Arguments) -> usage_pb2.ReportUsageRequest:
     )
 
 
-def activity_request(given: Arguments) -> usage_pb2.ReportActivityRequest:
+def activity_request(arguments: Arguments) -> usage_pb2.ReportActivityRequest:
     """Return the request for a list of activity."""
-    query: ActivityQuery = given.query
+    query: ActivityQuery = arguments.query
     split_by = f"USAGE_GROUPING_{(query.split_by or 'unspecified').upper()}"
     return usage_pb2.ReportActivityRequest(
         by=UsageGrouping.Value(f"USAGE_GROUPING_{query.by.upper()}"),
@@ -152,28 +152,28 @@ def _filter(query: _Filter) -> usage_pb2.UsageFilter:
     )
 
 
-def render_sum(found: UsageSum) -> JsonObject:
+def render_sum(usage: UsageSum) -> JsonObject:
     """Return the JSON object of a sum of usage."""
-    counts: dict[str, Any] = {name: getattr(found, name) for name in _COUNTS}
+    counts: dict[str, Any] = {name: getattr(usage, name) for name in _COUNTS}
     return {
         "object": "usage",
-        "id": found.group,
-        "name": found.name or None,
+        "id": usage.group,
+        "name": usage.name or None,
         **counts,
-        "cost": found.cost_dollars,
+        "cost": usage.cost_dollars,
     }
 
 
-def render_activity(found: ActivitySum) -> JsonObject:
+def render_activity(activity: ActivitySum) -> JsonObject:
     """Return the JSON object of a sum of activity."""
     return {
-        **render_sum(found.usage),
+        **render_sum(activity.usage),
         "object": "activity",
-        "split_id": found.split if found.HasField("split") else None,
-        "split_name": found.split_name or None,
-        "cancelled_requests": found.cancelled_requests,
-        "first_content_ms": _render_latencies(found.first_content),
-        "duration_ms": _render_latencies(found.duration),
+        "split_id": activity.split if activity.HasField("split") else None,
+        "split_name": activity.split_name or None,
+        "cancelled_requests": activity.cancelled_requests,
+        "first_content_ms": _render_latencies(activity.first_content),
+        "duration_ms": _render_latencies(activity.duration),
     }
 
 

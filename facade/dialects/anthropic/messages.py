@@ -124,9 +124,9 @@ def add_messages(
             number -= 1
             current = target[-1] if len(target) > before else None
         elif own_fields:
-            rest = _without(message, ("role", "content"))
+            unknown_fields = _without(message, ("role", "content"))
             where = f"{path}[{index}]"
-            current.extra.CopyFrom(to_opaque(pb.DIALECT_ANTHROPIC, rest, where))
+            current.extra.CopyFrom(to_opaque(pb.DIALECT_ANTHROPIC, unknown_fields, where))
     if len(target) == before:
         raise invalid(path, f"{path}: at least one message must contain more than empty text")
 
@@ -194,35 +194,35 @@ def _add_block(
         case "text":
             added.text = block["text"]
             block = without_own_citations(block)
-            known: tuple[str, ...] = ("text",)
+            known_fields: tuple[str, ...] = ("text",)
         case "image" | "document" if block["source"]["type"] in _SOURCES[kind]:
             _set_media(added.media, block, path)
-            known = ("source", "title") if kind == "document" else ("source",)
+            known_fields = ("source", "title") if kind == "document" else ("source",)
         case "thinking":
             added.thinking.text = block["thinking"]
             added.thinking.signature = block.get("signature") or ""
-            known = ("thinking", "signature")
+            known_fields = ("thinking", "signature")
         case "redacted_thinking":
             added.redacted_thinking = block["data"]
-            known = ("data",)
+            known_fields = ("data",)
         case "tool_use":
             _set_tool_use(added.tool_use, cast(block_types.ToolUseBlock, block), path)
-            known = ("id", "name", "input")
+            known_fields = ("id", "name", "input")
         case "tool_result":
             _set_tool_result(added.tool_result, cast(block_types.ToolResultBlock, block), path)
-            known = ("tool_use_id", "content", "is_error")
+            known_fields = ("tool_use_id", "content", "is_error")
         case "server_tool_use" if is_assistant and _is_of_gateway(block, "id"):
             _set_tool_use(added.server_tool_use, _server_call(block, path), path)
-            known = ("id", "name", "input", "caller")
+            known_fields = ("id", "name", "input", "caller")
         case "web_search_tool_result" | "web_fetch_tool_result" if is_assistant and _is_of_gateway(
             block, "tool_use_id"
         ):
             set_result(added.server_tool_result, block, path)
-            known = ("tool_use_id", "content", "caller")
+            known_fields = ("tool_use_id", "content", "caller")
         case _:
             added.opaque.CopyFrom(to_opaque(pb.DIALECT_ANTHROPIC, block, path))
             return
-    _set_rest(added, block, known, path)
+    _set_rest(added, block, known_fields, path)
 
 
 def _is_of_gateway(block: Mapping[str, Any], field: str) -> bool:
@@ -241,17 +241,19 @@ def _server_call(block: Mapping[str, Any], path: str) -> block_types.ToolUseBloc
     return cast(block_types.ToolUseBlock, block)
 
 
-def _set_rest(target: pb.Block, block: Mapping[str, Any], known: Iterable[str], path: str) -> None:
+def _set_rest(
+    target: pb.Block, block: Mapping[str, Any], known_fields: Iterable[str], path: str
+) -> None:
     """Keep the unknown fields of a block."""
-    rest = _without(block, ("type", "cache_control", *known))
+    unknown_fields = _without(block, ("type", "cache_control", *known_fields))
     if cache_control := block.get("cache_control"):
         target.cache_control = to_json(cache_control, f"{path}.cache_control")
-    if rest:
-        target.extra.CopyFrom(to_opaque(pb.DIALECT_ANTHROPIC, rest, path))
+    if unknown_fields:
+        target.extra.CopyFrom(to_opaque(pb.DIALECT_ANTHROPIC, unknown_fields, path))
 
 
-def _without(fields: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if name not in known}
+def _without(fields: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in names}
 
 
 def _set_media(target: pb.Media, block: Mapping[str, Any], path: str) -> None:

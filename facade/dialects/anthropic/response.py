@@ -21,8 +21,11 @@ def render_message(response: GenerateResponse | PlainAnswer) -> bytes:
     """Return the JSON of an answer."""
     content: list[dict[str, Any] | orjson.Fragment | None]
     if isinstance(response, PlainAnswer):
-        said = response.choices[0]
-        content, stop = [{"type": "text", "text": said.text}], stop_fields(said, False)
+        first_choice = response.choices[0]
+        content, stop = (
+            [{"type": "text", "text": first_choice.text}],
+            stop_fields(first_choice, False),
+        )
         further = {}
     else:
         choice = response.choices[0]

@@ -43,7 +43,7 @@ _METADATA_FIELDS = frozenset(types.Metadata.__annotations__)
 
 def set_settings(
     target: pb.GenerateRequest,
-    given: types.Parameters,
+    parameters: types.Parameters,
     names: Set[str],
     path: str,
     betas: Iterable[str],
@@ -52,51 +52,53 @@ def set_settings(
 
     Args:
         target: the request.
-        given: all fields.
+        parameters: all fields.
         names: the fields to set.
-        path: path of `given`; "" for the body.
+        path: path of `parameters`; "" for the body.
         betas: the names in the `anthropic-beta` header.
 
     Raises:
         GatewayError: invalid, naming the field.
     """
-    _set_sampling(target, given, names)
-    if "tools" in names and given.tools is not None:
-        add_tools(target, given.tools, _at(path, "tools"))
-    if names & {"tools", "tool_choice"} and given.tool_choice is not None:
-        known = [tool.get("name") for tool in given.tools or ()]
-        if isinstance(given, types.CountTokensBody) and given.use_built_in_tools:
-            known += BUILT_IN  # presence is checked later
-        _check_tool_choice(given.tool_choice, known, names, path)
+    _set_sampling(target, parameters, names)
+    if "tools" in names and parameters.tools is not None:
+        add_tools(target, parameters.tools, _at(path, "tools"))
+    if names & {"tools", "tool_choice"} and parameters.tool_choice is not None:
+        tool_names = [tool.get("name") for tool in parameters.tools or ()]
+        if isinstance(parameters, types.CountTokensBody) and parameters.use_built_in_tools:
+            tool_names += BUILT_IN  # presence is checked later
+        _check_tool_choice(parameters.tool_choice, tool_names, names, path)
         if "tool_choice" in names:
-            _set_tool_choice(target.tool_choice, given.tool_choice, _at(path, "tool_choice"))
+            _set_tool_choice(target.tool_choice, parameters.tool_choice, _at(path, "tool_choice"))
     if names & {"thinking", "output_config", "max_tokens"} and not interleaves_thinking(betas):
-        _check_thinking_budget(given, names, path)
+        _check_thinking_budget(parameters, names, path)
     if names & {"thinking", "output_config"}:
-        _set_thinking(target, given, _at(path, "thinking"))
-        _set_output_format(target, given.output_config, _at(path, "output_config"))
-    _set_extra(target, given, names, path)
+        _set_thinking(target, parameters, _at(path, "thinking"))
+        _set_output_format(target, parameters.output_config, _at(path, "output_config"))
+    _set_extra(target, parameters, names, path)
 
 
 def _at(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _set_sampling(target: pb.GenerateRequest, given: types.Parameters, names: Set[str]) -> None:
-    if "max_tokens" in names and given.max_tokens is not None:
-        target.max_tokens = given.max_tokens
-    if "temperature" in names and given.temperature is not None:
-        target.temperature = given.temperature
-    if "top_p" in names and given.top_p is not None:
-        target.top_p = given.top_p
-    if "top_k" in names and given.top_k is not None:
-        target.top_k = given.top_k
-    if "stop_sequences" in names and given.stop_sequences is not None:
-        target.stop_sequences.extend(given.stop_sequences)
-    if "service_tier" in names and given.service_tier is not None:
-        target.service_tier = given.service_tier
-    if "metadata" in names and given.metadata is not None:
-        target.end_user = given.metadata.get("user_id") or ""
+def _set_sampling(
+    target: pb.GenerateRequest, parameters: types.Parameters, names: Set[str]
+) -> None:
+    if "max_tokens" in names and parameters.max_tokens is not None:
+        target.max_tokens = parameters.max_tokens
+    if "temperature" in names and parameters.temperature is not None:
+        target.temperature = parameters.temperature
+    if "top_p" in names and parameters.top_p is not None:
+        target.top_p = parameters.top_p
+    if "top_k" in names and parameters.top_k is not None:
+        target.top_k = parameters.top_k
+    if "stop_sequences" in names and parameters.stop_sequences is not None:
+        target.stop_sequences.extend(parameters.stop_sequences)
+    if "service_tier" in names and parameters.service_tier is not None:
+        target.service_tier = parameters.service_tier
+    if "metadata" in names and parameters.metadata is not None:
+        target.end_user = parameters.metadata.get("user_id") or ""
 
 
 def add_tools(target: pb.GenerateRequest, tools: Sequence[types.Tool], path: str) -> None:
@@ -138,17 +140,17 @@ def custom_tool(tool: types.CustomTool, path: str) -> pb.Tool:
         target.strict = strict
     if cache_control := tool.get("cache_control"):
         target.cache_control = to_json(cache_control, f"{path}.cache_control")
-    if rest := {name: value for name, value in tool.items() if name not in _TOOL_FIELDS}:
-        target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, rest, path))
+    if unknown_fields := {name: value for name, value in tool.items() if name not in _TOOL_FIELDS}:
+        target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, unknown_fields, path))
     return target
 
 
 def _check_tool_choice(
-    choice: str | types.ToolChoice, known: Sequence[str | None], names: Set[str], path: str
+    choice: str | types.ToolChoice, tool_names: Sequence[str | None], names: Set[str], path: str
 ) -> None:
     where = _at(path, "tool_choice")
     mode = choice if isinstance(choice, str) else choice["type"]
-    if mode in ("any", "tool") and not known:
+    if mode in ("any", "tool") and not tool_names:
         raise invalid(where, f"{where}: {mode!r} requires tools")
     if mode != "tool" or isinstance(choice, str):
         return
@@ -156,7 +158,7 @@ def _check_tool_choice(
     if not name:
         raise invalid(f"{where}.name", f"{where}.name: is required if type is 'tool'")
     # A tool without a name is a provider's toolset, whose names are unknown.
-    if name not in known and all(known):
+    if name not in tool_names and all(tool_names):
         where = f"{where}.name" if "tool_choice" in names else _at(path, "tools")
         raise invalid(
             where, f"{where}: tool_choice must name one of the tools; unknown tool {name!r}"
@@ -176,40 +178,42 @@ def _set_tool_choice(target: pb.ToolChoice, choice: str | types.ToolChoice, path
         target.name = choice["name"]
     if (disable := choice.get("disable_parallel_tool_use")) is not None:
         target.disable_parallel_tool_use = disable
-    if rest := {name: value for name, value in choice.items() if name not in _CHOICE_FIELDS}:
-        target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, rest, path))
+    if unknown_fields := {
+        name: value for name, value in choice.items() if name not in _CHOICE_FIELDS
+    }:
+        target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, unknown_fields, path))
 
 
-def _check_thinking_budget(given: types.Parameters, names: Set[str], path: str) -> None:
-    thinking = given.thinking
-    if thinking is None or given.max_tokens is None or thinking["type"] != "enabled":
+def _check_thinking_budget(parameters: types.Parameters, names: Set[str], path: str) -> None:
+    thinking = parameters.thinking
+    if thinking is None or parameters.max_tokens is None or thinking["type"] != "enabled":
         return
     budget = cast(types.ThinkingEnabled, thinking)["budget_tokens"]
-    if budget >= given.max_tokens:
+    if budget >= parameters.max_tokens:
         field = "thinking.budget_tokens" if "thinking" in names else "max_tokens"
         where = _at(path, field)
         raise invalid(
             where,
             f"{where}: thinking.budget_tokens ({budget}) must be below "
-            f"max_tokens ({given.max_tokens})",
+            f"max_tokens ({parameters.max_tokens})",
         )
 
 
-def _set_thinking(target: pb.GenerateRequest, given: types.Parameters, path: str) -> None:
-    thinking = given.thinking
+def _set_thinking(target: pb.GenerateRequest, parameters: types.Parameters, path: str) -> None:
+    thinking = parameters.thinking
     if thinking is not None:
         mode = _THINKING_MODES.get(thinking["type"])
-        rest: dict[str, Any] = {**thinking}
+        unknown_fields: dict[str, Any] = {**thinking}
         if mode is None:
             target.thinking.mode = pb.ThinkingConfig.MODE_OPAQUE
         else:
             target.thinking.mode = mode
-            rest.pop("type")
+            unknown_fields.pop("type")
             if thinking["type"] == "enabled":
-                target.thinking.budget_tokens = rest.pop("budget_tokens")
-        if rest:
-            target.thinking.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, rest, path))
-    if given.output_config is not None and (effort := given.output_config.get("effort")):
+                target.thinking.budget_tokens = unknown_fields.pop("budget_tokens")
+        if unknown_fields:
+            target.thinking.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, unknown_fields, path))
+    if parameters.output_config is not None and (effort := parameters.output_config.get("effort")):
         target.thinking.effort = effort
 
 
@@ -223,20 +227,20 @@ def _set_output_format(
 
 
 def _set_extra(
-    target: pb.GenerateRequest, given: types.Parameters, names: Set[str], path: str
+    target: pb.GenerateRequest, parameters: types.Parameters, names: Set[str], path: str
 ) -> None:
     """Keep the unknown fields.
 
     A partly known object is kept as a whole: a provider's adapter of this dialect merges it over
     its output, which restores the caller's fields.
     """
-    unknown = given.model_extra or {}
+    unknown = parameters.model_extra or {}
     if not names & ({"metadata", "output_config"} | unknown.keys()):
         return
     extra = dict(unknown)
-    if given.metadata is not None and given.metadata.keys() - _METADATA_FIELDS:
-        extra["metadata"] = given.metadata
-    config = given.output_config
+    if parameters.metadata is not None and parameters.metadata.keys() - _METADATA_FIELDS:
+        extra["metadata"] = parameters.metadata
+    config = parameters.output_config
     if config is not None and (
         config.keys() - _OUTPUT_FIELDS or (config.get("format") or {}).keys() - _FORMAT_FIELDS
     ):

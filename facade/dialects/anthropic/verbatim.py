@@ -139,9 +139,9 @@ def verbatim_of(fields: Mapping[str, Raw]) -> Verbatim | None:
     Args:
         fields: the fields of the body, not validated.
     """
-    given = fields.get("messages", NULL)
+    messages_json = fields.get("messages", NULL)
     try:
-        messages = _MESSAGES.decode(given)
+        messages = _MESSAGES.decode(messages_json)
         thinks = _normalize(messages)
         system = _plain_system(fields.get("system", NULL))
     except (DecodeError, RecursionError):
@@ -150,7 +150,7 @@ def verbatim_of(fields: Mapping[str, Raw]) -> Verbatim | None:
     if thinks is None or system is None or tools is None:
         return None
     sent = {"messages": orjson.Fragment(encode(messages))}
-    parts = {"messages": bytes(given)}
+    parts = {"messages": bytes(messages_json)}
     written, has_billing = system
     for name, json in (("system", written), ("tools", tools)):
         if json:
@@ -172,10 +172,12 @@ def _normalize(messages: Sequence[_Message]) -> bool | None:
         if isinstance(message, _Assistant):
             if index % 2 == 0:
                 return None
-            found = False if isinstance(message.content, str) else _normalize_calls(message.content)
-            if found is None:
+            has_thinking = (
+                False if isinstance(message.content, str) else _normalize_calls(message.content)
+            )
+            if has_thinking is None:
                 return None
-            thinks = thinks or found
+            thinks = thinks or has_thinking
         elif index % 2 or not (
             isinstance(message.content, str) or _normalize_results(message.content)
         ):
@@ -231,19 +233,19 @@ def _normalize_calls(blocks: Sequence[_OfAssistant]) -> bool | None:
     return thinks
 
 
-def _plain_system(given: Raw) -> tuple[bytes, bool] | None:
+def _plain_system(system_json: Raw) -> tuple[bytes, bool] | None:
     """Return the JSON of the system prompt, or b"", and whether it has a billing line.
 
     Return None if the system prompt is not plain.
     """
-    if given == NULL:
+    if system_json == NULL:
         return b"", False
-    if is_text(given):
-        text = text_of(given)
+    if is_text(system_json):
+        text = text_of(system_json)
         if text.isspace():
             return None  # only some providers take it
-        return bytes(given) if text else b"", starts_with_billing(text)
-    parts = _parts(given)
+        return bytes(system_json) if text else b"", starts_with_billing(text)
+    parts = _parts(system_json)
     if not parts:
         return None if parts is None else (b"", False)
     return encode(parts), starts_with_billing(text_of(parts[0].text))

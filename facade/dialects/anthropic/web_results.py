@@ -57,18 +57,18 @@ def without_own_citations(block: Mapping[str, Any]) -> Mapping[str, Any]:
 
     A provider could not use them, as it would not recognize their index.
     """
-    given = block.get("citations")
-    if not isinstance(given, list):
+    citations = block.get("citations")
+    if not isinstance(citations, list):
         return block
     kept = [
         one
-        for one in given
+        for one in citations
         if not (isinstance(one, dict) and one.get("encrypted_index") == _PREFIX)
     ]
-    if len(kept) == len(given):
+    if len(kept) == len(citations):
         return block
-    rest = {name: value for name, value in block.items() if name != "citations"}
-    return {**rest, "citations": kept} if kept else rest
+    others = {name: value for name, value in block.items() if name != "citations"}
+    return {**others, "citations": kept} if kept else others
 
 
 def set_result(target: pb.ServerToolResult, block: Mapping[str, Any], path: str) -> None:
@@ -103,14 +103,14 @@ def _finding(result: pb.SearchResult) -> dict[str, Any]:
     }
 
 
-def _set_finding(target: pb.SearchResult, given: object, path: str) -> None:
-    match given:
+def _set_finding(target: pb.SearchResult, finding: object, path: str) -> None:
+    match finding:
         case {"url": str(url), "title": str(title), "encrypted_content": str(packed)}:
             target.url, target.title = url, title
             target.text = _unpacked(packed, f"{path}.encrypted_content")
         case _:
             raise _not_ours(path)
-    age = given.get("page_age") if isinstance(given, dict) else None
+    age = finding.get("page_age") if isinstance(finding, dict) else None
     if isinstance(age, str):
         target.age = age
 
@@ -129,15 +129,15 @@ def _page(page: pb.WebPage) -> dict[str, Any]:
     }
 
 
-def _set_page(target: pb.WebPage, given: Any, path: str) -> None:
-    match given:
+def _set_page(target: pb.WebPage, page: Any, path: str) -> None:
+    match page:
         case {"url": str(url), "content": {"source": {"data": str(text)}} as document}:
             target.url, target.text = url, text
         case _:
             raise _not_ours(path)
     if isinstance(title := document.get("title"), str):
         target.title = title
-    if isinstance(at := given.get("retrieved_at"), str):
+    if isinstance(at := page.get("retrieved_at"), str):
         target.retrieved_at = at
 
 

@@ -44,14 +44,14 @@ def read_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def read(model: type[_Body], found: dict[str, Any]) -> _Body:
+def read(model: type[_Body], fields: dict[str, Any]) -> _Body:
     """Validate the fields of a request.
 
     Raises:
         GatewayError: 40002, 40003 or 40004, naming the first invalid field.
     """
     try:
-        return model.model_validate(found)
+        return model.model_validate(fields)
     except ValidationError as error:
         raise _to_gateway_error(error.errors(include_url=False, include_input=False)[0]) from None
 

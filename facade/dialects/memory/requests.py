@@ -73,5 +73,5 @@ def parse_search(body: bytes, memory_id: str) -> SearchMemoryRequest:
     Raises:
         GatewayError: invalid, naming the field.
     """
-    wanted = read(_SEARCH, body)
-    return SearchMemoryRequest(memory_id=memory_id, query=wanted.query, top_k=wanted.limit)
+    search = read(_SEARCH, body)
+    return SearchMemoryRequest(memory_id=memory_id, query=search.query, top_k=search.limit)

@@ -27,14 +27,14 @@ def parse_file_list(query: Mapping[str, str]) -> ListFilesRequest:
     order = query.get("order", "desc")
     if order not in ("asc", "desc"):
         raise invalid("order", "order: must be asc or desc")
-    wanted = ListFilesRequest(
+    list_request = ListFilesRequest(
         limit=parse_limit(query, default=MAX_LIMIT, largest=MAX_LIMIT),
         ascending=order == "asc",
         after_id=parse_cursor(query, "after") or "",
     )
     if "purpose" in query:
-        wanted.purpose = parse_purpose(query["purpose"])
-    return wanted
+        list_request.purpose = parse_purpose(query["purpose"])
+    return list_request
 
 
 def render_file(file: File) -> bytes:

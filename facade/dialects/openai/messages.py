@@ -321,11 +321,13 @@ def _call(call: ToolCall, path: str) -> Block:
         use.name, use.input, use.freeform = custom["name"], custom["input"], True
     else:
         raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required if type is {kind}")
-    rest: dict[str, object] = {**call}
-    inner = rest.pop(kind)
+    unknown_fields: dict[str, object] = {**call}
+    inner = unknown_fields.pop(kind)
     if isinstance(inner, dict) and inner.keys() - _PLAIN_CALL:
-        rest[kind] = {name: value for name, value in inner.items() if name not in _PLAIN_CALL}
-    if extra := without_own(_unnamed(rest, ("id", "type"))):
+        unknown_fields[kind] = {
+            name: value for name, value in inner.items() if name not in _PLAIN_CALL
+        }
+    if extra := without_own(_unnamed(unknown_fields, ("id", "type"))):
         keep_part_fields(block, extra, path)
     return block
 

@@ -353,15 +353,15 @@ class ChatStream:
 
     def _begun(self, index: int, out: list[bytes]) -> tuple[Choice, dict[str, Any]]:
         """Return a choice and the start of its delta, with the role for a new choice."""
-        known = len(self._choices)
+        number_of_choices = len(self._choices)
         if index >= _MAX_CHOICES:
             raise ValueError(f"choice {index} of an answer")
-        for number in range(known, index + 1):
+        for number in range(number_of_choices, index + 1):
             choice = self.choice_type(number, self._head)
             self._choices.append(choice)
             if number < index:
                 self._chunk(choice, _opening(), b"", out)
-        return self._choices[index], _opening() if index >= known else {}
+        return self._choices[index], _opening() if index >= number_of_choices else {}
 
     def _chunk(
         self, choice: Choice, delta: dict[str, Any], logprobs: bytes, out: list[bytes]

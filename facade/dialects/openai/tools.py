@@ -174,8 +174,8 @@ def read_choice(choice: NamedToolChoice, names: Collection[str], path: str) -> T
         raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required if type is {kind}")
     for name, place in _names(choice, path):
         if not isinstance(name, str) or name not in names:
-            given = f", not {quoted(name)}" if isinstance(name, str) else ""
-            raise invalid(place, f"{place}: must be the name of one of the tools{given}")
+            not_this = f", not {quoted(name)}" if isinstance(name, str) else ""
+            raise invalid(place, f"{place}: must be the name of one of the tools{not_this}")
     if kind == "function":
         named = ToolChoice(mode=ToolChoice.MODE_TOOL, name=choice["function"]["name"])
         if len(choice) > 2 or len(choice["function"]) > 1:

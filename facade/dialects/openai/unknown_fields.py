@@ -91,11 +91,11 @@ def keep_stream_options(request: GenerateRequest, options: Mapping[str, Any]) ->
     request.extra.covered_paths.append("stream_options")
 
 
-def _keep_modalities(request: GenerateRequest, given: object) -> None:
-    if given is None:
+def _keep_modalities(request: GenerateRequest, modalities: object) -> None:
+    if modalities is None:
         return
-    if isinstance(given, list) and all(isinstance(one, str) for one in given):
-        request.output_modalities.extend(given)
+    if isinstance(modalities, list) and all(isinstance(one, str) for one in modalities):
+        request.output_modalities.extend(modalities)
         request.extra.covered_paths.append("modalities")
     else:
         request.extra.required.append("modalities")

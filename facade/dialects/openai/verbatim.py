@@ -133,9 +133,9 @@ def verbatim_of(fields: Mapping[str, Raw]) -> Verbatim | None:
     Args:
         fields: the fields of the body, not validated.
     """
-    given = fields.get("messages", NULL)
+    messages_json = fields.get("messages", NULL)
     try:
-        messages = _MESSAGES.decode(given)
+        messages = _MESSAGES.decode(messages_json)
         if isinstance(messages[-1], _Assistant):
             return None  # a message that the model continues
         requires_official_api = _normalize(messages)
@@ -144,7 +144,7 @@ def verbatim_of(fields: Mapping[str, Raw]) -> Verbatim | None:
     if requires_official_api is None:
         return None
     sent = {"messages": orjson.Fragment(encode(messages))}
-    parts = {"messages": bytes(given)}
+    parts = {"messages": bytes(messages_json)}
     tools = _plain_tools(fields["tools"]) if "tools" in fields else b""
     if tools is None:
         return None

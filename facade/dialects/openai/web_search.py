@@ -23,15 +23,15 @@ def web_search(options: Mapping[str, Any], path: str) -> pb.WebTool:
     size, place = options.get("search_context_size"), options.get("user_location")
     for name, value, kind in (("search_context_size", size, str), ("user_location", place, dict)):
         if value is not None and not isinstance(value, kind):
-            what = "a string" if kind is str else "an object"
-            raise invalid(f"{path}.{name}", f"{path}.{name}: must be {what}")
-    known = set(_KNOWN)
+            type_in_words = "a string" if kind is str else "an object"
+            raise invalid(f"{path}.{name}", f"{path}.{name}: must be {type_in_words}")
+    known_fields = set(_KNOWN)
     if size is not None and size not in _RESULTS:
-        known.remove("search_context_size")
+        known_fields.remove("search_context_size")
     if place is not None and "approximate" not in place:
-        known.remove("user_location")
+        known_fields.remove("user_location")
     near = (place or {}).get("approximate")
-    return _search(options, known, near, f"{path}.user_location.approximate", path)
+    return _search(options, known_fields, near, f"{path}.user_location.approximate", path)
 
 
 def web_search_tool(tool: Mapping[str, Any], path: str) -> pb.WebTool:
@@ -40,14 +40,14 @@ def web_search_tool(tool: Mapping[str, Any], path: str) -> pb.WebTool:
     Raises:
         GatewayError: invalid, naming the field of a wrong type.
     """
-    known = {*_KNOWN, "type"}
+    known_fields = {*_KNOWN, "type"}
     if tool.get("search_context_size") not in (None, *_RESULTS):
-        known.remove("search_context_size")
-    return _search(tool, known, tool.get("user_location"), f"{path}.user_location", path)
+        known_fields.remove("search_context_size")
+    return _search(tool, known_fields, tool.get("user_location"), f"{path}.user_location", path)
 
 
 def _search(
-    options: Mapping[str, Any], known: Set[str], near: object, place: str, path: str
+    options: Mapping[str, Any], known_fields: Set[str], near: object, place: str, path: str
 ) -> pb.WebTool:
     """Return the tool for `options` at `path`; `near` is the user's location, at `place`."""
     size = options.get("search_context_size")
@@ -57,14 +57,16 @@ def _search(
         user_location=location_in_words(near, place),
         allowed_domains=_domains(options.get("filters"), f"{path}.filters"),
         foreign_fields=[
-            name for name, value in options.items() if name not in known and value is not None
+            name
+            for name, value in options.items()
+            if name not in known_fields and value is not None
         ],
     )
 
 
-def _domains(given: object, path: str) -> Sequence[str]:
-    if given is None:
+def _domains(filters: object, path: str) -> Sequence[str]:
+    if filters is None:
         return ()
-    if not isinstance(given, dict):
+    if not isinstance(filters, dict):
         raise invalid(path, f"{path}: must be an object with `allowed_domains`")
-    return domains(given.get("allowed_domains"), f"{path}.allowed_domains")
+    return domains(filters.get("allowed_domains"), f"{path}.allowed_domains")

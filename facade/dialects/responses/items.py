@@ -204,8 +204,8 @@ class _Conversation:
         block.tool_result.tool_use_id = item["call_id"]
         output = item["output"]
         if not isinstance(output, str):
-            found = blocks_of(output, f"{path}.output", assistant=False)
-            block.tool_result.blocks.extend(one for _, one in found)
+            output_blocks = blocks_of(output, f"{path}.output", assistant=False)
+            block.tool_result.blocks.extend(one for _, one in output_blocks)
         elif output:
             block.tool_result.blocks.add(text=output)
         keep_unknown_fields(block, item, _OUTPUT, path, _OF_ANSWERS)

@@ -123,12 +123,12 @@ def search(
         result: the result, once known.
         sources: whether the found pages are listed.
     """
-    given = _object(arguments)
+    fields = _object(arguments)
     if name == _FETCH:
         url = result.page.url if result is not None else ""
-        action: Json = {"type": "open_page", "url": url or given.get("url")}
+        action: Json = {"type": "open_page", "url": url or fields.get("url")}
     else:
-        query = given.get("query")
+        query = fields.get("query")
         query = query if isinstance(query, str) else ""
         action = {"type": "search", "query": query, "queries": [query] if query else []}
         if sources and result is not None:
@@ -177,11 +177,11 @@ def logprobs_of(json: bytes) -> list[Json]:
     ]
 
 
-def _logprob(given: Mapping[str, Any]) -> Json:
+def _logprob(logprob: Mapping[str, Any]) -> Json:
     return {
-        "token": given.get("token", ""),
-        "logprob": given.get("logprob", 0.0),
-        "bytes": given.get("bytes") or [],
+        "token": logprob.get("token", ""),
+        "logprob": logprob.get("logprob", 0.0),
+        "bytes": logprob.get("bytes") or [],
     }
 
 

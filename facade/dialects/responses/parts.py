@@ -41,18 +41,18 @@ def blocks_of(
     Raises:
         GatewayError: invalid, naming the field.
     """
-    found = []
+    blocks = []
     for index, part in enumerate(content):
         block = _block(part, f"{path}[{index}]", assistant=assistant)
         if block is not None:
-            found.append((index, block))
-    return found
+            blocks.append((index, block))
+    return blocks
 
 
 def _block(part: ContentPart, path: str, *, assistant: bool) -> Block | None:
     kind = part["type"]
-    known = _KNOWN.get(kind)
-    if known is None:
+    known_fields = _KNOWN.get(kind)
+    if known_fields is None:
         return Block(opaque=to_opaque(conversation.DIALECT_RESPONSES, part, path))
     if (kind in _MEDIA) if assistant else kind == "refusal":
         who = (
@@ -73,13 +73,13 @@ def _block(part: ContentPart, path: str, *, assistant: bool) -> Block | None:
         block = Block(refusal=refusal)
     else:
         block = Block(media=_medium(part, path))
-    if not part.keys() <= known:
-        rest = {
+    if not part.keys() <= known_fields:
+        unknown_fields = {
             name: value
             for name, value in part.items()
             if value is not None and not (name in _OF_ANSWERS and not value)
         }
-        keep_unknown_fields(block, rest, known, path, (BREAKPOINT,))
+        keep_unknown_fields(block, unknown_fields, known_fields, path, (BREAKPOINT,))
         block.cache_control = mark_of(part.get(BREAKPOINT))
     return block
 

@@ -41,10 +41,10 @@ def plain_request(
     messages: list[PlainMessage] = []
     if instructions:
         messages.append(PlainMessage("system", instructions))
-    given = conversation["input"]
-    if isinstance(given, str):
-        messages.append(PlainMessage("user", given))
-    elif not all(_add(item, messages) for item in given):
+    sent_input = conversation["input"]
+    if isinstance(sent_input, str):
+        messages.append(PlainMessage("user", sent_input))
+    elif not all(_add(item, messages) for item in sent_input):
         return None
     if messages[-1].role == "assistant" or all(one.role in _PROMPTS for one in messages):
         return None
@@ -64,11 +64,11 @@ def beginning(conversation: Mapping[str, Any], instructions: str | None) -> Iter
     """
     if instructions:
         yield PlainMessage("system", instructions)
-    given = conversation["input"]
-    if isinstance(given, str):
-        yield PlainMessage("user", given)
+    sent_input = conversation["input"]
+    if isinstance(sent_input, str):
+        yield PlainMessage("user", sent_input)
         return
-    for item in given:
+    for item in sent_input:
         if (item.get("type") or "message") == "message":
             role, content = item["role"], item["content"]
             parts = [{"text": content}] if isinstance(content, str) else content

@@ -93,8 +93,8 @@ def read_choice(
     names = {*_names_of(tools)}
     for name, place in _names(choice, path):
         if not isinstance(name, str) or name not in names:
-            given = f", not {quoted(name)}" if isinstance(name, str) else ""
-            raise invalid(place, f"{place}: must be the name of one of the tools{given}")
+            not_this = f", not {quoted(name)}" if isinstance(name, str) else ""
+            raise invalid(place, f"{place}: must be the name of one of the tools{not_this}")
     if kind == "function" and not _is_own_name(choice["name"], tools):
         # A function in a namespace, which only this dialect has.
         return ToolChoice(extra=to_opaque(DIALECT_RESPONSES, choice, path))

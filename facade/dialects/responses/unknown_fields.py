@@ -12,8 +12,8 @@ from gateway.inference.v1.inference_pb2 import Tool
 
 def keep_unknown_fields(
     holder: Block | Message | Tool,
-    given: Mapping[str, Any],
-    known: Set[str],
+    fields: Mapping[str, Any],
+    known_fields: Set[str],
     path: str,
     covered: Iterable[str] = (),
 ) -> None:
@@ -21,18 +21,20 @@ def keep_unknown_fields(
 
     Args:
         holder: its `extra` is set.
-        given: the object; nulls are dropped.
-        known: names of fields with a canonical name.
+        fields: the object; nulls are dropped.
+        known_fields: names of fields with a canonical name.
         path: path of the object.
         covered: names of fields that providers of other dialects do not report as dropped.
 
     Raises:
         GatewayError: invalid, as `to_json`.
     """
-    if given.keys() <= known:
+    if fields.keys() <= known_fields:
         return
     extra = {
-        name: value for name, value in given.items() if name not in known and value is not None
+        name: value
+        for name, value in fields.items()
+        if name not in known_fields and value is not None
     }
     if extra:
         holder.extra.CopyFrom(to_opaque(DIALECT_RESPONSES, extra, path))

@@ -61,11 +61,13 @@ class PartialResponseRequest(ResponseRequest):
 
         Plain fields can be passed on as they are: translation would check, rename and drop none.
         """
-        given = self.model_fields_set
-        if self.model_extra or not given <= _PLAIN:
+        set_fields = self.model_fields_set
+        if self.model_extra or not set_fields <= _PLAIN:
             return None
         held = self.__dict__
-        settings = {name: value for name in given & _SETTINGS if (value := held[name]) is not None}
+        settings = {
+            name: value for name in set_fields & _SETTINGS if (value := held[name]) is not None
+        }
         choice = held["tool_choice"]
         if choice is not None:
             if choice != "auto":
@@ -132,27 +134,27 @@ def verbatim_of(fields: Mapping[str, Raw]) -> Verbatim | None:
     Args:
         fields: the fields of the body, not validated.
     """
-    given = bytes(fields.get("input", NULL))
+    input_json = bytes(fields.get("input", NULL))
     try:
-        written = _written(given)
+        written = _written(input_json)
     except (DecodeError, RecursionError):
         return None
     tools = _plain_tools(fields["tools"]) if "tools" in fields else b""
     if not written or tools is None:
         return None
     sent = {"input": orjson.Fragment(written)}
-    parts = {"input": given}
+    parts = {"input": input_json}
     if tools:
         sent["tools"] = orjson.Fragment(tools)
         parts["tools"] = tools
     return sent, parts, False
 
 
-def _written(given: bytes) -> bytes:
+def _written(input_json: bytes) -> bytes:
     """Return the JSON of the input in the form that is sent; b"" if it is not plain."""
-    if given.startswith(_QUOTE):
-        return given if given != _EMPTY else b""
-    items = _ITEMS.decode(given)
+    if input_json.startswith(_QUOTE):
+        return input_json if input_json != _EMPTY else b""
+    items = _ITEMS.decode(input_json)
     for item in items:
         if not _normalize(item):
             return b""
@@ -221,20 +223,20 @@ def _normalize_assistant(item: _Item) -> bool:
         for name in ("annotations", "logprobs"):
             value = getattr(part, name)
             if value is not UNSET:
-                anew = rewritten(value, list)
-                if anew is None:
+                normalized = rewritten(value, list)
+                if normalized is None:
                     return False
-                setattr(part, name, anew)
+                setattr(part, name, normalized)
     item.content = Raw(encode(parts))
     return True
 
 
 def _normalize_reasoning(item: _Item, name: str) -> bool:
     """Normalize reasoning to the form that is sent; return whether all of its parts are texts."""
-    given = getattr(item, name)
-    if given is UNSET or given == NULL:
+    value = getattr(item, name)
+    if value is UNSET or value == NULL:
         return True
-    parts = _REASONING_PARTS.decode(given)
+    parts = _REASONING_PARTS.decode(value)
     for one in parts:
         if one.text is not UNSET and not is_text(one.text):
             return False
@@ -256,8 +258,8 @@ _OF_ALL = ("type", "id", "status")
 
 def _foreign_to(kind: str) -> tuple[Callable[[_Item], object], object]:
     """Return a getter of the fields of other types, and its result if all of them are absent."""
-    known = {*_OF_ALL, *_OF_TYPES[kind]}
-    read = attrgetter(*[name for name in _Item.__struct_fields__ if name not in known])
+    known_fields = {*_OF_ALL, *_OF_TYPES[kind]}
+    read = attrgetter(*[name for name in _Item.__struct_fields__ if name not in known_fields])
     return read, read(_Item())
 
 

@@ -133,7 +133,7 @@ def render_items(items: Iterable[ResponseItem], *, has_more: bool) -> bytes:
 
 def _id(item: dict[str, Any], response_id: str, index: int, kind: str) -> str:
     """Return the id of an item, or an id of the gateway's own if it has no valid one."""
-    given = item.get("id")
-    if isinstance(given, str) and 1 <= len(given) <= _MAX_ITEM_ID and given.isprintable():
-        return given
+    item_id = item.get("id")
+    if isinstance(item_id, str) and 1 <= len(item_id) <= _MAX_ITEM_ID and item_id.isprintable():
+        return item_id
     return f"{kind}_{response_id}_{index}"

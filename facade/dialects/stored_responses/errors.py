@@ -11,10 +11,10 @@ def stored_error(error: GatewayError, response_id: str) -> GatewayError:
     """Convert an error to one about the response that a path names."""
     name = cut(response_id, _LONGEST_ID)
     if error.reason == errors_pb2.REASON_NOT_FOUND:
-        what = "Response"
+        subject = "Response"
         if error.param == "conversation_id":
-            what = "Conversation of the response"
-        return GatewayError(error.reason, f"{what} with id '{name}' not found.")
+            subject = "Conversation of the response"
+        return GatewayError(error.reason, f"{subject} with id '{name}' not found.")
     if error.param == "after":
         return invalid("after", f"after: no input item of response '{name}' has this id")
     return error
@@ -33,12 +33,12 @@ def continued_error(error: GatewayError, response_id: str) -> GatewayError:
     name = cut(response_id, _LONGEST_ID)
     match error.reason:
         case errors_pb2.REASON_NOT_FOUND:
-            said = f"Previous response with id '{name}' not found."
+            not_found = f"Previous response with id '{name}' not found."
             if error.param == "conversation_id":
-                said = f"Conversation of the previous response with id '{name}' not found."
+                not_found = f"Conversation of the previous response with id '{name}' not found."
             elif quoted(response_id) not in error.message:
-                said = f"A response before the previous response with id '{name}' not found."
-            missing = invalid(field, said)
+                not_found = f"A response before the previous response with id '{name}' not found."
+            missing = invalid(field, not_found)
             missing.upstream_code = "previous_response_not_found"
             return missing
         case errors_pb2.REASON_CONFLICT:

@@ -38,17 +38,17 @@ def parse_retrieve_query(query: Mapping[str, str]) -> RetrieveQuery:
     Raises:
         GatewayError: invalid, naming the parameter.
     """
-    given = query.get("stream", "false")
-    if given not in _FLAGS:
+    stream_value = query.get("stream", "false")
+    if stream_value not in _FLAGS:
         raise invalid("stream", "stream: must be true or false")
     after = query.get("starting_after")
     if after is None:
-        return RetrieveQuery(_FLAGS[given], -1)
+        return RetrieveQuery(_FLAGS[stream_value], -1)
     # Nine digits are more events than an answer has, and int() of many digits is slow.
     number = parse_digits(after)
     if number is None:
         raise invalid("starting_after", "starting_after: must be the sequence number of an event")
-    if not _FLAGS[given]:
+    if not _FLAGS[stream_value]:
         raise invalid("starting_after", "starting_after: allowed only if stream is true")
     return RetrieveQuery(stream=True, starting_after=number)
 

@@ -38,9 +38,9 @@ def replay(stored: StoredResponse, response: bytes, starting_after: int) -> byte
     """
     packed = stored.content.events if stored.state == StoredResponse.STATE_ENDED else b""
     events = _unpack(packed) or _generate_events(response, stored)
-    wanted = [event for event in events if _number(event) > starting_after]
-    if wanted:
-        return b"".join(wanted)
+    following = [event for event in events if _number(event) > starting_after]
+    if following:
+        return b"".join(following)
     return _last(orjson.loads(response), starting_after + 1)
 
 
@@ -62,9 +62,9 @@ def _unpack(packed: bytes) -> list[bytes]:
 
 def _number(event: bytes) -> int:
     """Return the sequence number of an event, which is usually at its end."""
-    found = _NUMBER.search(event, max(len(event) - 64, 0), len(event) - len(_END))
+    match = _NUMBER.search(event, max(len(event) - 64, 0), len(event) - len(_END))
     return (
-        int(found[1]) if found else int(orjson.loads(event[event.index(b"{") :])["sequence_number"])
+        int(match[1]) if match else int(orjson.loads(event[event.index(b"{") :])["sequence_number"])
     )
 
 
