@@ -63,6 +63,7 @@ def main() -> None:
         lifecycle.on_reload = facade.reload_certificate
         lifecycle.ready()
         await lifecycle.stopping.wait()
+        await facade.give_notice(lifecycle.cancelling)
         await facade.stop()
         await channel.close()
         if telemetry is not None:

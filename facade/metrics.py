@@ -4,6 +4,9 @@ from prometheus_client import CollectorRegistry
 
 from services.common.process.metrics import Counter, Gauge, Histogram
 
+# Requests of what watches the gateway, many times a minute.
+WATCHING = frozenset({"/healthz", "/metrics", "/readyz"})
+
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 _TOKEN_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5)
 _DELAY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
@@ -16,6 +19,13 @@ class FacadeMetrics:
         self.requests = Counter(
             "gateway_http_requests",
             "HTTP requests answered, by route and status.",
+            ("route", "status"),
+            registry=registry,
+        )
+        self.probes = Counter(
+            "gateway_http_probes",
+            "Health checks and readings of metrics answered, by route and status; they are no "
+            "requests.",
             ("route", "status"),
             registry=registry,
         )
@@ -74,6 +84,9 @@ class FacadeMetrics:
         """Count a finished request."""
         instruments = self._answered.get((route, status))
         if instruments is None:
+            if route in WATCHING:
+                self.probes.labels(route, status).inc()
+                return
             instruments = self.requests.labels(route, status), self.seconds.labels(route)
             self._answered[route, status] = instruments
         requests, times = instruments

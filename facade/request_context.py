@@ -72,7 +72,8 @@ async def request_context(
             if exchange.has_begun or not context.requests.uncancel():
                 raise
             response = failed(exchange, stopping())
-        if context.requests.is_draining:
+        if context.requests.is_draining and not exchange.has_begun:
+            # A client that has not read `connection: close` may use the connection again.
             exchange.keep_alive = False
         status = response.status
         return response

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 import grpc
@@ -11,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
 from facade.app import create_dispatcher, create_operations_dispatcher, plain_endpoints
+from facade.certificate_metrics import CertificateMetrics
 from facade.context import Context
 from facade.cors import Cors
 from facade.http.connection import HttpConnection, Respond
@@ -21,6 +23,7 @@ from facade.inference_stub import inference_stub
 from facade.loop_delay import LoopDelay
 from facade.metrics import FacadeMetrics
 from facade.parser_pool import ParserPool
+from facade.process_metrics import ProcessMetrics
 from facade.requests_in_progress import RequestsInProgress
 from facade.tls import load_certificate, server_context
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
@@ -71,11 +74,15 @@ class Facade:
         port: int,
         metrics_port: int,
         tls: "SSLContext | None",
+        registry: CollectorRegistry,
     ) -> None:
         self._public = public
         self._operations = operations
         self._context = context
-        self._loop_delay = LoopDelay(asyncio.get_running_loop(), context.metrics)
+        loop = asyncio.get_running_loop()
+        self._loop_delay = LoopDelay(loop, context.metrics)
+        self._process_metrics = ProcessMetrics(loop, registry)
+        self._certificates = CertificateMetrics(context.settings, registry)
         self._tls = tls
         self.port = port
         self.metrics_port = metrics_port
@@ -144,6 +151,7 @@ class Facade:
             bound.getsockname()[1],
             metrics_bound.getsockname()[1],
             tls,
+            registry,
         )
 
     def reload_certificate(self) -> None:
@@ -153,6 +161,20 @@ class Facade:
                 load_certificate(self._tls, self._context.settings.server)
             except OSError as error:
                 log.error("certificate not reloaded", extra={"error": str(error)})
+        self._certificates.read()
+
+    async def give_notice(self, hurry: asyncio.Event) -> None:
+        """Fail readiness, and serve for `server.drain_notice_s` more, or until `hurry` is set.
+
+        Load balancers notice that this process stops before it closes a connection: requests that
+        they send meanwhile are served, each with `connection: close`. A process that had no
+        connection for as long does not wait: whoever would notice in time has asked in that time.
+        """
+        self._context.requests.is_draining = True
+        notice_s = self._context.settings.server.drain_notice_s
+        if self._public.connections.were_open_within(notice_s):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(hurry.wait(), notice_s)
 
     async def stop(self) -> None:
         """Stop listening, let requests in progress finish (`limits.drain_s`), and close."""
@@ -164,6 +186,7 @@ class Facade:
         await self._operations.connections.close(_CLOSE_S)
         await self._context.parser.close()
         self._loop_delay.stop()
+        self._process_metrics.stop()
         self._context.access_log.write()
 
 

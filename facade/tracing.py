@@ -1,6 +1,7 @@
 """Tracing of requests: their spans, and the trace context of their calls."""
 
 from facade.http.exchange import Exchange
+from facade.metrics import WATCHING
 from services.common.process.telemetry.spans import Span
 from services.common.process.telemetry.trace_context import (
     TRACEPARENT_KEY,
@@ -10,8 +11,6 @@ from services.common.process.telemetry.trace_context import (
 )
 
 _SERVER_ERRORS = 500
-# Polled by monitoring, many times a minute.
-_NOT_RECORDED = frozenset({"/healthz", "/metrics", "/readyz"})
 
 
 def begin_trace(exchange: Exchange) -> Span | None:
@@ -24,7 +23,7 @@ def begin_trace(exchange: Exchange) -> Span | None:
         parent = parse_trace_context(traceparent, exchange.headers.get(TRACESTATE_KEY, ""))
     telemetry = exchange.context.telemetry
     span = None
-    if telemetry is not None and exchange.route not in _NOT_RECORDED:
+    if telemetry is not None and exchange.route not in WATCHING:
         span = telemetry.begin(
             f"{exchange.method} {exchange.route}",
             "server",

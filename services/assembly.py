@@ -48,6 +48,7 @@ from services.common.process.registry import ProcessRegistry
 from services.common.process.telemetry.spans import Telemetry
 from services.common.settings import Settings, SettingsError, Storage
 from services.common.storage.database import is_sqlite, open_engine
+from services.common.storage.database_watch import DatabaseWatch
 from services.common.storage.disk import DiskReserve
 from services.common.storage.migrations.runner import migrate
 from services.common.storage.secrets import load_secrets
@@ -306,9 +307,17 @@ class Services:
             )
 
         await server.start()
+        storage = settings.storage
+        watch = DatabaseWatch(
+            database,
+            0 if is_sqlite(storage) else storage.database_connections,
+            CollectorRegistry(),
+            services._report_database,
+        )
         changes = ChangeWatch(database, clock, identify, identify_admin)
         services._watching = [
             asyncio.create_task(local.watch()),
+            asyncio.create_task(watch.run()),
             asyncio.create_task(changes.run()),
         ]
         return services
@@ -325,6 +334,14 @@ class Services:
             log.error("settings not reloaded", extra={"error": str(error)})
             return
         log.info("settings reloaded")
+
+    async def _report_database(self, answers: bool) -> None:
+        """Fail readiness while the database does not answer."""
+        await self._server.report_health(is_serving=answers)
+
+    async def fail_readiness(self) -> None:
+        """Report to health checks that the process stops; calls continue to be served."""
+        await self._server.fail_readiness()
 
     async def stop_listening(self) -> None:
         """Reject new calls of other processes, and drain running ones for `limits.drain_s`.

@@ -117,7 +117,7 @@ def up(
         metrics_host=settings.server.metrics_host,
         metrics_port=settings.server.metrics_port,
         data_dir=str(settings.storage.data_dir),
-        drain_s=settings.limits.drain_s,
+        drain_s=settings.server.drain_notice_s + settings.limits.drain_s,
         workers=workers or _default_workers(),
         grpc=settings.server.grpc,
         scheme="https" if settings.server.tls_certificate else "http",

@@ -11,6 +11,7 @@ time, since they hold the descriptors that the limit protects.
 
 import asyncio
 import logging
+import math
 import sys
 from collections.abc import Iterator
 from operator import itemgetter
@@ -96,6 +97,8 @@ class Connections:
         self._waiting = 0
         self._logged_at = -_LOG_EVERY_S
         self._unlogged = 0
+        # When a connection last ended.
+        self._ended_at = -math.inf
 
     def __len__(self) -> int:
         return len(self._unauthenticated) + len(self._authenticated)
@@ -103,6 +106,10 @@ class Connections:
     def __iter__(self) -> Iterator[LimitedConnection]:
         """Iterate over a copy, as closing a connection may remove it."""
         return iter([*self._unauthenticated, *self._authenticated])
+
+    def were_open_within(self, seconds: float) -> bool:
+        """Return whether a connection is open, or was within the last seconds."""
+        return len(self) > 0 or self._loop.time() - self._ended_at < seconds
 
     async def close(self, within_s: float) -> None:
         """Close all connections, after their current responses if those end in time."""
@@ -146,6 +153,7 @@ class Connections:
             self._authenticated.remove(connection)
         else:
             return
+        self._ended_at = self._loop.time()
         self.metrics.connections.dec()
 
     def keep_refused(self, refused: RefusedConnection) -> None:

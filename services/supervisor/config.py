@@ -13,7 +13,7 @@ class SupervisorConfig:
         metrics_host: address of the listener for operators.
         metrics_port: port of the listener for operators; 0 for any free port.
         data_dir: data folder; at most one gateway uses it at a time.
-        drain_s: seconds that a worker may take to finish running requests.
+        drain_s: seconds that a worker may take to give notice and to finish running requests.
         workers: number of worker processes.
         grpc: `host:port` for gRPC callers, port 0 for any free port; "" for a Unix socket a
             worker, in `data_dir`.

@@ -7,8 +7,8 @@
 3. Start the workers, all on the same ports (SO_REUSEPORT). Each prepares the database
    (`services.worker.prepare`) unless that has been done.
 4. When all workers are ready, print the address of the gateway and an example request.
-5. On SIGTERM or SIGINT the workers accept no more requests and finish running ones; a second
-   signal ends everything at once. On SIGHUP they reload the settings.
+5. On SIGTERM or SIGINT the workers give notice, then accept no more requests and finish running
+   ones; a second signal ends everything at once. On SIGHUP they reload the settings.
 """
 
 import os

@@ -16,7 +16,7 @@ from services.worker.prepare import NotPreparedError, prepare
 async def run_worker(
     lifecycle: Lifecycle, *, host: str, port: int, metrics_port: int, grpc: str = ""
 ) -> None:
-    """Serve HTTP and gRPC callers until `lifecycle.stopping` is set, then drain.
+    """Serve HTTP and gRPC callers until `lifecycle.stopping` is set, give notice, then drain.
 
     The facade calls the services over an in-process channel. Other workers may share all three
     ports.
@@ -62,6 +62,8 @@ async def run_worker(
     lifecycle.ready(message)
 
     await lifecycle.stopping.wait()
+    await services.fail_readiness()
+    await facade.give_notice(lifecycle.cancelling)
     await asyncio.gather(facade.stop(), services.stop_listening())
     await services.stop(lifecycle.cancelling)
     if telemetry is not None:

@@ -6,14 +6,17 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from tests.e2e.gateway import Gateway, gateway
+from tests.waiting import until
 
 DRAIN_S = 10
+LONG_S = 300
 NOBODY = 9  # a port on which no provider listens
 CHAT, MESSAGES = "/beta/v1/chat/completions", "/beta/v1/messages"
 BODY = {
@@ -119,3 +122,31 @@ async def test_a_gateway_with_nothing_in_hand_stops_at_once(target: Gateway) -> 
         began = time.monotonic()
         assert await asyncio.to_thread(target.process.stop) == 0
         assert time.monotonic() - began < DRAIN_S
+
+
+async def test_load_balancers_are_told_before_it_closes(tmp_path: Path) -> None:
+    settings = f"\n[server]\ndrain_notice_s = {LONG_S}\n"
+    starting = gateway(tmp_path, NOBODY, settings=settings)
+    target = await asyncio.to_thread(starting.__enter__)
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: gateway\r\n\r\n")
+        assert await reader.readuntil(b'{"status": "ready"}')
+        os.kill(target.process.pid, signal.SIGTERM)
+        async with aiohttp.ClientSession(target.address) as http:
+
+            async def is_unready() -> bool:
+                async with http.get("/readyz") as answer:
+                    return answer.status == HTTPStatus.SERVICE_UNAVAILABLE
+
+            # New connections are accepted all the time.
+            await until(is_unready)
+        # Nothing has been sent on the idle connection, and a request that crosses is served.
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: gateway\r\n\r\n")
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ") and b"connection: close" in head.lower()
+        assert body == b'{"status": "ok"}'
+        writer.close()
+    finally:
+        # The second signal ends the notice.
+        await asyncio.to_thread(starting.__exit__, None, None, None)

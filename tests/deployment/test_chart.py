@@ -31,6 +31,7 @@ EVERYTHING: Mapping[str, Any] = {
     "settings": "[limits]\ndrain_s = 60\n",
     "env": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"},
     "tls": {"existingSecret": "callers", "internalSecret": "internal"},
+    "drainNoticeSeconds": 10,
     "drainSeconds": 60,
     "autoscaling": {"liveRequests": 100},
     "podAnnotations": {"a": "b"},
@@ -159,9 +160,10 @@ def test_containers_run_without_root_and_write_nowhere(values: Any) -> None:
 @VALUES
 def test_pods_have_longer_than_their_streams(values: Any) -> None:
     objects = rendered(values)
-    for name in ("one-gateway", "one-gateway-envoy"):
+    drain_s, notice_s = values.get("drainSeconds", 30), values.get("drainNoticeSeconds", 5)
+    for name, needed_s in (("one-gateway", notice_s + drain_s), ("one-gateway-envoy", drain_s)):
         pod = objects["Deployment", name]["spec"]["template"]["spec"]
-        assert pod["terminationGracePeriodSeconds"] > values.get("drainSeconds", 30) + 10
+        assert pod["terminationGracePeriodSeconds"] > needed_s + 10
 
 
 def test_secrets_come_as_files() -> None:
@@ -178,6 +180,7 @@ def test_the_settings_are_right_and_make_an_envoy(values: Any, tmp_path: Path) -
     text = rendered(values)["ConfigMap", "one-gateway"]["data"]["gateway.toml"]
     settings = parse(tomllib.loads(text), "the chart")
     assert settings.limits.drain_s == values.get("drainSeconds", 30)
+    assert settings.server.drain_notice_s == values.get("drainNoticeSeconds", 5)
     config = bootstrap(settings)
     assert "one-gateway-pods.space.svc.cluster.local" in config
     # The certificates of a test, at the paths that secrets are mounted at.

@@ -91,7 +91,7 @@ def test_the_settings_lead_to_the_services(compose: Any) -> None:
     (published,) = compose["services"]["envoy"]["ports"]
     assert published.endswith(f":{listener['port_value']}")
     stops_s = int(compose["services"]["gateway"]["stop_grace_period"].removesuffix("s"))
-    assert stops_s > settings.limits.drain_s + 5
+    assert stops_s > settings.server.drain_notice_s + settings.limits.drain_s + 5
 
 
 def test_prometheus_asks_where_metrics_are(compose: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from services import cli
-from services.common.settings import Limits
+from services.common.settings import Limits, Server
 
 FOLDER = Path(__file__).parents[2] / "deploy/systemd"
 SERVICES = sorted(path.name for path in FOLDER.glob("*.service"))
@@ -56,7 +56,8 @@ def test_commands_of_units_exist(name: str) -> None:
 @pytest.mark.parametrize("name", ["gateway.service", "gateway-envoy.service"])
 def test_services_have_longer_than_their_streams(name: str) -> None:
     options = unit(name)
-    assert int(options["TimeoutStopSec"][0]) > Limits().drain_s + 10
+    leaving_s = Server().drain_notice_s + Limits().drain_s
+    assert int(options["TimeoutStopSec"][0]) >= leaving_s + 10
     assert options["KillMode"] == ["mixed"]
     assert int(options["LimitNOFILE"][0]) >= 25_000
 

@@ -159,15 +159,16 @@ def envoy_before(facade_port: int) -> Iterator[Gateway]:
         yield Gateway(port, 0, "", process)
 
 
-def envoy_alone(environ: Mapping[str, str], port: int = 0) -> Running:
+def envoy_alone(environ: Mapping[str, str], port: int = 0, admin_port: int = 0) -> Running:
     """Return `gateway envoy run` on a port, with the settings that an environment names."""
-    options = _of_envoy(port or free_port())
+    options = _of_envoy(port or free_port(), admin_port)
     return Running([command("gateway"), "envoy", "run", *options], environ=environ)
 
 
-def _of_envoy(port: int) -> Sequence[str]:
+def _of_envoy(port: int, admin_port: int = 0) -> Sequence[str]:
     """Return the options of an Envoy on a port, whose ports nobody else is given meanwhile."""
-    return ("--port", str(port), "--admin-port", str(free_port()), "--concurrency", "1")
+    admin = str(admin_port or free_port())
+    return ("--port", str(port), "--admin-port", admin, "--concurrency", "1")
 
 
 def _environ(
@@ -177,8 +178,16 @@ def _environ(
     providers = _SETTINGS.format(
         openai=f"{upstream}/v1", anthropic=upstream, gemini=f"{upstream}/v1beta"
     )
-    (folder / "gateway.toml").write_text(providers + settings)
+    (folder / "gateway.toml").write_text(providers + _without_notice(settings))
     return environ_of(folder, port, grpc)
+
+
+def _without_notice(settings: str) -> str:
+    """Return settings with which a gateway that is stopped does not wait for load balancers."""
+    if "drain_notice_s" in settings:
+        return settings
+    own, _, of_server = settings.partition("[server]\n")
+    return f"{own}\n[server]\ndrain_notice_s = 0\n{of_server}"
 
 
 def environ_of(folder: Path, port: int = 0, grpc: str = "") -> Mapping[str, str]:

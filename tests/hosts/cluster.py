@@ -83,9 +83,16 @@ class Cluster:
     url: str
     database: PostgreSQL
     bucket: Bucket
+    envoy_admin: str
+
+    async def all_are_healthy(self, http: aiohttp.ClientSession) -> bool:
+        """Return whether Envoy sends requests to every host."""
+        name = "cluster.facades.membership_healthy"
+        async with http.get(f"{self.envoy_admin}/stats?filter=^{name}$") as answer:
+            return (await answer.text()).strip() == f"{name}: {len(self.hosts)}"
 
     def restart(self, host: Host) -> None:
-        """Start the gateway of a killed host again, and wait until it answers."""
+        """Start the gateway of a host that has ended again, and wait until it answers."""
         host.launch()
         host.wait()
 
@@ -159,13 +166,14 @@ def running_cluster(folder: Path, count: int = 2, workers: int = 1) -> Iterator[
             host = Host(port, folder, common | own, workers)
             # They migrate the empty database at once.
             host.launch()
-            stack.callback(lambda host=host: host.process.stop())
+            stack.callback(lambda host=host: host.kill())
             hosts.append(host)
-        envoy = stack.enter_context(envoy_alone(common))
+        admin_port = free_port()
+        envoy = stack.enter_context(envoy_alone(common, admin_port=admin_port))
         for host in hosts:
             host.wait()
         url = envoy.wait_for(r"envoy listens on (\S+)")[1]
-        yield Cluster(hosts, url, database, bucket)
+        yield Cluster(hosts, url, database, bucket, f"http://127.0.0.1:{admin_port}")
 
 
 async def start_again(cluster: Cluster, host: Host) -> None:

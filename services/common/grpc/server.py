@@ -121,8 +121,7 @@ class Server:
         self._servicers.append((health_pb2_grpc.add_HealthServicer_to_server, self._health))
         for register, servicer in self._servicers:
             register(servicer, self._inside)
-        for name in ("", *self._names):
-            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        await self.report_health(is_serving=True)
         self._inside.start()
         if self._server is not None:
             for register, servicer in self._servicers:
@@ -131,12 +130,22 @@ class Server:
             reflection.enable_server_reflection(names, self._server)
             await self._server.start()
 
+    async def report_health(self, *, is_serving: bool) -> None:
+        """Report to health checks whether the services can serve requests."""
+        status = health_pb2.HealthCheckResponse
+        for name in ("", *self._names):
+            await self._health.set(name, status.SERVING if is_serving else status.NOT_SERVING)
+
+    async def fail_readiness(self) -> None:
+        """Report to health checks, from now on, that no service serves."""
+        await self._health.enter_graceful_shutdown()
+
     async def stop_listening(self, grace_s: float) -> None:
         """Reject new calls of other processes, and cancel running ones after `grace_s` seconds.
 
         Calls of this process continue to be served.
         """
-        await self._health.enter_graceful_shutdown()
+        await self.fail_readiness()
         if self._read_limiter is not None:
             self._read_limiter.stop()
         if self._server is not None:

@@ -56,6 +56,12 @@ class Server(Section):
         "false: serve every request with aiohttp, which is slower, including simple POST "
         "requests of chats and messages",
     )
+    drain_notice_s: Annotated[float, Field(ge=0, le=300)] = setting(
+        5,
+        "time after a signal to stop in which /readyz fails and requests are still served, so that "
+        "load balancers stop sending them; longer than their health checks take to notice",
+        seen="responses carry `connection: close`",
+    )
     worker_stall_s: Annotated[float, Field(ge=0, le=3600)] = setting(
         20,
         "time in which a worker's event loop has not run; then `gateway up` logs its stacks, "

@@ -35,6 +35,7 @@ from services.common.grpc.authentication import caller_id
 from services.common.settings import SettingsError, Storage
 from services.common.storage.connection_turns import ConnectionTurns
 from services.common.storage.database_errors import OPERATIONAL_ERRORS, translate_errors
+from services.common.storage.database_metrics import metrics_of
 from services.common.storage.database_threads import (
     ConnectionOfReads,
     transact,
@@ -274,9 +275,10 @@ def insert_into(connection: AsyncConnection, table: Table) -> Any:
 
 async def insert_if_absent(
     connection: AsyncConnection, table: Table, values: Mapping[str, Any]
-) -> None:
-    """Insert a row unless it would violate a unique constraint of its table."""
-    await connection.execute(_insert_if_absent(connection.dialect.name, table), values)
+) -> bool:
+    """Insert a row unless it would violate a unique constraint; return whether it was inserted."""
+    statement = _insert_if_absent(connection.dialect.name, table)
+    return (await connection.execute(statement, values)).rowcount == 1
 
 
 def _insert_into(dialect: str, table: Table) -> Any:
@@ -329,7 +331,11 @@ def _options(is_lasting: bool) -> dict[str, bool]:
 async def _connect(engine: AsyncEngine) -> AsyncConnection:
     # Drivers raise OSError while they connect. Later an OSError may come from the caller's own
     # code in the transaction, and is not an error of the database.
-    with translate_errors(engine, (*OPERATIONAL_ERRORS, OSError)):
+    metrics = metrics_of(engine)
+    with (
+        translate_errors(engine, (*OPERATIONAL_ERRORS, OSError)),
+        nullcontext() if metrics is None else metrics.waiting(),
+    ):
         return await engine.connect()
 
 

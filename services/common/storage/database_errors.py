@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import GatewayError
+from services.common.storage.database_metrics import metrics_of
 
 # Errors of a working database: bugs of the gateway, for which a retry is useless. Those of sqlite3
 # are raised for statements that are passed to its driver directly.
@@ -63,7 +64,10 @@ def translate_errors(
     except _PROGRAMMING_ERRORS:
         raise
     except operational as error:
-        raise _translate(error, engine) from error
+        translated = _translate(error, engine)
+        if (metrics := metrics_of(engine)) is not None:
+            metrics.failed(Reason.Name(translated.reason).removeprefix("REASON_").lower())
+        raise translated from error
 
 
 def _translate(error: Exception, engine: AsyncEngine) -> DatabaseError:
