@@ -64,6 +64,39 @@ def wide_pdf(side: int) -> bytes:
     return pdf(_CATALOGUE, pages, page, stream)
 
 
+def vast_pdf(user_unit: int) -> bytes:
+    """Return a document of a page as large as any may be, in units of so many points."""
+    pages = b"<</Type/Pages/Kids[3 0 R]/Count 1>>"
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 14400 14400]/UserUnit %d/Contents 4 0 R>>"
+    content = b"0 0 14400 14400 re f"
+    stream = b"<</Length %d>>stream\n%b\nendstream" % (len(content), content)
+    return pdf(_CATALOGUE, pages, page % user_unit, stream)
+
+
+def picture_pdf(side: int, times: int, *, is_annotation: bool = False) -> bytes:
+    """Return a document whose page, or an annotation of it, draws a square picture repeatedly."""
+    packer = zlib.compressobj(9)
+    row = bytes(side * 3)
+    pixels = b"".join([packer.compress(row) for _ in range(side)]) + packer.flush()
+    picture = (
+        b"<</Type/XObject/Subtype/Image/Width %d/Height %d/BitsPerComponent 8"
+        b"/ColorSpace/DeviceRGB/Filter/FlateDecode/Length %d>>stream\n%b\nendstream"
+    ) % (side, side, len(pixels), pixels)
+    resources = b"/Resources<</XObject<</I 4 0 R>>>>"
+    drawn = b"q 600 0 0 800 0 0 cm /I Do Q\n" * times
+    kind = b"/Type/XObject/Subtype/Form/BBox[0 0 600 800]" if is_annotation else b""
+    content = b"<<%b%b/Length %d>>stream\n%b\nendstream" % (kind, resources, len(drawn), drawn)
+    own = b"/Annots[6 0 R]" if is_annotation else b"/Contents 5 0 R" + resources
+    return pdf(
+        _CATALOGUE,
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]%b>>" % own,
+        picture,
+        content,
+        b"<</Type/Annot/Subtype/Stamp/Rect[0 0 600 800]/F 4/AP<</N 5 0 R>>>>",
+    )
+
+
 def endless_pdf(pages: int) -> bytes:
     """Return a document that counts one page, and the tree above it, as its own kids."""
     return pdf(
@@ -148,6 +181,12 @@ BOMBS: Mapping[str, tuple[str, Callable[[], bytes]]] = {
     "an animation of huge frames": ("image/gif", partial(gif, 65_535, 65_535, 10_000)),
     "a deep tree of pages": ("application/pdf", partial(deep_pdf, 50_000)),
     "a page of a square kilometre": ("application/pdf", partial(wide_pdf, 2_834_645)),
+    "a page of the largest size and unit": ("application/pdf", partial(vast_pdf, 75_000)),
+    "a page with a picture of 400 megapixels": ("application/pdf", partial(picture_pdf, 20_000, 1)),
+    "a page that draws a picture 1,000 times": (
+        "application/pdf",
+        partial(picture_pdf, 4_000, 1_000),
+    ),
     "a tree of pages within itself": ("application/pdf", partial(endless_pdf, 20_000)),
     "a page packed twice": ("application/pdf", packed_pdf),
     "sound that says it has 4 GiB": (

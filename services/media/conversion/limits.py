@@ -19,6 +19,10 @@ MAX_COLUMNS = 1_000
 MAX_OBJECTS = 1_000_000
 MAX_RENDERED_OBJECTS = 200_000
 MAX_SEARCHED_OBJECTS = 20_000
+# Pixels of a picture in a PDF that is rendered (A4 at 1,200 dpi has 139 million), and of all
+# pictures as often as its pages draw them, which takes some four seconds for a billion.
+MAX_PICTURE_PIXELS = 200_000_000
+MAX_DRAWN_PIXELS = 4_000_000_000
 # Tags of a web page, comparisons of the attributes of a tag with one another, of all tags together,
 # and the columns that a table cell spans.
 MAX_PAGE_TAGS = 200_000

@@ -15,12 +15,12 @@ from pypdfium2 import raw
 from services.media.conversion.errors import ConversionError
 from services.media.conversion.limits import (
     MAX_OBJECTS,
-    MAX_RENDERED_OBJECTS,
     MAX_SEARCHED_OBJECTS,
     MAX_SIDE,
 )
 from services.media.conversion.loading import load
 from services.media.conversion.parts import Ocr, PageText, Picture
+from services.media.conversion.pdf_rendering import Renderer
 from services.media.conversion.reading_order import Line, columns_alternate, in_order
 
 # pdfium's mark of a hyphenated line end; it omits the hyphen.
@@ -48,19 +48,21 @@ _LARGE_PNG = 1 << 20
 
 def pages_as_text(content: bytes, max_pages: int, when: Ocr) -> tuple[PageText, ...]:
     """Return the text of each page."""
+    renderer = Renderer()
     with _opened(content, max_pages) as document:
         return tuple(
-            _page_text(number, page, when)
-            for number, page in enumerate(_counted(_with_fields(document), MAX_OBJECTS), start=1)
+            _page_text(number, page, when, renderer)
+            for number, page in enumerate(_counted(_with_fields(document)), start=1)
         )
 
 
 def pages_as_pictures(content: bytes, max_pages: int) -> tuple[Picture, ...]:
     """Return a picture of each page."""
+    renderer = Renderer()
     with _opened(content, max_pages) as document:
         return tuple(
-            _picture(number, page)
-            for number, page in enumerate(_counted(document, MAX_RENDERED_OBJECTS), start=1)
+            _picture(number, renderer.render(page, math.inf, MAX_SIDE))
+            for number, page in enumerate(document, start=1)
         )
 
 
@@ -88,13 +90,13 @@ def _opened(content: bytes, max_pages: int) -> Iterator[pdfium.PdfDocument]:
         document.close()
 
 
-def _counted(pages: Iterable[pdfium.PdfPage], max_objects: int) -> Iterator[pdfium.PdfPage]:
-    """Yield pages while they draw at most so many objects together."""
-    objects_left = max_objects
+def _counted(pages: Iterable[pdfium.PdfPage]) -> Iterator[pdfium.PdfPage]:
+    """Yield pages while they draw at most `MAX_OBJECTS` together."""
+    objects_left = MAX_OBJECTS
     for page in pages:
         objects_left -= raw.FPDFPage_CountObjects(page)
         if objects_left < 0:
-            raise ConversionError(f"the PDF draws more than {max_objects:,} objects")
+            raise ConversionError(f"the PDF draws more than {MAX_OBJECTS:,} objects")
         yield page
 
 
@@ -108,12 +110,13 @@ def _with_fields(document: pdfium.PdfDocument) -> Iterator[pdfium.PdfPage]:
         yield page
 
 
-def _page_text(number: int, page: pdfium.PdfPage, when: Ocr) -> PageText:
+def _page_text(number: int, page: pdfium.PdfPage, when: Ocr, renderer: Renderer) -> PageText:
     text = _own_text(page)
     if when is Ocr.NEVER or (when is Ocr.AUTO and not _is_scan(page, text)):
         return PageText(number, text)
     ocr = load("ocr")
-    return PageText(number, ocr.read(_rendered(page, _OCR_SCALE, ocr.MAX_SIDE)), recognised=True)
+    image = renderer.render(page, _OCR_SCALE, ocr.MAX_SIDE)
+    return PageText(number, ocr.read(image), recognised=True)
 
 
 def _is_scan(page: pdfium.PdfPage, text: str) -> bool:
@@ -162,8 +165,7 @@ def _joined(match: re.Match[str]) -> str:
     return f"{before}-" if "-" in before else before
 
 
-def _picture(number: int, page: pdfium.PdfPage) -> Picture:
-    image = _rendered(page, math.inf, MAX_SIDE)
+def _picture(number: int, image: Image.Image) -> Picture:
     packed = io.BytesIO()
     image.save(packed, "PNG")
     if packed.tell() <= _LARGE_PNG:
@@ -171,11 +173,3 @@ def _picture(number: int, page: pdfium.PdfPage) -> Picture:
     packed = io.BytesIO()
     image.save(packed, "JPEG", quality=85)
     return Picture(number, packed.getvalue(), "image/jpeg")
-
-
-def _rendered(page: pdfium.PdfPage, scale: float, longest: int) -> Image.Image:
-    """Render a page at `scale` pixels per point, with sides of at most `longest` pixels."""
-    width, height = page.get_size()
-    fitting = longest / max(float(width), float(height), 1.0)
-    image: Image.Image = page.render(scale=min(scale, fitting)).to_pil()
-    return image.convert("RGB")

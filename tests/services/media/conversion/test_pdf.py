@@ -11,6 +11,7 @@ from services.common.errors import GatewayError
 from services.common.settings import Limits
 from services.media.conversion.parts import Ocr, Source
 from services.media.conversion.pool import ConversionPool, PooledConverter
+from tests.attacks import media_bombs
 from tests.services.media.conversion import papers
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -192,6 +193,45 @@ async def test_a_pdf_that_draws_without_end_is_refused(converter):
         await converter.pages_as_pictures(Source(drawing(stroke * 200_001), ""), max_pages=9)
     with pytest.raises(GatewayError, match="more than 1,000,000 objects"):
         await text(converter, drawing(stroke * 1_000_001))
+
+
+@pytest.mark.parametrize("user_unit", [1, 75_000])
+async def test_a_vast_page_is_scaled_down(converter, user_unit):
+    source = Source(media_bombs.vast_pdf(user_unit), "")
+    (picture,) = await converter.pages_as_pictures(source, max_pages=1)
+    assert Image.open(io.BytesIO(picture.content)).size == (1568, 1568)
+
+
+async def test_pictures_of_a_pdf_have_so_many_pixels(converter):
+    async def pictures(*of, **options):
+        document = media_bombs.picture_pdf(*of, **options)
+        return await converter.pages_as_pictures(Source(document, ""), max_pages=1)
+
+    assert await pictures(4_000, 2)
+    assert await pictures(4_000, 2, is_annotation=True)
+    with pytest.raises(GatewayError, match="a picture of 15,000 by 15,000 pixels"):
+        await pictures(15_000, 1)
+    for is_annotation in (False, True):
+        with pytest.raises(GatewayError, match="more than 4,000 megapixels"):
+            await pictures(4_000, 251, is_annotation=is_annotation)
+    with pytest.raises(GatewayError, match="more than 4,000 megapixels"):
+        await text(converter, media_bombs.picture_pdf(4_000, 251))
+
+
+async def test_objects_in_forms_of_a_pdf_count(converter):
+    # Each of 500 forms draws 500 lines.
+    outer, inner = b"/F Do\n" * 500, b"0 0 m 9 9 l S\n" * 500
+    head = b"/Type/XObject/Subtype/Form/BBox[0 0 600 800]"
+    document = media_bombs.pdf(
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R"
+        b"/Resources<</XObject<</F 5 0 R>>>>>>",
+        b"<</Length %d>>stream\n%b\nendstream" % (len(outer), outer),
+        b"<<%b/Length %d>>stream\n%b\nendstream" % (head, len(inner), inner),
+    )
+    with pytest.raises(GatewayError, match="more than 200,000 objects"):
+        await converter.pages_as_pictures(Source(document, ""), max_pages=1)
 
 
 def drawing(content: bytes) -> bytes:
