@@ -80,7 +80,7 @@ def test_a_bare_package_that_fails_is_not_left_behind() -> None:
 
 
 @pytest.mark.usefixtures("package")
-def test_a_stand_in_takes_the_place_of_a_package_during_an_import(
+def test_a_stand_in_replaces_a_package_during_an_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "needs_large.py").write_text("from large import Unused, part")
