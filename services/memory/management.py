@@ -142,7 +142,7 @@ class MemoryManagement:
         if record is None:
             raise GatewayError(
                 errors_pb2.REASON_NOT_FOUND,
-                "memory_id: no such memory; GET /beta/v1/memories lists yours",
+                "memory_id: no such memory; GET /v1/memories lists yours",
                 param="memory_id",
             )
         return record

@@ -174,7 +174,7 @@ def storage_exceeded(max_bytes: int) -> GatewayError:
     return GatewayError(
         errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
         f"store: your plan allows {max_bytes} bytes of memories and stored responses, which this "
-        "response would exceed; delete some with DELETE /beta/v1/responses/{response_id}, or set "
+        "response would exceed; delete some with DELETE /v1/responses/{response_id}, or set "
         "store: false to store nothing",
         param="store",
         limit="memory.storage",

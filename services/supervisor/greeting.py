@@ -44,10 +44,10 @@ def greeting(
     """
     credential = f'-H "Authorization: Bearer {key or "$GATEWAY_KEY"}"'
     curl = (
-        f"curl {url}/beta/v1/chat/completions -H 'Content-Type: application/json' "
+        f"curl {url}/v1/chat/completions -H 'Content-Type: application/json' "
         f"{credential} -d '{_BODY}'"
         if has_sandbox
-        else f"curl {url}/beta/v1/models {credential}"
+        else f"curl {url}/v1/models {credential}"
     )
     lines = [f"The gateway listens on {url}", f"Metrics are on {metrics_url}/metrics"]
     if grpc:

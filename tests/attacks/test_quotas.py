@@ -89,7 +89,7 @@ async def test_a_memory_that_grows_without_end_is_harmless(
         assert {(one.status, one.code) for one in answers[-5:]} == {
             (403, "memory_storage_exceeded")
         }
-        assert "DELETE /beta/v1/memories" in answers[-1].body["error"]["message"]
+        assert "DELETE /v1/memories" in answers[-1].body["error"]["message"]
         assert stored(target) - before < QUOTA + OVERHEAD
         assert (await attacker.delete_memory("m1")).status == 200
         assert (await attacker.chat("short", memory_id="m1")).status == 200

@@ -204,7 +204,7 @@ async def test_an_attachment_is_uploaded_and_sent(browser, scripted, upstream):
 
 async def test_an_upload_shows_its_progress(page):
     held = asyncio.get_running_loop().create_future()
-    await page.route("**/beta/v1/files", lambda route: held.set_result(route))
+    await page.route("**/v1/files", lambda route: held.set_result(route))
     async with page.expect_file_chooser() as chooser:
         await page.get_by_role("button", name="Attach files").click()
     image = {"name": "dot.png", "mimeType": "image/png", "buffer": PNG}

@@ -127,9 +127,7 @@ def _begin(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb.Gene
     if coding:
         for name in ("fallback", "fallback_config"):
             if getattr(body, name) is not None and name in body.model_fields_set:
-                raise invalid(
-                    name, f"{name}: not supported on this endpoint; use /beta/v1/messages"
-                )
+                raise invalid(name, f"{name}: not supported on this endpoint; use /v1/messages")
     request = pb.GenerateRequest(
         model=body.model, dialect=conversation_pb2.DIALECT_ANTHROPIC, ends_with_text=True
     )

@@ -221,7 +221,7 @@ class Parameters(BaseModel):
 class CountTokensBody(Parameters, ExtensionFields):
     """Body of POST …/messages/count_tokens."""
 
-    model: Name = Field(description="Model name, as listed by `GET /beta/v1/models`.")
+    model: Name = Field(description="Model name, as listed by `GET /v1/models`.")
     messages: Messages = Field(
         description="The conversation so far. An assistant message at the end is "
         "continued by the model."

@@ -32,7 +32,7 @@ _Items = Annotated[list[Item], Field(max_length=MAX_ITEMS, fail_fast=True)]
 
 
 class ConversationBody(BaseModel):
-    """The body of `POST /beta/v1/conversations`."""
+    """The body of `POST /v1/conversations`."""
 
     model_config = _OPEN
 
@@ -43,7 +43,7 @@ class ConversationBody(BaseModel):
 
 
 class UpdateBody(BaseModel):
-    """The body of `POST /beta/v1/conversations/{conversation_id}`."""
+    """The body of `POST /v1/conversations/{conversation_id}`."""
 
     model_config = _OPEN
 
@@ -53,7 +53,7 @@ class UpdateBody(BaseModel):
 
 
 class ItemsBody(BaseModel):
-    """The body of `POST /beta/v1/conversations/{conversation_id}/items`."""
+    """The body of `POST /v1/conversations/{conversation_id}/items`."""
 
     model_config = _OPEN
 

@@ -1,4 +1,4 @@
-"""OpenAI's embeddings: bodies and responses of `POST /beta/v1/embeddings`."""
+"""OpenAI's embeddings: bodies and responses of `POST /v1/embeddings`."""
 
 import binascii
 from typing import Annotated, Any, Literal
@@ -52,13 +52,11 @@ def _form_of(value: object) -> str:
 
 
 class EmbeddingsRequest(FallbackFields):
-    """The body of `POST /beta/v1/embeddings`."""
+    """The body of `POST /v1/embeddings`."""
 
     model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
-    model: Name = Field(
-        description="Name of an embedding model, as listed by `GET /beta/v1/models`."
-    )
+    model: Name = Field(description="Name of an embedding model, as listed by `GET /v1/models`.")
     input: Annotated[
         Annotated[Text, Tag("#text")]
         | Annotated[
@@ -88,7 +86,7 @@ _REQUEST: TypeAdapter[EmbeddingsRequest] = TypeAdapter(EmbeddingsRequest)
 
 
 def parse_embeddings(body: bytes) -> ParsedRequest:
-    """Parse the body of `POST /beta/v1/embeddings`.
+    """Parse the body of `POST /v1/embeddings`.
 
     Raises:
         GatewayError: invalid, naming the invalid field and its valid values.

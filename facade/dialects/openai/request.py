@@ -39,8 +39,8 @@ _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
 
 # Fields that would otherwise count as unknown, with the error message.
 _REFUSED = {
-    "use_built_in_tools": "not supported on this endpoint; use /beta/v1/messages",
-    "thinking_block_strategy": "not supported on this endpoint; use /beta/v1/messages",
+    "use_built_in_tools": "not supported on this endpoint; use /v1/messages",
+    "thinking_block_strategy": "not supported on this endpoint; use /v1/messages",
 }
 # Fields that a fallback step cannot override, as they apply to the whole request.
 _OF_THE_WHOLE = ChatRequest.model_fields.keys() - StepParameters.model_fields.keys()
@@ -65,7 +65,7 @@ _SCHEMA_FIELDS = frozenset(JsonSchema.__annotations__)
 
 
 def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
-    """Parse the body of `POST /beta/v1/chat/completions`.
+    """Parse the body of `POST /v1/chat/completions`.
 
     Args:
         body: JSON.

@@ -1,4 +1,4 @@
-"""Wire types of `POST /beta/v1/chat/completions`, for validation and documentation.
+"""Wire types of `POST /v1/chat/completions`, for validation and documentation.
 
 Messages are TypedDicts, as 100,000 of them take a third less memory than models. Content parts,
 tools and tool calls are one type each, not a union by `type`, as unknown types are accepted; the
@@ -409,9 +409,9 @@ class StepParameters(ChatParameters):
 
 
 class ChatRequest(ExtensionFields, ChatParameters):
-    """The body of `POST /beta/v1/chat/completions`."""
+    """The body of `POST /v1/chat/completions`."""
 
-    model: Name = Field(description="Model name, as listed by `GET /beta/v1/models`.")
+    model: Name = Field(description="Model name, as listed by `GET /v1/models`.")
     messages: Messages = Field(description="The conversation so far.")
     stream: bool | None = Field(
         None, description="Whether to stream the answer as server-sent events."

@@ -68,7 +68,7 @@ _TOOL_CHOICES = frozenset({"tool_choice", "parallel_tool_calls"})
 def parse_request(
     body: bytes, *, lazily: bool = False, new_id: ids.IdGenerator = ids.new_id
 ) -> ParsedRequest:
-    """Parse the body of `POST /beta/v1/responses`.
+    """Parse the body of `POST /v1/responses`.
 
     Args:
         body: JSON.

@@ -24,8 +24,8 @@ _REFUSED = {
     "max_completion_tokens": "not supported on this endpoint; use max_output_tokens",
     "response_format": "not supported on this endpoint; use text.format",
     "reasoning_effort": "not supported on this endpoint; use reasoning.effort",
-    "use_built_in_tools": "not supported on this endpoint; use /beta/v1/messages",
-    "thinking_block_strategy": "not supported on this endpoint; use /beta/v1/messages",
+    "use_built_in_tools": "not supported on this endpoint; use /v1/messages",
+    "thinking_block_strategy": "not supported on this endpoint; use /v1/messages",
 }
 # Fields that are kept, with the condition under which the gateway handles them too.
 _KEPT: Mapping[str, Callable[[Any], bool]] = {

@@ -1,4 +1,4 @@
-"""Wire types of `POST /beta/v1/responses`, for validation and documentation.
+"""Wire types of `POST /v1/responses`, for validation and documentation.
 
 Unknown fields are accepted nearly everywhere and passed on to providers of this dialect. Names of
 union members begin with `#` (see `facade.dialects.validation`).
@@ -181,7 +181,7 @@ class StepParameters(ResponseParameters):
 
 
 class ResponseRequest(ExtensionFields, ResponseParameters):
-    """The body of `POST /beta/v1/responses`."""
+    """The body of `POST /v1/responses`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -212,7 +212,7 @@ class ResponseRequest(ExtensionFields, ResponseParameters):
         }
     )
 
-    model: Name = Field(description="Model name, as listed by `GET /beta/v1/models`.")
+    model: Name = Field(description="Model name, as listed by `GET /v1/models`.")
     input: Input | None = Field(
         None, description="A text of the user, or the items of the conversation so far."
     )

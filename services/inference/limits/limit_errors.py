@@ -71,7 +71,7 @@ def model_refused(path: str, name: str, kind: SubjectKind.ValueType) -> GatewayE
     """Return the error for a model that a subject may not use, whether or not it exists."""
     return GatewayError(
         errors_pb2.REASON_PERMISSION_DENIED,
-        f"{path}: {_SHOWN[kind]} may not use the model {quoted(name)}; GET /beta/v1/models lists "
+        f"{path}: {_SHOWN[kind]} may not use the model {quoted(name)}; GET /v1/models lists "
         "the available models",
         param=path,
         limit=f"{_SUBJECTS[kind]}.allowed_models",

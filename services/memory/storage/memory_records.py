@@ -82,7 +82,7 @@ def quota_exceeded(max_memories: int) -> GatewayError:
     return GatewayError(
         errors_pb2.REASON_MEMORY_QUOTA_EXCEEDED,
         f"memory_id: your plan allows {max_memories} memories; delete one with DELETE "
-        "/beta/v1/memories/{memory_id}",
+        "/v1/memories/{memory_id}",
         param="memory_id",
         limit="memory.quota",
     )
@@ -98,7 +98,7 @@ def check_storage(size_bytes: int, max_bytes: int) -> None:
         raise GatewayError(
             errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
             f"memory_id: your plan allows {max_bytes} bytes of memories, which this turn would "
-            "exceed; delete a memory with DELETE /beta/v1/memories/{memory_id}",
+            "exceed; delete a memory with DELETE /v1/memories/{memory_id}",
             param="memory_id",
             limit="memory.storage",
         )

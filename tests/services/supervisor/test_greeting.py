@@ -31,7 +31,7 @@ def test_the_url_is_one_that_this_machine_reaches(host: str, url: str) -> None:
 
 def test_the_curl_line_works_as_pasted() -> None:
     command = shlex.split(last_line(KEY, has_sandbox=True))
-    assert command[:2] == ["curl", "http://127.0.0.1:8080/beta/v1/chat/completions"]
+    assert command[:2] == ["curl", "http://127.0.0.1:8080/v1/chat/completions"]
     assert f"Authorization: Bearer {KEY}" in command
     assert "Content-Type: application/json" in command
     assert command[-2:] == ["-d", BODY]
@@ -39,7 +39,7 @@ def test_the_curl_line_works_as_pasted() -> None:
 
 def test_without_the_sandbox_the_curl_line_lists_models() -> None:
     command = shlex.split(last_line(KEY, has_sandbox=False))
-    url = "http://127.0.0.1:8080/beta/v1/models"
+    url = "http://127.0.0.1:8080/v1/models"
     assert command == ["curl", url, "-H", f"Authorization: Bearer {KEY}"]
 
 

@@ -36,7 +36,7 @@ export function upload(file: File, options: UploadOptions = {}): Promise<StoredF
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const abort = (): void => request.abort();
-    request.open("POST", "/beta/v1/files");
+    request.open("POST", "/v1/files");
     for (const [name, value] of Object.entries(credentials(false, false))) {
       request.setRequestHeader(name, value);
     }

@@ -14,7 +14,7 @@ export function SignIn() {
     setBusy(true);
     setFailure(undefined);
     try {
-      const response = await fetch("/beta/v1/models", {
+      const response = await fetch("/v1/models", {
         headers: { authorization: `Bearer ${key.trim()}` },
         cache: "no-store",
       });

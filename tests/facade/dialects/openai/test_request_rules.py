@@ -73,11 +73,11 @@ def test_the_options_of_web_search_go_on_as_they_are() -> None:
         ({"stream_options": {}}, "stream_options: allowed only if stream is true"),
         (
             {"use_built_in_tools": True},
-            "use_built_in_tools: not supported on this endpoint; use /beta/v1/messages",
+            "use_built_in_tools: not supported on this endpoint; use /v1/messages",
         ),
         (
             {"thinking_block_strategy": "discard"},
-            "thinking_block_strategy: not supported on this endpoint; use /beta/v1/messages",
+            "thinking_block_strategy: not supported on this endpoint; use /v1/messages",
         ),
         (
             {"max_tokens": 1, "max_completion_tokens": 2},

@@ -57,7 +57,7 @@ async def test_storage_quota_is_checked_before_the_model_is_asked(
     taken, refusal = await fill(service)
     assert taken == 4
     assert refusal.reason == errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED
-    assert "DELETE /beta/v1/memories" in refusal.message
+    assert "DELETE /v1/memories" in refusal.message
     assert await stored(engine) <= STORAGE
     with pytest.raises(GatewayError):
         async with service.taking(WORDS):

@@ -25,7 +25,7 @@ export interface Storage {
 }
 
 const PAGE = 50;
-const path = (id: string): string => `/beta/v1/files/${encodeURIComponent(id)}`;
+const path = (id: string): string => `/v1/files/${encodeURIComponent(id)}`;
 
 /** Return a page of files, and what the next page is asked for with. */
 export async function listFiles(
@@ -34,12 +34,12 @@ export async function listFiles(
 ): Promise<{ items: StoreFile[]; next: string }> {
   const query = new URLSearchParams({ limit: String(PAGE) });
   if (afterId) query.set("after_id", afterId);
-  const page = await json<FilePage>(`/beta/v1/files?${query}`, { formatB: true, signal });
+  const page = await json<FilePage>(`/v1/files?${query}`, { formatB: true, signal });
   return { items: page.data, next: page.has_more ? (page.last_id ?? "") : "" };
 }
 
 export function getStorage(signal?: AbortSignal): Promise<Storage> {
-  return json<Storage>("/beta/v1/storage", { signal });
+  return json<Storage>("/v1/storage", { signal });
 }
 
 export async function deleteFile(id: string): Promise<void> {

@@ -73,11 +73,11 @@ export interface Page<T> {
   next_page: string | null;
 }
 
-const path = (id: string): string => `/beta/v1/memories/${encodeURIComponent(id)}`;
+const path = (id: string): string => `/v1/memories/${encodeURIComponent(id)}`;
 const paging = (page: string): string => `?${new URLSearchParams(page ? { page } : {})}`;
 
 export function listMemories(page: string, signal?: AbortSignal): Promise<Page<MemoryRecord>> {
-  return json(`/beta/v1/memories${paging(page)}`, { signal });
+  return json(`/v1/memories${paging(page)}`, { signal });
 }
 
 export function getMemory(id: string, signal?: AbortSignal): Promise<MemoryDetails> {
@@ -98,9 +98,9 @@ export async function search(id: string, query: string, signal?: AbortSignal): P
 }
 
 export async function getProfile(signal?: AbortSignal): Promise<Fact[]> {
-  return (await json<{ facts: Fact[] }>("/beta/v1/memory/profile", { signal })).facts;
+  return (await json<{ facts: Fact[] }>("/v1/memory/profile", { signal })).facts;
 }
 
 export async function deleteProfile(): Promise<void> {
-  await send("/beta/v1/memory/profile", { method: "DELETE" });
+  await send("/v1/memory/profile", { method: "DELETE" });
 }

@@ -19,7 +19,7 @@ import {
 } from "./settings";
 
 export const chat: Dialect = {
-  path: "/beta/v1/chat/completions",
+  path: "/v1/chat/completions",
   known: [
     "model",
     "messages",

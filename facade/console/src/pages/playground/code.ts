@@ -58,8 +58,8 @@ function python(
   if (Object.keys(further).length > 0) fields.push(`    extra_body=${literal(further, 1)},`);
   const [package_, client, base, call, shown] =
     settings.dialect === "chat"
-      ? ["openai", "OpenAI", "/beta/v1", "chat.completions.create", "answer.choices[0].message"]
-      : ["anthropic", "Anthropic", "/beta", "messages.create", "answer.content"];
+      ? ["openai", "OpenAI", "/v1", "chat.completions.create", "answer.choices[0].message"]
+      : ["anthropic", "Anthropic", "", "messages.create", "answer.content"];
   return [
     "import os",
     "",
@@ -108,8 +108,8 @@ function typescript(
   if (hasFurther) fields.push("  ...further,");
   const [package_, client, base, call, shown] =
     settings.dialect === "chat"
-      ? ["openai", "OpenAI", "/beta/v1", "chat.completions.create", "answer.choices[0]?.message"]
-      : ["@anthropic-ai/sdk", "Anthropic", "/beta", "messages.create", "answer.content"];
+      ? ["openai", "OpenAI", "/v1", "chat.completions.create", "answer.choices[0]?.message"]
+      : ["@anthropic-ai/sdk", "Anthropic", "", "messages.create", "answer.content"];
   return [
     `import ${client} from "${package_}";`,
     "",

@@ -23,7 +23,7 @@ export async function costOf(facts: Facts): Promise<number | undefined> {
 function pricingOf(model: string): Promise<Pricing | null> {
   let found = known.get(model);
   if (found === undefined) {
-    const path = `/beta/v1/models/${model.split("/").map(encodeURIComponent).join("/")}`;
+    const path = `/v1/models/${model.split("/").map(encodeURIComponent).join("/")}`;
     // Without prices an answer is as good; what fails is asked again with the next one.
     found = json<{ pricing: Pricing | null }>(path).then(
       ({ pricing }) => pricing,

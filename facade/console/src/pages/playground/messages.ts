@@ -22,7 +22,7 @@ import {
 const MAX_TOKENS = 4096;
 
 export const messages: Dialect = {
-  path: "/beta/v1/messages",
+  path: "/v1/messages",
   // Its SDKs of today have no temperature and no top_p.
   known: [
     "model",

@@ -19,7 +19,7 @@ const EMBEDDED = "embedded";
 const SANDBOX = "sandbox";
 
 async function listModels(signal: AbortSignal): Promise<Model[]> {
-  const { data } = await json<{ data: Model[] }>("/beta/v1/models", { signal });
+  const { data } = await json<{ data: Model[] }>("/v1/models", { signal });
   return data.filter((model) => model.owned_by !== EMBEDDED);
 }
 

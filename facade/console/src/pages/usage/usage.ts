@@ -29,5 +29,5 @@ export interface CallerUsage {
 }
 
 export function getUsage(signal?: AbortSignal): Promise<CallerUsage> {
-  return json<CallerUsage>("/beta/v1/usage/me", { signal });
+  return json<CallerUsage>("/v1/usage/me", { signal });
 }

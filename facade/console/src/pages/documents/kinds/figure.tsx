@@ -54,7 +54,7 @@ function StoredPicture({ picture, id }: { picture: Picture; id: string }) {
     if (!isNear) return;
     const controller = new AbortController();
     let made = "";
-    send(`/beta/v1/files/${encodeURIComponent(id)}/content`, { signal: controller.signal })
+    send(`/v1/files/${encodeURIComponent(id)}/content`, { signal: controller.signal })
       .then((response) => response.blob())
       .then((content) => {
         if (controller.signal.aborted) return;
