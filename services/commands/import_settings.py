@@ -30,7 +30,7 @@ def litellm(
 
     What has no counterpart, and what remains to be done (such as budgets, which are set by
     `gateway limits set`), is listed on standard error and in comments of the file. Variables
-    (os.environ/NAME) stay variables. The import needs PyYAML.
+    (os.environ/NAME) stay variables.
     """
     from services.commands.init import check_target, write_checked
     from services.config_files.litellm import translate
@@ -65,11 +65,9 @@ def litellm(
 
 def _load(config: Path) -> dict[str, object]:
     """Return the parsed YAML of a file, which must be a mapping."""
-    try:
-        # Its types are a package of their own, which nothing else here would use.
-        import yaml  # type: ignore[import-untyped]
-    except ImportError:
-        fail("the import of LiteLLM's settings needs PyYAML: pip install pyyaml")
+    # Its types are a package of their own, which nothing else here would use.
+    import yaml  # type: ignore[import-untyped]
+
     try:
         with config.open("rb") as opened:
             text = opened.read(_MAX_BYTES + 1)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.release import contents, installation, platforms, reproduction, upgrade
+from tests.release import contents, installation, platforms, publication, reproduction, upgrade
 
 
 def main() -> None:
@@ -24,11 +24,16 @@ def main() -> None:
         _say("all dependencies have wheels for each platform")
         platforms.check(wheel)
         _say("it installs into an empty environment, and answers")
-        environment = installation.install(root / "environment", wheel)
+        bare = installation.install(root / "bare", wheel)
+        installation.check_bare(bare, root / "new-bare")
+        environment = installation.install(root / "environment", wheel, "[media]")
         installation.check(environment, root / "new")
         _say("it serves the data of the last release")
         upgrade.check(environment, root)
-    print(f"{wheel.name} can be released")
+    if remedies := publication.missing(wheel):
+        print(f"{wheel.name} works, but must not be published without:", *remedies, sep="\n- ")
+        sys.exit(1)
+    print(f"{wheel.name} can be published")
 
 
 def _say(step: str) -> None:

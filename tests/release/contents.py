@@ -26,7 +26,7 @@ def check(wheel: Path) -> None:
     assert console == {"html", "js", "css"}, console
     assert "node_modules" not in "".join(names) and ".tsx" not in "".join(names)
     heading, _, description = text.partition("\n\n")
-    for field in ("Author", "License-Expression", "Project-URL", "Classifier", "Keywords"):
+    for field in ("Author", "License-Expression", "Classifier", "Keywords"):
         assert f"\n{field}: " in heading, field
     assert not _RELATIVE.findall(description), _RELATIVE.findall(description)
     for command in ("gateway", "sluicegate"):

@@ -17,13 +17,18 @@ from services.common.version import VERSION
 from tests.e2e.processes import Running, free_port
 
 _TEXT = "Harbour master"
+_LITELLM = """\
+model_list:
+  - model_name: fast
+    litellm_params: {model: openai/gpt-4o-mini, api_key: os.environ/OPENAI_API_KEY}
+"""
 
 
-def install(folder: Path, wheel: Path) -> Path:
-    """Install a wheel with the extra `media`; return the folder of its programs."""
+def install(folder: Path, wheel: Path, extras: str = "") -> Path:
+    """Install a wheel with extras, such as `[media]`; return the folder of its programs."""
     uv = str(Path(sys.executable).with_name("uv"))
     subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(folder)], check=True)
-    requirement = f"sluicegate[media] @ {wheel.as_uri()}"
+    requirement = f"sluicegate{extras} @ {wheel.as_uri()}"
     python = str(folder / "bin" / "python")
     command = [uv, "pip", "install", "--quiet", "--python", python, requirement]
     subprocess.run(command, cwd=folder, check=True)
@@ -75,6 +80,20 @@ def check(programs: Path, folder: Path) -> None:
         text = {"type": "text", "text": "(sandbox: recite)"}
         said, adapted = ask(url, key, "sandbox/text", [text, part])
         assert _TEXT in said and adapted, (said, adapted)
+
+
+def check_bare(programs: Path, folder: Path) -> None:
+    """Check what works without extras: chat, and the import of another proxy's settings.
+
+    Raises:
+        AssertionError: an answer is not as expected.
+    """
+    with running(programs, folder) as (url, key):
+        assert "Hello" in ask(url, key, "sandbox/echo", "Hello")[0]
+    (folder / "config.yaml").write_text(_LITELLM)
+    command = [str(programs / "sluicegate"), "import", "litellm", "config.yaml"]
+    subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": ""}, check=True)
+    assert 'name = "fast"' in (folder / "gateway.toml").read_text()
 
 
 def ask(url: str, key: str, model: str, content: object) -> tuple[str, str]:

@@ -1,20 +1,25 @@
 """Data of the last release, served by the new one.
 
-The last release is the newest tag `v…` before this commit. Until there is one, the data are a
-database of the first step of the migrations.
+The last release is the newest tag `v…` before this commit. Until there is one, the data are those
+of this version in the columns that a database of an earlier step of the migrations has.
 """
 
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
-from urllib.request import Request, urlopen
+from typing import Any
 
 from services.common.storage.database import SQLITE_FILE
 from tests.documents import ROOT
-from tests.release import installation
+from tests.release import installation, stored
 
-_FIRST_STEP = """
+# The first step with tables for all that `stored` stores.
+_STEP = "0013"
+_MAKE = f"""
 import sys
 from pathlib import Path
 from alembic import command
@@ -23,29 +28,42 @@ from sqlalchemy import create_engine
 from services.common.storage import migrations
 
 with create_engine("sqlite:///" + sys.argv[1]).begin() as connection:
-    config = Config(attributes={"connection": connection})
+    config = Config(attributes={{"connection": connection}})
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    command.upgrade(config, "0001")
+    command.upgrade(config, "{_STEP}")
 """
+# The step of a database, which is not that of the rows.
+_OF_STEPS = "alembic_version"
 
 
 def check(programs: Path, root: Path) -> None:
     """Check that the new release serves the data of the last one, with the keys made there.
 
     Raises:
-        AssertionError: it does not start on them, or refuses a key.
+        AssertionError: it does not start on them, refuses a key, or reads something else.
     """
     folder = root / "old"
-    folder.mkdir()
     tag = _last_release()
-    key = _write_with(tag, root, folder) if tag else _write_first_step(programs, folder)
+    last = _install(tag, root / "last") if tag else programs
+    with installation.running(last, folder) as (url, key):
+        caller = stored.Caller(url, key)
+        names = caller.store()
+        before = caller.read(names)
+    used = stored.usage(last, folder)
+    assert used, "no usage was recorded"
+    if not tag:
+        _downgrade(programs, folder / "var" / SQLITE_FILE)
     with installation.running(programs, folder) as (url, printed):
-        assert printed == (key or printed)
-        headers = {"Authorization": f"Bearer {printed}"}
-        with urlopen(Request(f"{url}/v1/files", headers=headers)) as answer:
-            assert answer.status == 200
-        assert "again" in installation.ask(url, printed, "sandbox/echo", "again")[0]
-    print(f"  from {tag or 'the first step of the migrations: there is no release yet'}")
+        assert printed == key
+        caller = stored.Caller(url, key)
+        _compare(before, caller.read(names))
+        _compare(used, stored.usage(programs, folder))
+        assert "again" in installation.ask(url, key, "sandbox/echo", "again")[0]
+    print(f"  from {tag or f'step {_STEP} of the migrations: there is no release yet'}")
+
+
+def _compare(before: Any, after: Any) -> None:
+    assert after == before, f"before the upgrade: {before}\nafter it: {after}"
 
 
 def _last_release() -> str:
@@ -54,27 +72,45 @@ def _last_release() -> str:
     return done.stdout.strip()
 
 
-def _write_with(tag: str, root: Path, folder: Path) -> str:
-    """Install a release from the index, and serve some requests; return its key."""
-    programs = root / "last" / "bin"
+def _install(tag: str, environment: Path) -> Path:
+    """Install a release from the index; return the folder of its programs."""
     uv = str(Path(sys.executable).with_name("uv"))
-    subprocess.run([uv, "venv", "--quiet", str(programs.parent)], check=True)
+    subprocess.run([uv, "venv", "--quiet", str(environment)], check=True)
     requirement = f"sluicegate[media]=={tag.removeprefix('v')}"
-    python = str(programs / "python")
+    python = str(environment / "bin" / "python")
     subprocess.run([uv, "pip", "install", "--quiet", "--python", python, requirement], check=True)
-    with installation.running(programs, folder) as (url, key):
-        installation.ask(url, key, "sandbox/echo", "Hello")
-    return key
+    return environment / "bin"
 
 
-def _write_first_step(programs: Path, folder: Path) -> str:
-    """Make a database of the first step; there is no key yet."""
-    data = folder / "var"
-    data.mkdir(mode=0o700)
+def _downgrade(programs: Path, database: Path) -> None:
+    """Replace a database by one of an earlier step, with the rows of the tables that it has."""
+    current = database.with_suffix(".current")
+    for name in ("", "-wal", "-shm"):
+        file = database.with_name(database.name + name)
+        if file.exists():
+            shutil.move(file, current.with_name(current.name + name))
     subprocess.run(
-        [str(programs / "python"), "-c", _FIRST_STEP, str(data / SQLITE_FILE)],
-        cwd=folder,
+        [str(programs / "python"), "-c", _MAKE, str(database)],
+        cwd=database.parent,
         env={**os.environ, "PYTHONPATH": ""},
         check=True,
     )
-    return ""
+    with closing(sqlite3.connect(database)) as old:
+        old.execute("ATTACH ? AS current", [str(current)])
+        for table in _tables(old, "main") & _tables(old, "current") - {_OF_STEPS}:
+            shared = _columns(old, "main", table) & _columns(old, "current", table)
+            names = ", ".join(f'"{name}"' for name in sorted(shared))
+            old.execute(f'DELETE FROM main."{table}"')
+            old.execute(
+                f'INSERT INTO main."{table}" ({names}) SELECT {names} FROM current."{table}"'
+            )
+        old.commit()
+
+
+def _tables(database: sqlite3.Connection, schema: str) -> set[str]:
+    rows = database.execute(f"SELECT name FROM {schema}.sqlite_master WHERE type = 'table'")
+    return {name for (name,) in rows if not name.startswith("sqlite_")}
+
+
+def _columns(database: sqlite3.Connection, schema: str, table: str) -> set[str]:
+    return {row[1] for row in database.execute(f'PRAGMA {schema}.table_info("{table}")')}
