@@ -16,7 +16,7 @@ help: ## list the targets
 
 # uv, if it is installed; otherwise it is fetched for as long as it installs, or pip installs.
 UV ?= $(shell command -v uv)
-export UV
+export UV PYTHON
 INSTALL = sh deploy/package/install.sh $(VENV)
 INSTALL_LOCKED = $(INSTALL) --require-hashes --requirement
 count = $(shell grep -c '^[a-z0-9].*==' $(1))
@@ -34,11 +34,13 @@ CHECK_PYTHON = @$(or $(PYTHON),false) $(IS_NEW_ENOUGH) 2>/dev/null || { \
 $(VENV)/.runs: requirements-run.lock pyproject.toml services/common/version.py
 	$(CHECK_PYTHON)
 	@echo "[1/3] $(VENV), with $(PYTHON)" >&2
-	@$(BIN)/python $(IS_NEW_ENOUGH) 2>/dev/null || { test -x "$(UV)" \
-	  && "$(UV)" venv --quiet --clear --python $(PYTHON) $(VENV) || $(PYTHON) -m venv --clear $(VENV); }
+	@test -x "$(UV)" || sh deploy/package/fetch_uv.sh $(PYTHON) $(VENV)-uv
+	@$(BIN)/python $(IS_NEW_ENOUGH) 2>/dev/null || { uv=$(or $(UV),$(VENV)-uv/bin/uv); test -x "$$uv" \
+	  && "$$uv" venv --quiet --clear --python $(PYTHON) $(VENV) || $(PYTHON) -m venv --clear $(VENV); }
 	@echo "[2/3] $(call count,requirements-run.lock) packages, downloaded the first time" >&2
 	@$(INSTALL_LOCKED) requirements-run.lock
 	@$(INSTALL) --no-build-isolation --editable .
+	@rm -rf $(VENV)-uv
 	@touch $@
 
 # Extras that `make run` leaves out: make run EXTRAS="video speech".
@@ -55,11 +57,11 @@ $(VENV)/.installed: requirements.lock $(VENV)/.runs
 
 setup: $(VENV)/.installed ## install the locked dependencies into .venv
 
-# The console is built beside the running gateway, which serves it from then on.
+# The console is built beside the running gateway, which starts first and serves it from then on.
 run: $(VENV)/.runs $(EXTRAS:%=$(VENV)/.extra-%) ## start the gateway on 127.0.0.1:8080 with embedded defaults
 	@echo "[3/3] The gateway, and meanwhile its console" >&2
 	@$(MAKE) --no-print-directory --question $(CONSOLE)/dist/index.html 2>/dev/null || { \
-	  $(MAKE) --no-print-directory console >/dev/null && echo "The console is built: load its page again." >&2 \
+	  nice $(MAKE) --no-print-directory console >/dev/null && echo "The console is built: load its page again." >&2 \
 	  || echo "The console could not be built (see above); the gateway runs without it." >&2; } &
 	@exec $(BIN)/gateway up
 

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 COPIED = (
     *("Makefile", "pyproject.toml", "requirements.lock", "requirements-run.lock"),
-    *(f"deploy/package/{name}" for name in ("install.sh", "requirements-uv.lock")),
+    *(f"deploy/package/{name}" for name in ("install.sh", "fetch_uv.sh", "requirements-uv.lock")),
     *(f"deploy/package/requirements-{name}.lock" for name in ("video", "speech", "embeddings")),
     *("services/common/version.py", "facade/console/package-lock.json"),
     *("facade/console/build.mjs", "facade/console/index.html", "facade/console/build.sh"),
@@ -192,20 +192,20 @@ def test_an_environment_that_will_not_do_is_made_anew(folder, pythons, left):
         pythons.make(folder / ".venv", pythons.old)
     done = install(folder, pythons.new)
     assert done.returncode == 0, done.stderr
-    assert pythons.asked()[0] == "-m venv --clear .venv"
+    assert pythons.asked()[1] == "-m venv --clear .venv"
     assert (folder / ".venv/.runs").exists()
 
 
 def test_an_environment_of_the_right_python_is_kept(folder, pythons):
     pythons.make(folder / ".venv", pythons.new)
     assert install(folder, pythons.new).returncode == 0
-    assert not [call for call in pythons.asked() if "venv" in call]
+    assert not [call for call in pythons.asked() if "venv --clear" in call]
 
 
 def test_pip_installs_where_uv_cannot_be_had(folder, pythons):
     assert install(folder, pythons.new).returncode == 0
-    _, fetch, locked, editable = pythons.asked()
-    # What stands for pip here fetches nothing.
+    fetch, _, locked, editable = pythons.asked()
+    # What stands for pip here fetches nothing; it is not tried again.
     assert "requirements-uv.lock" in fetch
     assert [locked, editable] == [f"-m pip install {LOCKED}", f"-m pip install {EDITABLE}"]
 

@@ -1,7 +1,9 @@
 #!/bin/sh
 # install.sh VENV OPTION…: install packages into a virtual environment, with uv (UV, its path, if
-# it is on the PATH; fetched for a long lock file) or with pip, which take the same options.
+# it is on the PATH; VENV-uv, where it was fetched; fetched for a long lock file) or with pip, which
+# take the same options.
 set -eu
+here=$(dirname "$0")
 venv=$1
 shift
 python=$venv/bin/python
@@ -15,24 +17,30 @@ temporary=
 trap 'test -z "$temporary" || rm -rf "$temporary"' EXIT
 trap 'exit 130' INT TERM
 
-with_pip() {
-  # An environment that uv has created has no pip.
-  "$python" -m pip --version > /dev/null 2>&1 || "$python" -m ensurepip > /dev/null
-  "$python" -m pip install --quiet --disable-pip-version-check --no-compile --no-deps "$@"
+# An environment that uv has created has no pip, which takes 17 MB: another Python's serves.
+pip() {
+  if "$python" -m pip --version > /dev/null 2>&1; then
+    "$python" -m pip "$@"
+  elif "${PYTHON:-python3}" -m pip --python "$python" --version > /dev/null 2>&1; then
+    "${PYTHON:-python3}" -m pip --python "$python" "$@"
+  else
+    "$python" -m ensurepip > /dev/null
+    "$python" -m pip "$@"
+  fi
 }
 
-uv=${UV:-}
+uv=${UV:-$venv-uv/bin/uv}
 # Fetching uv takes longer than installing a few packages with pip.
-if [ -z "$uv" ] && [ -n "$lock" ] && [ "$(grep -c == "$lock")" -ge 20 ]; then
+if [ ! -x "$uv" ] && [ ! -e "$venv-uv" ] && [ -n "$lock" ] && [ "$(grep -c == "$lock")" -ge 20 ]; then
   temporary=$(mktemp -d)
-  fetched=$(dirname "$0")/requirements-uv.lock
-  if with_pip --target "$temporary" --require-hashes --requirement "$fetched" 2> /dev/null; then
-    uv=$temporary/bin/uv
-  fi
+  uv=$temporary/bin/uv
+  for one in "$python" "${PYTHON:-python3}"; do
+    [ -x "$uv" ] || sh "$here/fetch_uv.sh" "$one" "$temporary"
+  done
 fi
 if [ -x "$uv" ]; then
   "$uv" pip install --quiet --python "$python" --no-deps "$@" && exit
   # An index that only the settings of pip name is unknown to uv.
   echo "uv failed (see above); trying pip" >&2
 fi
-with_pip "$@"
+pip install --quiet --disable-pip-version-check --no-compile --no-deps "$@"
