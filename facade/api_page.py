@@ -1,24 +1,27 @@
-"""The page `/docs`: every endpoint by area, with its fields and a request to paste.
+"""The page `/docs`: every endpoint by area, with its fields, a request to paste, and one to try.
 
-It has no scripts, and its only style is named by its hash in the page's policy.
+Its style and its script are in the page, each named by its hash in the page's policy: nothing else
+runs, and no text becomes HTML (Trusted Types without a policy), whatever a model or a user wrote.
+Viewers of OpenAPI documents (Scalar, RapiDoc, Redoc, Elements, swagger-ui) make HTML or styles from
+text, so that none of them shows anything under this policy.
 """
 
 import html
 import re
-import shlex
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import orjson
 
 from facade.areas import by_area
-from facade.credentials import ApiFormat, KeyKind
 from facade.dialects.json_schemas import JsonObject
 from facade.endpoint import EndpointSpec
 from facade.openapi import described_endpoints, document
+from facade.request_examples import curl, form
 
 _STYLE = """
 :root{color-scheme:light dark}
@@ -30,22 +33,51 @@ summary{cursor:pointer}summary span{opacity:.75}
 summary b{display:inline-block;min-width:4.5em}
 table{border-collapse:collapse;width:100%}
 th,td{text-align:left;vertical-align:top;padding:.2em .8em .2em 0;border-bottom:1px solid #8883}
-pre{overflow:auto;background:#8882;padding:.8em;border-radius:.4em}
+pre{overflow:auto;max-height:40em;background:#8882;padding:.8em;border-radius:.4em}
+section,details{scroll-margin-top:4em}
+form{border-top:1px solid #8883;margin-top:1em}
+label{display:inline-block;margin:.4em 1em .4em 0}
+input,textarea,button{font:inherit;padding:.3em .5em}
+textarea{font:.9em/1.4 ui-monospace,monospace;width:100%;box-sizing:border-box}
+#keys{position:sticky;top:0;background:Canvas;border:0;border-bottom:1px solid #8886}
 """
+_SCRIPT = Path(__file__).with_suffix(".js").read_text("utf-8")
 _CODE_SPAN = re.compile(r"`([^`]+)`")
-_HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
 HEADERS: Mapping[str, str] = {
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {_hash(_SCRIPT)}",
+            f"style-src {_hash(_STYLE)}",
+            "connect-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        )
+    ),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
 _INTRODUCTION = """<h1>The API</h1>
-<p>OpenAI's SDKs get the address of this gateway with <code>/v1</code>, Anthropic's without it. The
-requests below need <code>GATEWAY</code>, this address, and <code>GATEWAY_KEY</code>, an API key.
-The <a href="/console">console</a> tries models, files, memories and documents in the browser;
+<p>OpenAI's SDKs get the address of this gateway with <code>/v1</code>, Anthropic's without it. Each
+endpoint has a request to paste into a shell, with <code>GATEWAY</code>, this address, and
+<code>GATEWAY_KEY</code>, an API key; and a form that sends it from here. The
+<a href="/console">console</a> is for models, files, memories and documents in the browser;
 <a href="/openapi.json">openapi.json</a> has every field for tools.</p>
+"""
+_KEYS = """<form id="keys">
+<label>API key <input id="key" type="password" autocomplete="off" placeholder="gw-…"></label>
+<label>Admin key <input id="admin-key" type="password" autocomplete="off" placeholder="gwadmin-…">
+</label></form>
 """
 
 
@@ -65,7 +97,8 @@ def page(endpoints: tuple[EndpointSpec, ...]) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>API of the gateway</title><style>{_STYLE}</style></head>"
-        f"<body>{_INTRODUCTION}<nav>{links}</nav>{sections}</body></html>"
+        f"<body>{_INTRODUCTION}{_KEYS}<nav>{links}</nav>{sections}"
+        f"<script>{_SCRIPT}</script></body></html>"
     )
 
 
@@ -75,13 +108,14 @@ def _endpoint(endpoint: EndpointSpec, description: JsonObject) -> Iterator[str]:
     operation = description["paths"][endpoint.documented_path][endpoint.method.lower()]
     yield f'<details id="{endpoint.operation_id}"><summary><b>{endpoint.method}</b> '
     yield f"<code>{html.escape(path)}</code> <span>{html.escape(endpoint.summary)}</span></summary>"
-    yield f"<pre>{html.escape(_curl(endpoint, operation, path))}</pre>"
+    yield f"<pre>{html.escape(curl(endpoint, operation, path))}</pre>"
     parameters = [_parameter(one) for one in operation.get("parameters", [])]
     yield from _table("Parameters", parameters)
     for content in operation.get("requestBody", {}).get("content", {}).values():
         yield from _table("Body", list(_fields(content["schema"], description)))
     statuses = ((status, "", one["description"]) for status, one in operation["responses"].items())
     yield from _table("Responses", list(statuses))
+    yield from form(endpoint, operation, path)
     yield "</details>"
 
 
@@ -141,33 +175,3 @@ def _type(schema: Mapping[str, Any]) -> str:
     if "$ref" in schema:
         return "object"
     return str(schema.get("type", "any"))
-
-
-def _curl(endpoint: EndpointSpec, operation: JsonObject, path: str) -> str:
-    """Return a request for a shell."""
-    rules = endpoint.rules
-    words = ["curl" if endpoint.method in ("GET", "POST") else f"curl -X {endpoint.method}"]
-    words.append(f'"$GATEWAY{path}"' if "{" not in path else f"$GATEWAY{shlex.quote(path)}")
-    if rules.key is KeyKind.ADMIN:
-        words.append('-H "Authorization: Bearer $ADMIN_KEY"')
-    elif rules.key is KeyKind.CALLER and rules.takes_bearer:
-        words.append('-H "Authorization: Bearer $GATEWAY_KEY"')
-    elif rules.key is KeyKind.CALLER:
-        words.append('-H "x-api-key: $GATEWAY_KEY"')
-    if rules.api_format is ApiFormat.ANTHROPIC:
-        words.append('-H "anthropic-version: 2023-06-01"')
-    if endpoint.method == "POST" and endpoint.body is None:
-        words[0] = "curl -X POST"
-    if endpoint.body is not None:
-        words += _body(endpoint, operation)
-    return " \\\n  ".join(words)
-
-
-def _body(endpoint: EndpointSpec, operation: JsonObject) -> Iterator[str]:
-    ((media_type, content),) = operation["requestBody"]["content"].items()
-    if media_type != "application/json":
-        yield "-F purpose=user_data -F file=@notes.txt"
-        return
-    yield "-H 'Content-Type: application/json'"
-    example = content.get("example", {})
-    yield f"-d {shlex.quote(orjson.dumps(example, option=orjson.OPT_INDENT_2).decode())}"

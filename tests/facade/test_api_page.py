@@ -1,6 +1,8 @@
 """`/docs`: a page for people, by area, to which the errors of unknown paths point."""
 
 import re
+from base64 import b64encode
+from hashlib import sha256
 
 import pytest
 
@@ -26,12 +28,27 @@ async def read(gateway, path: str):
         return answer, await answer.text()
 
 
-async def test_the_page_is_of_html_and_a_style_alone(gateway) -> None:
+async def test_the_policy_names_one_script_and_one_style(gateway) -> None:
     answer, page = await read(gateway, "/docs")
     policy = answer.headers["Content-Security-Policy"]
-    assert policy.startswith("default-src 'none'; style-src 'sha256-")
-    assert "unsafe" not in policy and "script-src" not in policy
-    assert not re.search(r"<script|<link|<img|style=|\son[a-z]+=", page)
+    for directive, tag in (("script-src", "script"), ("style-src", "style")):
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.S)
+        digest = b64encode(sha256(text.encode()).digest()).decode()
+        assert f"; {directive} 'sha256-{digest}';" in policy
+    assert policy.startswith("default-src 'none';") and "unsafe" not in policy
+    assert "require-trusted-types-for 'script'; trusted-types 'none'" in policy
+    # Policies do not name attributes' code and styles, nor files of others.
+    assert not re.search(r"<link|<img|<script |style=|\son[a-z]+=", page)
+
+
+async def test_every_endpoint_has_a_form(gateway) -> None:
+    _, page = await read(gateway, "/docs")
+    async with gateway.http.get(f"{gateway.url}/openapi.json") as answer:
+        paths = (await answer.json())["paths"]
+    operations = {
+        (method.upper(), path.removeprefix("/beta")) for path in paths for method in paths[path]
+    }
+    assert {*re.findall(r'data-method="(\w+)" data-path="([^"]+)"', page)} == operations
 
 
 async def test_requests_of_the_page_can_be_pasted(gateway) -> None:
