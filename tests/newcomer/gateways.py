@@ -1,7 +1,7 @@
 """The gateways that the documents speak of: their settings, with imitations as providers."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,12 +19,14 @@ _PATHS = {"openai": "/v1", "anthropic": "", "gemini": "/v1beta"}
 
 
 @contextmanager
-def gateway_with(folder: Path, settings: str) -> Iterator[Gateway]:
-    """Run `gateway up` in an empty folder with settings in TOML."""
+def gateway_with(
+    folder: Path, settings: str, environ: Mapping[str, str] | None = None
+) -> Iterator[Gateway]:
+    """Run `gateway up` in an empty folder with settings in TOML, and further variables."""
     (folder / "gateway.toml").write_text(_BASE + settings)
     started = Running(
         [command("gateway"), "up", "--workers", "1"],
-        environ=environ_of(folder),
+        environ={**environ_of(folder), **(environ or {})},
         folder=folder,
         is_forked=True,
     )
