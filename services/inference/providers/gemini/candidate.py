@@ -23,6 +23,7 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.ids import IdGenerator
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.gemini import signatures
+from services.inference.providers.gemini.grounding import CitedText
 from services.inference.providers.gemini.logprobs import read_logprobs
 
 Json = dict[str, Any]
@@ -92,6 +93,8 @@ class Candidate:
         self._block = 0  # number of the open or next block
         self._open = ""  # "text", "thinking", or "" for none
         self._text_signature = ""  # of the last text, for answers of a single text
+        self._after_text = ""  # signature of the open text, for other answers
+        self._cited = CitedText()
         self._signature = ""  # of the open thinking block
         self._called = False
         self._extra_fields: Json = {}
@@ -118,12 +121,12 @@ class Candidate:
 
     def end(self, out: list[Event]) -> None:
         """Add the end of the answer."""
+        extra_fields = self._cite(out)
         self._close(out)
         if self._text_signature:
             signed = ExtraFields(message=signatures.for_chat(self._text_signature))
             out.append(Event(choice=self._number, extra_fields=signed))
         finish = Finish(reason=self._finish_reason())
-        extra_fields = dict(self._extra_fields)
         if self.reason not in _REASONS:
             extra_fields["finishReason"] = self.reason
         if extra_fields and self._is_single_text:
@@ -133,6 +136,17 @@ class Candidate:
             left = Opaque(dialect=_GEMINI, json=dump(extra_fields))
             out.append(Event(choice=self._number, extra_fields=ExtraFields(message=left)))
         out.append(Event(choice=self._number, finish=finish))
+
+    def _cite(self, out: list[Event]) -> Json:
+        """Add the citations of the open text; return the unknown fields without them.
+
+        Callers whose answer is a single text get the fields too, as of Google's OpenAI-compatible
+        API.
+        """
+        fields = dict(self._extra_fields)
+        for citation in self._cited.take_citations(fields) if self._open == "text" else ():
+            out.append(Event(choice=self._number, block=self._block, citation=citation))
+        return dict(self._extra_fields) if self._is_single_text else fields
 
     def _finish_reason(self) -> FinishReason.ValueType:
         if self.reason in _FILTERED:
@@ -164,7 +178,7 @@ class Candidate:
     ) -> None:
         kind = "thinking" if is_thought else "text"
         if text:
-            if self._open != kind:
+            if self._open != kind or self._after_text:
                 self._close(out)
                 self._begin(kind, out)
             event = Event(choice=self._number, block=self._block)
@@ -173,6 +187,7 @@ class Candidate:
             else:
                 event.text = text
                 event.logprobs = logprobs
+                self._cited.add(text)
             out.append(event)
         if not signature:
             return
@@ -192,9 +207,9 @@ class Candidate:
         if self._is_single_text:
             self._text_signature = signature  # sent at the end: one per message
         elif self._shows_signatures:
-            self._close(out)
-            carried = signatures.packed(signatures.TEXT, signature)
-            self._add(Block(redacted_thinking=carried), out)
+            self._after_text = signatures.packed(signatures.TEXT, signature)
+            if self._open != "text":
+                self._close(out)
 
     def _call(self, call: Json, signature: str, out: list[Event]) -> None:
         name = name_of(call.get("name"))
@@ -263,6 +278,7 @@ class Candidate:
         event = Event(choice=self._number, block=self._block)
         if kind == "text":
             event.block_start.text = ""
+            self._cited.begin()
         else:
             event.block_start.thinking.SetInParent()
         self._open = kind
@@ -276,15 +292,18 @@ class Candidate:
         self._block += 1
 
     def _close(self, out: list[Event]) -> None:
-        if not self._open:
-            return
-        number, at = self._number, self._block
-        if self._signature:
-            out.append(Event(choice=number, block=at, signature=self._signature))
-            self._signature = ""
-        out.append(Event(choice=number, block=at, block_stop=_STOP))
-        self._open = ""
-        self._block += 1
+        """Close the open block, and add the signature of a text after it."""
+        if self._open:
+            number, at = self._number, self._block
+            if self._signature:
+                out.append(Event(choice=number, block=at, signature=self._signature))
+                self._signature = ""
+            out.append(Event(choice=number, block=at, block_stop=_STOP))
+            self._open = ""
+            self._block += 1
+        if carried := self._after_text:
+            self._after_text = ""
+            self._add(Block(redacted_thinking=carried), out)
 
 
 def _asks_to_think(thinking: ThinkingConfig) -> bool:

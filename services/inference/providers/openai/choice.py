@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Citation, Opaque
 from gateway.inference.v1.inference_pb2 import Event, ExtraFields
 from services.common.ids import IdGenerator
 from services.inference.providers.base import Call
@@ -47,11 +47,12 @@ class Choice:
         finish_reason: the last finish reason of the server; "" before one.
         finish_fields: the unknown fields beside it.
         blocks: the writer of its events.
+        pages: pages that the server names beside its answer, as last reported.
     """
 
     __slots__ = (
         *("_bounds", "_call", "_calls", "_fields", "_translates"),
-        *("_unknown", "blocks", "finish_fields", "finish_reason", "number"),
+        *("_unknown", "blocks", "finish_fields", "finish_reason", "number", "pages"),
     )
 
     def __init__(
@@ -67,6 +68,7 @@ class Choice:
         self.finish_reason = ""
         self.finish_fields: Json = {}
         self.blocks = Blocks(number, new_id, bounds)
+        self.pages: Sequence[Citation] = ()
         if translates:
             self.blocks.details = ReceivedDetails()
         self._bounds = bounds
@@ -124,6 +126,7 @@ class Choice:
             # An answer with only unknown parts would be empty.
             if note := note_on_unknown_parts(self._unknown):
                 self.blocks.text("text", note, b"", out)
+        self.blocks.citations = self.blocks.citations or [*self.pages]
         details, kinds = self.blocks.details, self.blocks.kinds
         if details and self._call.request.ends_with_text and kinds & {"text", "tool"} == {"text"}:
             details.take()  # no block may follow the text

@@ -21,6 +21,7 @@ from services.inference.providers.openai.unknown_fields import (
     KNOWN_ANSWER_FIELDS,
     KNOWN_CALL_FIELDS,
     KNOWN_CHOICE_FIELDS,
+    pages_of,
 )
 from services.inference.providers.openai.usage import read_usage
 from services.inference.providers.protocols import ErrorFactory
@@ -179,6 +180,9 @@ class StreamReader:
                 self._running -= not choice.finish_reason
                 choice.finish_reason = reason
                 choice.finish_fields |= fields
+        if self._translates and ("citations" in chunk or "search_results" in chunk):
+            for choice in self._choices.values():
+                choice.pages = pages_of(chunk) or choice.pages
         if usage:
             self._report_usage(usage, out)
 

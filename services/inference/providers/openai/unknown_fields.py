@@ -110,6 +110,28 @@ def _citation(annotation: object) -> Citation | None:
     return citation
 
 
+def pages_of(answer: Json) -> list[Citation]:
+    """Return the pages beside an answer, without ranges; see `take_citations`.
+
+    Perplexity and xAI send their addresses as `citations`, and Perplexity their titles in
+    `search_results`.
+    """
+    given, results = answer.get("citations"), answer.get("search_results")
+    if not (given or results):
+        return []
+    titles = {
+        result["url"]: result.get("title")
+        for result in (results if isinstance(results, list) else ())
+        if isinstance(result, dict) and isinstance(result.get("url"), str)
+    }
+    urls = given if isinstance(given, list) and given else titles
+    return [
+        Citation(url=url, title=title if isinstance(title := titles.get(url), str) else "")
+        for url in urls
+        if isinstance(url, str) and url.startswith(_HTTP)
+    ]
+
+
 def annotations_of(citations: Iterable[Citation]) -> list[Json]:
     """Return citations as annotations without a range."""
     return [
