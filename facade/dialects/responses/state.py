@@ -95,6 +95,16 @@ class Echo:
             self._json = self._json()
         return self._json
 
+    def with_member(self, name: str, value: object) -> "Echo":
+        """Return the fields with one more that the gateway sets."""
+        member = b'"%b":%b' % (name.encode(), orjson.dumps(value))
+        return Echo(
+            b"%b,%b" % (self.json, member),
+            b"%b,%b" % (self.state, member),
+            logprobs=self.logprobs,
+            sources=self.sources,
+        )
+
     def dump(self) -> list[Any]:
         """Serialize the fields as JSON."""
         return [self.json.decode(), self.state.decode(), self.logprobs, self.sources]
