@@ -205,7 +205,7 @@ class RequestAttempts:
         if options.discards_thinking:
             request = copied(request)
             request.thinking_block_strategy = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD
-        request, tools, dropped, adapted = self.translated(provider, request)
+        request, tools, dropped, adapted, schema_paths = self.translated(provider, request)
         if dropped or adapted:
             prepared = prepared._replace(
                 dropped=[*prepared.dropped, *dropped], adapted=[*prepared.adapted, *adapted]
@@ -218,7 +218,9 @@ class RequestAttempts:
         if self._step_media is not None and (helpers := self._step_media.helpers):
             filters.append(HelperUsageFilter(helpers))
         return (
-            self._attempt(target, provider, request, options, filters, prepared, lazy),
+            self._attempt(
+                target, provider, request, options, filters, prepared, lazy, schema_paths
+            ),
             continues,
         )
 
@@ -231,6 +233,7 @@ class RequestAttempts:
         last: Sequence[StreamFilter],
         prepared: StepRequest,
         lazy: LazyRequest | None,
+        schema_paths: Mapping[str, str],
     ) -> Attempt:
         """Return an attempt with the filters that its request needs, followed by `last`."""
         stream = options.stream
@@ -262,6 +265,7 @@ class RequestAttempts:
             options.refused_fields,
             lazy,
             stored=stored,
+            schema_paths=schema_paths,
         )
         signer = self._signer_of(provider)
         return Attempt(call, provider, filters, prepared.left_out, prepared.adapted, signer)

@@ -255,6 +255,23 @@ async def test_one_odd_tool_does_not_fail_messages(gateway, upstream, stream):
     assert second["input_schema"] == {"type": "object", "properties": {}}
 
 
+@pytest.mark.parametrize("server", ["schema-words", "claude-schemas"])
+async def test_an_odd_tool_of_a_namespace_is_named(gateway, server):
+    first, odd = ({"type": "function", "name": name, "parameters": SCHEMA} for name in "fg")
+    members = [first, {**odd, "parameters": ODD}]
+    namespace = {"type": "namespace", "name": "n", "description": "N", "tools": members}
+    body = {"model": f"{server}/echo", "store": False, "input": "Hi"}
+    body["tools"] = [first, namespace, {**first, "name": "last"}]
+    assert await sent(gateway, "responses", body) == {"tools[1].tools[1].parameters:text"}
+
+
+async def test_a_tool_after_a_dropped_one_is_named(gateway):
+    dropped = {"type": "web_search_preview"}
+    odd = {"type": "function", "name": "g", "parameters": ODD}
+    body = {"model": "schema-words/echo", "store": False, "input": "Hi", "tools": [dropped, odd]}
+    assert await sent(gateway, "responses", body) == {"tools[0]", "tools[1].parameters:text"}
+
+
 async def test_a_description_that_is_too_long_is_cut(gateway, upstream):
     body = chat("lengths", tools=[tool(description="d" * 3_000)])
     adapted = await sent(gateway, "chat/completions", body)

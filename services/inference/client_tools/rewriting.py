@@ -53,12 +53,14 @@ class WithFunctions(NamedTuple):
         tools: the caller's tools whose calls are restored, by the name of the function.
         dropped: paths of dropped fields.
         adapted: paths of items that became text, with `:text`.
+        schema_paths: paths of the schemas of functions that have no place of their own, by name.
     """
 
     request: GenerateRequest
     tools: Mapping[str, ClientTool] = {}
     dropped: Sequence[str] = ()
     adapted: Sequence[str] = ()
+    schema_paths: Mapping[str, str] = {}
 
 
 def with_functions(request: GenerateRequest, dialect: Dialect.ValueType) -> WithFunctions:
@@ -81,7 +83,13 @@ def with_functions(request: GenerateRequest, dialect: Dialect.ValueType) -> With
     rewriting.add_functions()
     rewriting.replace_choice()
     rewriting.replace_calls()
-    return WithFunctions(rewriting.request, rewriting.tools, rewriting.dropped, rewriting.adapted)
+    return WithFunctions(
+        rewriting.request,
+        rewriting.tools,
+        rewriting.dropped,
+        rewriting.adapted,
+        rewriting.schema_paths,
+    )
 
 
 def _blocks(request: GenerateRequest) -> Iterator[Block]:
@@ -116,6 +124,7 @@ class _Rewriting:
         self.tools: dict[str, ClientTool] = {}
         self.dropped: list[str] = []
         self.adapted: list[str] = []
+        self.schema_paths: dict[str, str] = {}
         self._dialect = dialect
         # The names of the tools that the caller gave one.
         self._own_names = frozenset(tool.name for tool in request.tools if tool.name)
@@ -211,6 +220,7 @@ class _Rewriting:
             return None
         name = name_in(definition or fields, path)
         called = self._name_of(namespace, name)
+        self.schema_paths[called] = f"{path}.parameters"
         if namespace or definition:
             self.tools[called] = ClientTool(name, namespace, is_freeform=bool(definition))
         if definition:

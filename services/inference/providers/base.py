@@ -147,6 +147,8 @@ class Call:
         plain: the plain form of `lazy`, for a provider of another dialect; None if the
             conversation is to be completed.
         patience: the allowed silences of a stream; None for those of the settings.
+        schema_paths: paths of the schemas of functions that are not among the caller's tools, such
+            as those of a namespace, by the function's name.
     """
 
     request: GenerateRequest
@@ -163,6 +165,7 @@ class Call:
     adapted: list[str] = field(default_factory=list)
     property_names: dict[str, PropertyNames] = field(default_factory=dict)
     patience: Patience | None = None
+    schema_paths: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Add the fields that the model is known to reject."""
@@ -192,6 +195,19 @@ class Call:
     def adapt(self, path: str) -> None:
         """Report the part of the request at `path` as sent as text."""
         self.adapted.append(f"{path}:text")
+
+    def schema_path(self, name: str, place: int) -> str:
+        """Return the path of the parameters of a function.
+
+        Args:
+            name: its name in this call.
+            place: its index among the tools that are sent.
+        """
+        given = self.tool_names.get(name, name)
+        if given in self.schema_paths:
+            return self.schema_paths[given]
+        indices = (at for at, tool in enumerate(self.request.tools) if tool.name == given)
+        return f"tools[{next(indices, place)}].input_schema"
 
     def request_headers(self, dialect: Dialect.ValueType) -> list[tuple[str, str]]:
         """Return the caller's headers to send to a provider of a dialect.

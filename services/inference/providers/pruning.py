@@ -205,7 +205,7 @@ def _open_tool(call: Call, body: Json, which: str) -> bool:
                 else:
                     tool[field] = {"type": "object", "properties": {}}
                 tool.pop("strict", None)
-                call.adapted.append(f"tools[{index}].input_schema:text")
+                call.adapt(call.schema_path(str(tool.get("name")), index))
                 has_changed = True
     return has_changed
 
