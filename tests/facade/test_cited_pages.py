@@ -171,12 +171,13 @@ async def test_a_text_signature_does_not_end_the_cited_text(
             CITED,
             "answer.groundingMetadata",
         ),
-        # A chunk that is not a page, and offsets that are not in the text.
+        # A chunk that is not a page.
         (
             {"groundingMetadata": {"groundingChunks": [{"web": {"uri": "gs://b/a"}}]}},
             [],
             "answer.groundingMetadata",
         ),
+        # Passages that are not in the text.
         (
             {
                 "groundingMetadata": {
@@ -193,7 +194,7 @@ async def test_a_text_signature_does_not_end_the_cited_text(
                     ],
                 }
             },
-            [(0, 29, B)],
+            [(0, 29, A), (0, 29, B)],
             "",
         ),
         ({"citationMetadata": {"citationSources": [SOURCE]}}, [(17, 29, {**A, "title": ""})], ""),

@@ -67,7 +67,7 @@ def _take_citations(fields: Json, text: str) -> list[Citation]:
     """Return the citations of a text, in text order."""
     pages = [*_take_grounding(fields), *_take_sources(fields)]
     length = len(text.encode())
-    spans = [(page.start, min(page.end or length, length)) for page in pages]
+    spans = [_within(page, length) for page in pages]
     characters = _characters(text, {offset for span in spans for offset in span})
     citations = [
         Citation(
@@ -77,33 +77,30 @@ def _take_citations(fields: Json, text: str) -> list[Citation]:
             end_index=characters[end],
         )
         for page, (start, end) in zip(pages, spans, strict=True)
-        if start < end
     ]
     return sorted(citations, key=lambda one: (one.start_index, one.end_index))
 
 
 def _take_grounding(fields: Json) -> Iterator[_Page]:
-    match fields.get(_GROUNDING):
-        case {"groundingChunks": list(chunks), **others}:
-            pass
-        case _:
-            return
-    pages = [_page_of(chunk) for chunk in chunks]
-    supports = others.get(_SUPPORTS)
-    if not all(pages) or not isinstance(supports, list | None):
+    grounding = fields.get(_GROUNDING)
+    if not isinstance(grounding, dict):
         return
-    if supports:
-        yield from _cited(pages, supports)
-    else:
-        yield from filter(None, pages)
-    _keep(fields, _GROUNDING, {name: one for name, one in others.items() if name != _SUPPORTS})
+    chunks, supports = grounding.get(_CHUNKS), grounding.get(_SUPPORTS)
+    if not isinstance(chunks, list) or not isinstance(supports, list | None):
+        return
+    pages = [_page_of(chunk) for chunk in chunks]
+    if not all(pages):
+        return
+    # Pages that no passage cites are cited by all of the text.
+    yield from [*_cited(pages, supports or ())] or filter(None, pages)
+    read = (_CHUNKS, _SUPPORTS)
+    _keep(fields, _GROUNDING, {name: one for name, one in grounding.items() if name not in read})
 
 
 def _page_of(chunk: object) -> _Page | None:
-    for holder in _HOLDERS if isinstance(chunk, dict) else ():
-        if page := _page(chunk.get(holder)):
-            return page
-    return None
+    if not isinstance(chunk, dict):
+        return None
+    return next(filter(None, (_page(chunk.get(holder)) for holder in _HOLDERS)), None)
 
 
 def _page(source: object) -> _Page | None:
@@ -129,7 +126,7 @@ def _take_sources(fields: Json) -> Iterator[_Page]:
     metadata = fields.get(_CITATIONS)
     if not isinstance(metadata, dict):
         return
-    left: Json = dict(metadata)
+    left: Json = {**metadata}
     for name in _LISTS:
         sources = metadata.get(name)
         others = []
@@ -149,6 +146,12 @@ def _span(holder: Json) -> tuple[int, int]:
     if type(end) is not int or end <= 0:
         return 0, 0
     return start if type(start) is int and start >= 0 else 0, end
+
+
+def _within(page: _Page, length: int) -> tuple[int, int]:
+    """Return the range of a passage in a text; all of the text if the passage is not in it."""
+    start, end = page.start, min(page.end or length, length)
+    return (start, end) if start < end else (0, length)
 
 
 def _keep(fields: Json, name: str, value: Json | list[Any]) -> None:
