@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import orjson
 
 from gateway.conversation.v1 import conversation_pb2 as pb
-from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Opaque
+from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Media, Opaque
 from gateway.inference.v1.inference_pb2 import Choice, Event
+from services.common.messages.notes import note_on_unknown_parts
 
 _PREFIX = "answer."
+_MEDIA = "MEDIA_KIND_"
 # Dialects of opaque blocks that a dialect's writer shows beside its own.
 _SHOWN = {pb.DIALECT_ANTHROPIC: pb.DIALECT_GEMINI}
 # Fields of deltas of opaque blocks, which are named by their start.
@@ -50,6 +52,12 @@ def foreign_parts_of_events(events: Iterable[Event], dialect: Dialect.ValueType)
                 yield from _fields(message)
 
 
+def note_on(blocks: Iterable[Block], dialect: Dialect.ValueType) -> str:
+    """Return a text in place of an answer of parts that a dialect lacks; "" without any."""
+    named = (name for block in blocks for name in _of_block(block, dialect))
+    return note_on_unknown_parts({name.removeprefix(_PREFIX) for name in named})
+
+
 def _of_block(block: Block, dialect: Dialect.ValueType) -> Iterator[str]:
     if block.HasField("opaque"):
         if block.opaque.dialect not in (dialect, _SHOWN.get(dialect)):
@@ -57,8 +65,16 @@ def _of_block(block: Block, dialect: Dialect.ValueType) -> Iterator[str]:
             kind = fields.get("type")
             # Gemini's parts have no type.
             yield _PREFIX + (kind if isinstance(kind, str) else next(iter(fields), "part"))
+    elif block.HasField("media"):
+        if dialect == pb.DIALECT_RESPONSES and not _is_picture(block.media):
+            yield _PREFIX + pb.MediaKind.Name(block.media.kind).removeprefix(_MEDIA).lower()
     elif block.HasField("extra") and block.extra.dialect != dialect:
         yield from _fields(block.extra)
+
+
+def _is_picture(media: Media) -> bool:
+    """Return whether a medium has an item in responses."""
+    return media.kind == pb.MEDIA_KIND_IMAGE and bool(media.data)
 
 
 def _fields(extra: Opaque) -> Iterator[str]:

@@ -11,6 +11,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -274,3 +275,48 @@ async def test_parts_of_gemini_are_named_where_they_have_no_place(
     dropped, answer = await ask(gateway, "messages", "gemini/m")
     assert not dropped and answer["content"][0]["type"] == "google_part"
     assert (await ask(gateway, "responses", "gemini/m"))[0] == "answer.executableCode"
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_a_background_response_says_what_was_dropped(
+    gateway: Gateway, server: Server, is_streamed: bool
+) -> None:
+    server.answer = events(SAYS, SEARCH, FOUND)
+    body = {"model": "anthropic/m", "input": "Hi", "background": True, "safety_identifier": "x"}
+    body |= {"fallback": "disabled", "prompt_cache_key": "k", "stream": is_streamed}
+    url = f"{gateway.url}/beta/v1/responses"
+    async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
+        text = await answer.text()
+    if is_streamed:
+        told = json.loads(text.rsplit("data: ", 1)[1])["response"]
+    else:
+        told = await ended(gateway, json.loads(text)["id"])
+    assert told["status"] == "completed"
+    named = [
+        "prompt_cache_key",
+        "safety_identifier",
+        "answer.server_tool_use",
+        "answer.web_search_tool_result",
+    ]
+    assert told["gateway"] == {"dropped": named}
+
+
+async def test_a_background_response_without_changes(gateway: Gateway, server: Server) -> None:
+    server.answer = events(SAYS)
+    body = {"model": "anthropic/m", "input": "Hi", "background": True, "fallback": "disabled"}
+    url = f"{gateway.url}/beta/v1/responses"
+    async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
+        queued = await answer.json()
+    assert "gateway" not in await ended(gateway, queued["id"])
+
+
+async def ended(gateway: Gateway, response_id: str) -> Json:
+    """Return a response once it has ended."""
+    url = f"{gateway.url}/beta/v1/responses/{response_id}"
+
+    async def retrieve() -> Json | None:
+        async with gateway.http.get(url, headers=gateway.bearer()) as answer:
+            response: Json = await answer.json()
+        return None if response["status"] in ("queued", "in_progress") else response
+
+    return await until(retrieve)

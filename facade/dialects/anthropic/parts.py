@@ -1,6 +1,7 @@
 """Parts shared by whole and streamed answers."""
 
 import binascii
+import json
 import re
 from typing import Any
 
@@ -12,6 +13,7 @@ from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Finish, GenerateResponse
 from services.common.messages.passthrough_answer import TokenCounts
 from services.common.messages.plain_answer import PlainChoice
+from services.common.text.lenient_json import parse_leniently
 
 _STOP_REASONS = {
     pb.FINISH_REASON_UNSPECIFIED: None,
@@ -186,6 +188,7 @@ def _tool_input(text: str) -> object:
     try:
         parsed = orjson.loads(text)
     except orjson.JSONDecodeError:
-        parsed = None
+        parsed = parse_leniently(text.encode())
+        text = json.dumps(parsed, ensure_ascii=False) if isinstance(parsed, dict) else text
     # Keep the original text, for numbers beyond 64 bits or of many digits.
     return orjson.Fragment(text) if isinstance(parsed, dict) else {"INVALID_JSON": text}

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from facade.dialects.foreign_parts import note_on
 from facade.dialects.gateway_objects import helpers_json
 from facade.dialects.responses import output
 from facade.dialects.responses.errors import failure
@@ -57,6 +58,8 @@ def render_response(
             items = [_text_message(text, response_id, reason)]
         else:
             items = _items(choice, response_id, echo, reason)
+            if not items and (note := note_on(choice.blocks, conversation.DIALECT_RESPONSES)):
+                items = [_text_message(note, response_id, reason)]
         if response.HasField("extra"):
             extra = response.extra
     return response_object(

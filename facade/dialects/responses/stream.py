@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 import orjson
 
+from facade.dialects.foreign_parts import note_on
 from facade.dialects.responses import output
 from facade.dialects.responses.errors import error_event
 from facade.dialects.responses.open_items import (
@@ -31,6 +32,7 @@ from services.common.errors import GatewayError, internal
 
 _KEEPALIVE = b": keep-alive\n\n"
 _TEXT_KINDS = ("text", "refusal")
+_MOST_NAMED = 8  # parts that are named in place of an answer
 
 
 class ResponseStream:
@@ -74,6 +76,7 @@ class ResponseStream:
         self._searches: dict[str, OpenSearch] = {}
         self._unopened: Block | None = None  # a text that is empty so far
         self._hidden = False  # whether the block is not shown
+        self._foreign: list[Block] = []  # blocks that are not shown, unless others are
         self._refused = False
 
     def queue(self, model: str) -> bytes:
@@ -220,6 +223,8 @@ class ResponseStream:
         kind = output.kind_of(block)
         self._hidden = not kind
         if self._hidden:
+            if not self._items and len(self._foreign) < _MOST_NAMED:
+                self._foreign.append(block)
             return
         if kind in _TEXT_KINDS:
             self._refused = self._refused or kind == "refusal"
@@ -324,6 +329,10 @@ class ResponseStream:
 
     def _end(self, finish: Finish) -> None:
         self._finish = finish
+        if not self._items and (note := note_on(self._foreign, DIALECT_RESPONSES)):
+            self._begin_part(Block(text=note))
+            self._add_text("text", Event(text=note))
+            self._stop_block()
         reason = incomplete_reason(finish.reason, self._refused)
         self._close(INCOMPLETE if reason else COMPLETED)
         for search in self._searches.values():

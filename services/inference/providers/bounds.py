@@ -11,8 +11,8 @@ import orjson
 
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
+from services.common.text.lenient_json import SplitCharacters, parse_leniently
 from services.inference.providers.failures import over_limit
-from services.inference.providers.lenient_json import SplitCharacters, parse_leniently
 
 # Maximum characters of an answer's id and of its model name. Streams repeat both.
 MAX_NAME = 256
@@ -109,7 +109,7 @@ class Bounds:
 def parse(data: bytes, provider: str, max_values: int) -> Any:
     """Parse a JSON text; return None if it is invalid.
 
-    Some deviations are accepted: see `services.inference.providers.lenient_json`.
+    Some deviations are accepted: see `services.common.text.lenient_json`.
 
     Raises:
         UpstreamError: as `check_values`.

@@ -26,8 +26,6 @@ _UNREAD = frozenset(
         *("cache_control", "citations"),
     }
 )
-# Unknown fields of a message that accompany its content.
-_BESIDE = frozenset({"reasoning_details", "extra_content", "annotations"})
 # Levels of a result that are read; callers choose its depth.
 _MAX_DEPTH = 32
 _MEDIUM = "(not text)"
@@ -65,14 +63,6 @@ def text_of_block(fields: Json) -> str:
     if kind.endswith("_call_output") and kind != _SCREENSHOT:
         return _quoted(f"an earlier {kind}", fields.get("output"))
     return ""
-
-
-def note_on_unknown_parts(names: set[str]) -> str:
-    """Return a note that replaces an answer of unknown parts only; "" if `names` has no content."""
-    shown_names = sorted(name[:64] for name in names - _BESIDE)[:8]
-    if not shown_names:
-        return ""
-    return f"[The model answered with {', '.join(shown_names)}, which this endpoint cannot show.]"
 
 
 def _search_result(fields: Json) -> str:

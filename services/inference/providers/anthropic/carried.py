@@ -6,8 +6,8 @@ Source: docs.claude.com, "Citations", "Web search tool", "Handling stop reasons"
 from collections.abc import Iterable, Iterator
 
 from gateway.conversation.v1.conversation_pb2 import Block, Citation
+from services.common.messages.notes import note_on_unknown_parts
 from services.inference.providers.anthropic.parts import Json, block_of
-from services.inference.providers.foreign_blocks import note_on_unknown_parts
 
 _HTTP = ("http://", "https://")
 _MAX_QUOTE = 150  # as in `Citation`

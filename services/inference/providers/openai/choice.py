@@ -6,9 +6,9 @@ from typing import Literal
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Citation, Opaque
 from gateway.inference.v1.inference_pb2 import Event, ExtraFields
 from services.common.ids import IdGenerator
+from services.common.messages.notes import note_on_unknown_parts
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
-from services.inference.providers.foreign_blocks import note_on_unknown_parts
 from services.inference.providers.openai import reasoning_details
 from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
 from services.inference.providers.openai.reasoning_details import ReceivedDetails
@@ -51,7 +51,7 @@ class Choice:
     """
 
     __slots__ = (
-        *("_bounds", "_call", "_calls", "_fields", "_translates"),
+        *("_bounds", "_call", "_calls", "_fields", "_sends_messages", "_translates"),
         *("_unknown", "blocks", "finish_fields", "finish_reason", "number", "pages"),
     )
 
@@ -75,6 +75,7 @@ class Choice:
         self._call = call
         self._translates = translates
         self._calls: ReceivedCalls | None = None
+        self._sends_messages = False  # whether the content comes in messages, not in deltas
         self._fields: Json = {}  # unknown fields of the choice, as last reported
         self._unknown: set[str] = set()  # names of the message's unknown fields
 
@@ -85,9 +86,8 @@ class Choice:
             The choice's unknown fields; an event reports them here unless the choice ends.
         """
         delta: Json = choice.get(key) or {}
-        if not delta and not self.blocks.kinds and (whole := choice.get("message")):
-            # Some servers stream an answer that they have generated at once as a whole message.
-            delta, key = whole, "message"
+        if not delta:
+            delta, key = self._without_delta(choice)
         if delta.keys() <= _PLAIN and choice.keys() <= KNOWN_CHOICE_FIELDS:
             content = delta.get("content")
             if isinstance(content, str | None) and not choice.get("logprobs"):
@@ -119,6 +119,22 @@ class Choice:
         if calls:
             self._read_calls(calls, key == "message", logprobs, out)
         return fields
+
+    def _without_delta(self, choice: Json) -> tuple[Json, str]:
+        """Return what a choice adds that has no delta, and the name of that.
+
+        Some servers stream an answer that they have generated at once as a whole message, others
+        all of it as pieces of a message, and servers of the older completions write `text`. A
+        message after deltas repeats them.
+        """
+        message = choice.get("message")
+        if message and (self._sends_messages or not self.blocks.kinds):
+            is_first = not self._sends_messages
+            has_content = any(value for name, value in message.items() if name != "role")
+            self._sends_messages = self._sends_messages or has_content
+            return message, "message" if is_first else "delta"
+        text = choice.get("text")
+        return ({"content": text} if isinstance(text, str) and text else {}), "delta"
 
     def end(self, out: list[Event]) -> bool:
         """Close all blocks; return whether every call had a name."""

@@ -3,7 +3,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.inference.providers.lenient_json import SplitCharacters, parse_leniently
+from services.common.text.lenient_json import SplitCharacters, parse_leniently
 from tests.grid import each_row
 
 # Strings with halves of surrogate pairs.
