@@ -195,6 +195,13 @@ async def test_headers_of_messages_go_on_to_the_same_dialect(relay: Relay, path:
     }
 
 
+@pytest.mark.parametrize("headers", [{}, {"x-request-id": "mine-1"}])
+async def test_a_provider_gets_the_id_of_the_request(relay: Relay, headers: Headers):
+    _, received = await relay.ask(CHAT, "openai/m", headers)
+    assert relay.upstream.sent[-1]["x-request-id"] == received["x-request-id"]
+    assert received["x-request-id"].endswith(headers.get("x-request-id", ""))
+
+
 async def test_a_counts_headers_go_both_ways(relay: Relay):
     relay.upstream.headers = FROM_ANTHROPIC | KEPT_BY_THE_GATEWAY | {"request-id": "req_1"}
     _, told = await relay.ask(COUNT, "anthropic/m", {"anthropic-client-platform": "cli"})

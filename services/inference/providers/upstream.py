@@ -19,6 +19,7 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common import http
 from services.common.errors import UpstreamError
 from services.common.grpc.hops import HOPS_KEY, MAX_HOPS, hops
+from services.common.process import logs
 from services.common.process.telemetry.trace_context import attempt_trace, current_trace
 from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Limits
@@ -40,6 +41,7 @@ _ENDING_GRACE_S = 0.25
 _ERROR_BODY_S = 30.0
 _EVENT_STREAM = "text/event-stream"
 _JSON = "application/json"
+_REQUEST_ID = "x-request-id"
 # Content types with which servers send event streams when none is configured.
 _UNTYPED = frozenset({"text/plain", "application/octet-stream"})
 # Size of the path cache; some paths contain a model name.
@@ -311,6 +313,8 @@ class Upstream:
         if content_type:
             own = {"content-type": content_type, HOPS_KEY: str(passed + 1)}
             fields = http.fields((self._sent | own).items())
+        if (request_id := logs.request_id.get()) and _REQUEST_ID not in self._own:
+            fields += f"{_REQUEST_ID}: {request_id}\r\n"
         if headers:
             fields += http.fields([pair for pair in headers if pair[0] not in self._own])
         if (trace := attempt_trace.get() or current_trace.get()) is not None:
