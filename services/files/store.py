@@ -11,7 +11,7 @@ from services.common.grpc.authentication import Caller
 from services.common.plans import limit_of, plan_name
 from services.common.settings import StorageLimits
 from services.files.blob_errors import BlobMissingError, storage_unavailable
-from services.files.blobs import Blobs
+from services.files.blob_store import Blobs
 from services.files.ranges import Range, check_range, resolve_range
 from services.files.repository import FileRepository
 

@@ -12,7 +12,7 @@ from services.common.clock import Clock, ExpiryClock
 from services.common.settings import Limits
 from services.common.storage.leases import Lease
 from services.common.storage.sweeping import Renew, Sweeper, remove_in_batches
-from services.files.blobs import Blobs
+from services.files.blob_store import Blobs
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository
 

@@ -20,7 +20,7 @@ from services.common.grpc.authentication import Caller
 from services.common.settings import MAX_FILE_LIFETIME_S, Limits
 from services.common.storage.disk import DiskReserve
 from services.common.text.mime import HEAD_SIZE, detect_type
-from services.files.blobs import PIECE, Blobs, Writing
+from services.files.blob_store import PIECE, Blobs, Writing
 from services.files.metrics import FileMetrics
 from services.files.names import clean_filename
 from services.files.repository import PREFIX, FileRepository, quota_exceeded

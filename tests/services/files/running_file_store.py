@@ -37,7 +37,7 @@ from services.common.grpc.channels import Metadata
 from services.common.grpc.terminal_status import TerminalStatus
 from services.common.settings import Limits
 from services.common.storage.sweeping import Sweeper, sweeper_lease
-from services.files.blobs import Blobs
+from services.files.blob_store import Blobs
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository
 from services.files.sweeper import file_sweeper

@@ -9,7 +9,8 @@ from services.common.errors import GatewayError
 from services.common.settings import SettingsError, Storage
 from services.common.storage.database import open_engine
 from services.files.blob_errors import BlobMissingError
-from services.files.blobs import FOLDER, Blobs, open_blobs
+from services.files.blob_store import Blobs
+from services.files.blobs import FOLDER, open_blobs
 from services.files.repository import FileRepository
 from tests.services.files.running_file_store import MIB, reason_of
 
