@@ -20,7 +20,7 @@ from services.media.conversion.limits import (
 )
 from services.media.conversion.loading import load
 from services.media.conversion.parts import Ocr, PageText, Picture
-from services.media.conversion.pdf_rendering import Renderer
+from services.media.conversion.pdf_rendering import PdfRenderer
 from services.media.conversion.reading_order import Line, columns_alternate, in_order
 
 # pdfium's mark of a hyphenated line end; it omits the hyphen.
@@ -48,7 +48,7 @@ _LARGE_PNG = 1 << 20
 
 def pages_as_text(content: bytes, max_pages: int, when: Ocr) -> tuple[PageText, ...]:
     """Return the text of each page."""
-    renderer = Renderer()
+    renderer = PdfRenderer()
     with _opened(content, max_pages) as document:
         return tuple(
             _page_text(number, page, when, renderer)
@@ -58,7 +58,7 @@ def pages_as_text(content: bytes, max_pages: int, when: Ocr) -> tuple[PageText, 
 
 def pages_as_pictures(content: bytes, max_pages: int) -> tuple[Picture, ...]:
     """Return a picture of each page."""
-    renderer = Renderer()
+    renderer = PdfRenderer()
     with _opened(content, max_pages) as document:
         return tuple(
             _picture(number, renderer.render(page, math.inf, MAX_SIDE))
@@ -110,7 +110,7 @@ def _with_fields(document: pdfium.PdfDocument) -> Iterator[pdfium.PdfPage]:
         yield page
 
 
-def _page_text(number: int, page: pdfium.PdfPage, when: Ocr, renderer: Renderer) -> PageText:
+def _page_text(number: int, page: pdfium.PdfPage, when: Ocr, renderer: PdfRenderer) -> PageText:
     text = _own_text(page)
     if when is Ocr.NEVER or (when is Ocr.AUTO and not _is_scan(page, text)):
         return PageText(number, text)

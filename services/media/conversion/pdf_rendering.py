@@ -24,7 +24,7 @@ from services.media.conversion.limits import (
 _MAX_DEPTH = 40
 
 
-class Renderer:
+class PdfRenderer:
     """Renders pages of one document, which may draw so much together."""
 
     def __init__(self) -> None:
