@@ -6,8 +6,7 @@
         rows = connection.execute(select(table)).all()
         return compute(sum, [row.size for row in rows])
 
-    async with reading(engine) as connection:
-        total = await run_in_thread(connection, work)
+    total = await read(engine, lambda connection: run_in_thread(connection, work))
 """
 
 import asyncio
@@ -37,6 +36,8 @@ async def run_in_thread(
         work: called with the connection, and with a function by which it calls the expensive
             functions.
     """
+    if isinstance(connection, _ConnectionInThread):
+        return work(connection.of_this_thread(), _compute)
     if connection.dialect.name == "postgresql":
         return await connection.run_sync(work, _compute_apart)
     adapted: Any = (await connection.get_raw_connection()).dbapi_connection
@@ -90,18 +91,18 @@ class _ConnectionInThread(AsyncConnection):
     __slots__ = ()
 
     async def execute(self, *args: Any, **options: Any) -> Any:
-        return self._sync().execute(*args, **options)
+        return self.of_this_thread().execute(*args, **options)
 
     async def scalar(self, *args: Any, **options: Any) -> Any:
-        return self._sync().scalar(*args, **options)
+        return self.of_this_thread().scalar(*args, **options)
 
     async def scalars(self, *args: Any, **options: Any) -> Any:
-        return self._sync().scalars(*args, **options)
+        return self.of_this_thread().scalars(*args, **options)
 
     async def exec_driver_sql(self, *args: Any, **options: Any) -> Any:
-        return self._sync().exec_driver_sql(*args, **options)
+        return self.of_this_thread().exec_driver_sql(*args, **options)
 
-    def _sync(self) -> Connection:
+    def of_this_thread(self) -> Connection:
         assert self.sync_connection is not None
         return self.sync_connection
 

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
-from services.common.storage.database import reading, reading_once
+from services.common.storage.database import read, reading_once
 from services.common.storage.database_threads import Compute, run_in_thread
 from services.common.text.texts import elide_middle
 from services.memory.archive import dates, index, words
@@ -135,8 +135,7 @@ class Archive:
                 if text
             ]
 
-        async with reading(self._engine) as connection:
-            return await run_in_thread(connection, find)
+        return await read(self._engine, lambda connection: run_in_thread(connection, find))
 
     def _terms(self, question: str) -> frozenset[str]:
         """Return the terms of a question, dates included."""

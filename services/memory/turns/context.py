@@ -60,6 +60,7 @@ class ContextReader:
         with_profile: bool,
         newest: Sequence[StoredTurn] = (),
         admit: Admit | None = None,
+        summary: Summary | None = None,
     ) -> TurnContext:
         """Return the context of a request's turn.
 
@@ -71,6 +72,7 @@ class ContextReader:
             with_profile: whether the profile is shown.
             newest: the newest stored turns, which are not read again.
             admit: called with the bytes of further stored turns before they are read.
+            summary: the current summary of the memory, if it has been read.
         """
         present = reconciliation.present
         context = await offload_if(have_many_messages([present]), present_turn_context, present)
@@ -79,7 +81,7 @@ class ContextReader:
         if record is None:
             await _append_turns(context, reconciliation.turns[:-1])
             return context
-        summary = await self._summary(record, reconciliation)
+        summary = await self._summary(record, reconciliation, summary)
         view = windows.view(present.number - 1, summary.last_turn)
         earlier = await self._earlier(record, reconciliation, view, newest, admit)
         await _append_turns(context, earlier)
@@ -102,13 +104,15 @@ class ContextReader:
             return None
         return QuestionVector(embedding.model, embedding.vectors[0])
 
-    async def _summary(self, record: MemoryRecord, reconciliation: Reconciliation) -> Summary:
+    async def _summary(
+        self, record: MemoryRecord, reconciliation: Reconciliation, current: Summary | None
+    ) -> Summary:
         """Return the newest summary of turns that the request leaves unchanged."""
         if not record.summarised:
             return NO_SUMMARY
         if reconciliation.rewinds and reconciliation.changed <= record.summarised:
             return await self._stores.summaries.before(record.id, reconciliation.changed)
-        return await self._stores.summaries.current(record.id)
+        return current or await self._stores.summaries.current(record.id)
 
     async def _earlier(
         self,

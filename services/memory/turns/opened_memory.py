@@ -6,19 +6,20 @@ from sqlalchemy import ColumnElement
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.common.process.byte_budget import UNCHARGED
+from services.memory.jobs.stores import Stores
+from services.memory.jobs.summaries import NO_SUMMARY
 from services.memory.jobs.windows import Windows
 from services.memory.storage.memory_records import WAS_USED, MemoryRecord
-from services.memory.storage.repository import MemoryRepository
 from services.memory.storage.stored_turns import StoredTurn
 from services.memory.storage.tables import memories
-from services.memory.storage.transcript_rows import CONTENT_FACTOR, read_turns
+from services.memory.storage.transcript_rows import CONTENT_FACTOR, measure_turns, read_turns
 
 
 class OpenedMemory:
     """An `Opening` that reserves a memory, and reads what a turn of it needs.
 
     Args:
-        repository: the memories.
+        stores: the stores of the database.
         owner_id: the user.
         memory_id: the name of the memory, which is created if there is none.
         max_memories: how many the user may have.
@@ -26,25 +27,27 @@ class OpenedMemory:
 
     Attributes:
         was_read: whether the following were read: not if the lock was waited for.
-        newest: the newest turns of the memory; none of a large one.
+        newest: the newest turns of the memory; None if they are large, and were not read.
+        summary: the current summary of older turns.
         owner_bytes: the size of the owner's memories and responses.
     """
 
     def __init__(
         self,
-        repository: MemoryRepository,
+        stores: Stores,
         owner_id: str,
         memory_id: str,
         max_memories: int,
         windows: Windows,
     ) -> None:
-        self._repository = repository
+        self._stores = stores
         self._owner_id = owner_id
         self._memory_id = memory_id
         self._max_memories = max_memories
         self._windows = windows
         self.was_read = False
-        self.newest: Sequence[StoredTurn] = ()
+        self.newest: Sequence[StoredTurn] | None = ()
+        self.summary = NO_SUMMARY
         self.owner_bytes = 0
 
     def is_it(self) -> ColumnElement[bool]:
@@ -58,7 +61,7 @@ class OpenedMemory:
         Raises:
             GatewayError: memory_quota_exceeded.
         """
-        reserved = await self._repository.reserve(
+        reserved = await self._stores.repository.reserve(
             connection, self._owner_id, self._memory_id, self._max_memories
         )
         return reserved.id
@@ -66,20 +69,27 @@ class OpenedMemory:
     async def read(
         self, connection: AsyncConnection, record: MemoryRecord, owner_bytes: int
     ) -> None:
-        """Read the newest turns of the memory."""
+        """Read the newest turns of the memory, and the summary of older ones."""
         self.owner_bytes = owner_bytes
-        if record.turns and is_small(record):
-            shown = newest_turns(record, self._windows)
-            self.newest = await read_turns(connection, record.id, shown.start, record.turns)
+        if record.turns:
+            first = newest_turns(record, self._windows).start
+            is_large = not is_small(record) and (
+                await measure_turns(connection, record.id, first, record.turns) > UNCHARGED
+            )
+            self.newest = (
+                None if is_large else await read_turns(connection, record.id, first, record.turns)
+            )
+        if record.summarised:
+            self.summary = await self._stores.summaries.current_in(connection, record.id)
         self.was_read = True
 
     async def leave(self, connection: AsyncConnection, record: MemoryRecord) -> None:
         """Release the reservation."""
-        await self._repository.release(connection, record)
+        await self._stores.repository.release(connection, record)
 
 
 def is_small(record: MemoryRecord) -> bool:
-    """Return whether the turns of a memory are read without being measured, and charged, before."""
+    """Return whether all turns of a memory are read without being measured, and charged, before."""
     return record.size_bytes <= CONTENT_FACTOR * UNCHARGED
 
 

@@ -1,6 +1,5 @@
 """Opens turns under a lock on their memory, and commits them with the model's answer."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from services.common.settings import Memory
 from services.common.storage.disk import DiskReserve
 from services.memory.jobs.job_runner import JobRunner
 from services.memory.jobs.stores import Stores
+from services.memory.jobs.summaries import Summary
 from services.memory.jobs.windows import Windows
 from services.memory.locks.locks import MemoryLocks, WriteLock
 from services.memory.metrics import MemoryMetrics
@@ -158,19 +158,20 @@ class TurnService:
         max_memories = limit_of(self._settings.quota, plan)
         max_bytes = limit_of(self._settings.storage, plan)
         windows = _windows(begin)
-        memory = OpenedMemory(repository, owner_id, begin.memory_id, max_memories, windows)
+        memory = OpenedMemory(self._stores, owner_id, begin.memory_id, max_memories, windows)
         began = self._clock.monotonic()
         async with self._locks.opened(memory) as lock:
             self._metrics.lock_wait_s.observe(self._clock.monotonic() - began)
             opened = await self._current(lock.record) if lock.has_waited else lock.record
             record = await self._synchronised(opened, windows)
             admit = _admit(record, charge)
-            if memory.was_read and admit is None and record is opened:
-                newest, stored_bytes = memory.newest, memory.owner_bytes
-            else:
-                newest, stored_bytes = await asyncio.gather(
-                    self._newest(record, begin, admit), repository.stored_bytes(owner_id)
-                )
+            is_read = memory.was_read and record is opened
+            newest = memory.newest if is_read else None
+            if newest is None:
+                newest = await self._newest(record, begin, admit)
+            stored_bytes = (
+                memory.owner_bytes if is_read else await repository.stored_bytes(owner_id)
+            )
             reconciliation = await reconcile(
                 repository, record, newest, sent, self._clock.now_ms(), admit
             )
@@ -179,7 +180,10 @@ class TurnService:
                 have_many_messages(reconciliation.turns), reconciliation.stored_size
             )
             check_storage(stored_bytes + size, max_bytes)
-            context = await self._context(owner_id, record, begin, reconciliation, newest, admit)
+            context = await self._context(
+                *(owner_id, record, begin, reconciliation, newest, admit),
+                summary=memory.summary if is_read else None,
+            )
             yield TurnInProgress(
                 context, partial(self._append, lock, begin, reconciliation, max_bytes)
             )
@@ -236,6 +240,7 @@ class TurnService:
         reconciliation: Reconciliation,
         newest: Sequence[StoredTurn] = (),
         admit: Admit | None = None,
+        summary: Summary | None = None,
     ) -> TurnContext:
         return await self._contexts.read(
             owner_id,
@@ -245,6 +250,7 @@ class TurnService:
             with_profile=begin.personal_memory,
             newest=newest,
             admit=admit,
+            summary=summary,
         )
 
     async def _append(

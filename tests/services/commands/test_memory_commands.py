@@ -46,7 +46,7 @@ async def _fill(folder: Path) -> None:
     ):
         await accounts.create_key(user)
         owner_id = (await accounts.caller_named(user)).user_id
-        memory = OpenedMemory(stores.repository, owner_id, memory_id, 10, Windows())
+        memory = OpenedMemory(stores, owner_id, memory_id, 10, Windows())
         async with (
             locks.opened(memory) as lock,
             locks.committing(lock) as (connection, current),

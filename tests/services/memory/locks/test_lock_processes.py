@@ -11,10 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.common.clock import Clock
 from services.common.process.registry import ProcessRegistry
 from services.common.settings import Storage
+from services.memory.assembly import open_queue
+from services.memory.jobs.stores import Stores
 from services.memory.jobs.windows import Windows
 from services.memory.locks.locks import LockLimits, MemoryLocks
 from services.memory.storage.memory_records import MemoryRecord
-from services.memory.storage.repository import MemoryRepository
 from services.memory.storage.tables import claims
 from services.memory.turns.opened_memory import OpenedMemory
 from tests.services.memory.builders import QUOTA, count_all, text_of, turn, until_waiting
@@ -34,11 +35,12 @@ class Parent:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self.engine = engine
-        self.repository = MemoryRepository(engine, Clock())
+        self.stores = Stores.open(engine, Clock(), open_queue(engine, Clock()))
+        self.repository = self.stores.repository
         self.locks = MemoryLocks(engine, Clock(), LockLimits(wait_s=60))
 
     async def write(self, text: str) -> None:
-        memory = OpenedMemory(self.repository, OWNER, NAME, QUOTA, Windows())
+        memory = OpenedMemory(self.stores, OWNER, NAME, QUOTA, Windows())
         async with (
             self.locks.opened(memory) as lock,
             self.locks.committing(lock) as (connection, stored),
