@@ -38,6 +38,9 @@ ALONE_S = min(SECONDS / 4, 120.0)
 WORKERS, ORDINARY, HOSTILE = 2, 50, 10
 # An ordinary caller reads its answer before it asks again.
 PAUSE_S = 1.0
+# It begins a new conversation after so many turns, so that those beside the attacks are as long as
+# those alone: what a memory adds to a question grows, and the sandbox's echo repeats it.
+TURNS = 16
 SLOWER = 3
 # Below it, a percentile of answers of a few milliseconds says how busy the machine is.
 NOISE_S = 0.05
@@ -174,7 +177,10 @@ class Ordinary:
 
     async def _remembered(self) -> int:
         return await self._post(
-            "/beta/v1/chat/completions", model="sandbox/echo", messages=_HELLO, memory_id="mine"
+            "/beta/v1/chat/completions",
+            model="sandbox/echo",
+            messages=_HELLO,
+            memory_id=f"mine {len(self.took_s['remembered']) // TURNS}",
         )
 
     async def _response(self) -> int:
