@@ -3,9 +3,9 @@
 An iteration of the loop runs whatever is ready. When one user has a hundred requests in progress,
 it runs a hundred of their steps, and each step of another user's request waits as long. So the time
 of every step is added up by user. While users with little of it are there, the steps of the others
-take turns, a step in each iteration; and after steps of some length several iterations have none,
-since what a request does between two of its own, as to resume a task that waited for another, takes
-an iteration each.
+take turns, a step in each iteration. After steps of some length there are none for as long, if one
+of a user with little ran a moment ago: his request may wait for a thread, or for a task that waits
+for another, and each such wait would last as long as a step of the others.
 
 `install` makes every task of a loop one that is timed. A step belongs to the user whom
 `user_of_task` names in the task's context: the facade sets it for a request, and the services for a
@@ -24,9 +24,11 @@ from services.common.process.recent_use import RecentUse
 
 # Whoever has used more of the loop lately (`RecentUse`) lets others go first.
 _MUCH_S = 0.1
-# After such steps have taken so long, so many iterations have none of them.
+# After such steps have taken so long, there are none for as long, but at most so many seconds, if a
+# user with little had a step since they began or so many seconds before.
 _LONG_S = 0.002
-_ITERATIONS_WITHOUT = 8
+_MOST_PAUSE_S = 0.02
+_JUST_NOW_S = 0.02
 # Others are there if one of their steps ran within so many seconds.
 _PRESENT_S = 0.5
 
@@ -55,13 +57,13 @@ class LoopShares:
         self._loop = loop
         self.monotonic = monotonic
         self._use = RecentUse(monotonic)
-        # The last user with little whose step ran, and until when he counts as present.
-        self._other, self._other_until = "", 0.0
+        # The last user with little whose step ran, when it ended, and until when he counts as
+        # present.
+        self._other, self._other_ran_at, self._other_until = "", 0.0, 0.0
         # The steps that wait, by user; the user at the front is served next.
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        # How long the steps of users with much have taken since the last iterations without one,
-        # and how many of these are left.
-        self._taken_s, self._without = 0.0, 0
+        # How long the steps of users with much have taken since the last pause.
+        self._taken_s = 0.0
 
     def create_task(
         self,
@@ -94,18 +96,17 @@ class LoopShares:
         now = self.monotonic()
         self._use.add(user, now - began)
         if self._use.of(user) < _MUCH_S:
-            self._other, self._other_until = user, now + _PRESENT_S
+            self._other, self._other_ran_at, self._other_until = user, now, now + _PRESENT_S
         else:
             self._taken_s += now - began
 
     def _begin_next(self) -> None:
         """Begin the next step that waits, of each user in turn, in an iteration of the loop."""
         if self._taken_s > _LONG_S:
-            self._taken_s, self._without = 0.0, _ITERATIONS_WITHOUT
-        if self._without:
-            self._without -= 1
-            self._loop.call_soon(self._begin_next)
-            return
+            taken_s, self._taken_s = self._taken_s, 0.0
+            if self.monotonic() - self._other_ran_at < taken_s + _JUST_NOW_S:
+                self._loop.call_later(min(taken_s, _MOST_PAUSE_S), self._begin_next)
+                return
         user = next(iter(self._waiting))
         steps = self._waiting.pop(user)
         turn = steps.popleft()
