@@ -25,6 +25,7 @@ from gateway.memory.v1.responses_pb2 import (
     FindItemsResponse,
     GetResponseChainRequest,
     GetResponseChainResponse,
+    ResponseItem,
 )
 from services.common.errors import GatewayError, from_rpc_error, invalid
 from services.common.grpc.channels import Metadata
@@ -69,18 +70,18 @@ async def insert_previous_items(
     else:
         field = _CONVERSATION
         before, conversation = await _stored(exchange, conversation, sent, metadata, charge)
-    earlier = await _messages(before, field)
+    earlier = await _stored_messages(before, field)
     del before  # it may be as large
     is_large = isinstance(parsed.request, LargeRequest)
     parsed.request = request = await offload_if(is_large, complete, parsed.request)
     first = 1 if state.instructions else 0
     if state.references:
-        own = await _messages(sent, "")
+        own = await _messages(sent)
         del request.messages[first:]
     else:
         own = list(request.messages[first:])
         del request.messages[first:]
-    request.messages.extend([*earlier, *own])
+    await offload_if(_are_large(earlier), request.messages.extend, [*earlier, *own])
     if conversation is not None and not (earlier or own or "prompt" in request.extra.required):
         raise invalid("input", "input: is required, as the conversation has no items")
     for step in request.fallback_config.steps:
@@ -96,7 +97,7 @@ async def insert_previous_items(
 
 async def _previous(
     exchange: Exchange, previous_id: str | None, metadata: Metadata, charge: Charge
-) -> Sequence[bytes]:
+) -> Sequence[ResponseItem]:
     if previous_id is None:
         return ()
 
@@ -108,7 +109,7 @@ async def _previous(
         response = await load_charged(charge, _COST, load)
     except grpc.aio.AioRpcError as error:
         raise stored_responses.continued_error(from_rpc_error(error), previous_id) from None
-    return [item.json for item in response.items]
+    return response.items
 
 
 async def _stored(
@@ -117,7 +118,7 @@ async def _stored(
     sent: Sequence[bytes],
     metadata: Metadata,
     charge: Charge,
-) -> tuple[Sequence[bytes], responses.StoredConversation]:
+) -> tuple[Sequence[ResponseItem], responses.StoredConversation]:
     """Return the items of a stored conversation, and the conversation with its last position."""
 
     async def load(max_bytes: int) -> ReadItemsResponse:
@@ -136,8 +137,7 @@ async def _stored(
         if failure.reason == errors_pb2.REASON_NOT_FOUND:
             failure.param = _CONVERSATION
         raise failure from None
-    stored_items = [item.json for item in read.items]
-    return stored_items, responses.StoredConversation(conversation.id, read.last_position)
+    return read.items, responses.StoredConversation(conversation.id, read.last_position)
 
 
 async def resolve_references(
@@ -173,19 +173,35 @@ async def resolve_references(
     return resolved
 
 
-async def _messages(items: Sequence[bytes], field: str) -> list[Message]:
+async def _messages(items: Sequence[bytes]) -> list[Message]:
     """Return the canonical messages of items.
 
     Raises:
-        GatewayError: invalid; it names `field` if there is one.
+        GatewayError: invalid.
     """
+    is_large = sum(map(len, items)) > _MANY_BYTES
+    return await offload_if(is_large, responses.messages_of_items, items)
+
+
+async def _stored_messages(items: Sequence[ResponseItem], field: str) -> list[Message]:
+    """Return the canonical messages of stored items.
+
+    Raises:
+        GatewayError: invalid, naming `field`.
+    """
+
+    def translate() -> list[Message]:
+        return responses.messages_of_items([item.json for item in items])
+
     try:
-        is_large = sum(map(len, items)) > _MANY_BYTES
-        return await offload_if(is_large, responses.messages_of_items, items)
+        return await offload_if(_are_large(items), translate)
     except GatewayError as error:
-        if not field:
-            raise
         raise invalid(field, f"{field}: {error.message}") from None
+
+
+def _are_large(parts: Sequence[ResponseItem] | Sequence[Message]) -> bool:
+    """Return whether copying protobuf messages takes long."""
+    return sum([part.ByteSize() for part in parts]) > _MANY_BYTES
 
 
 def _insert_after_system(step: GenerateRequest, earlier: Sequence[Message]) -> None:

@@ -19,6 +19,7 @@ from services.common.grpc.channels import forwarded_metadata
 from services.common.ids import is_conversation_id
 from services.common.plans import limit_of, plan_name
 from services.common.process.byte_budget import ByteBudget, load_charged, reading_charge
+from services.common.process.offload import offload_if
 from services.common.settings import MemoryStorage
 from services.common.storage.disk import DiskReserve
 from services.responses.background import BackgroundResponses
@@ -42,6 +43,8 @@ SERVICE_NAME = responses_pb2.DESCRIPTOR.services_by_name["ResponseService"].full
 
 _MAX_WAIT_MS = 30_000
 _MAX_FOUND_ITEMS = 10_000
+# Items of more bytes are copied in a thread.
+_LARGE = 256 << 10
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -203,8 +206,11 @@ class ResponseServicer(responses_pb2_grpc.ResponseServiceServicer):
             return self._reader.read(user_id, response_id, max_bytes=max_bytes)
 
         async with reading_items(self._budget, user_id, context, request.max_bytes, read) as chain:
-            return responses_pb2.GetResponseChainResponse(
-                items=chain.items, omitted_bytes=chain.omitted_bytes
+            return await offload_if(
+                sum([item.ByteSize() for item in chain.items]) > _LARGE,
+                responses_pb2.GetResponseChainResponse,
+                items=chain.items,
+                omitted_bytes=chain.omitted_bytes,
             )
 
     async def FindItems(
