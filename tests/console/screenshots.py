@@ -14,7 +14,9 @@ from tests.gateway_in_process import Gateway, running_gateway
 from tests.waiting import until
 
 TARGET = Path("docs/images")
-SIZE = {"width": 1100, "height": 760}
+WIDTH, HEIGHT = 1100, 760
+# So that the picture has the page from its top to its end.
+HEIGHTS = {"playground": 920}
 ADMIN_KEY = make_admin_key(bytes(32))
 SECTIONS = {
     "admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()},
@@ -46,13 +48,17 @@ async def take_all() -> None:
         async with running_gateway(Path(folder), **SECTIONS) as gateway, async_playwright() as p:
             await use(gateway)
             browser = await p.chromium.launch(executable_path=executable(), args=ARGUMENTS)
-            context = await browser.new_context(base_url=gateway.url, viewport=SIZE)
+            context = await browser.new_context(
+                base_url=gateway.url, viewport={"width": WIDTH, "height": HEIGHT}
+            )
             await context.add_init_script(
                 f"sessionStorage.setItem('gateway.key', '{gateway.key}');"
                 f"sessionStorage.setItem('gateway.admin-key', '{ADMIN_KEY}')"
             )
             page = await context.new_page()
             for take in (playground, files, memory, documents, operations):
+                height = HEIGHTS.get(take.__name__, HEIGHT)
+                await page.set_viewport_size({"width": WIDTH, "height": height})
                 await take(page)
                 await page.screenshot(path=TARGET / f"console-{take.__name__}.png")
             await browser.close()
@@ -107,7 +113,7 @@ async def playground(page: Page) -> None:
         await expect(page.get_by_role("article", name="Answer").last).to_contain_text("tokens")
     # The style sheet of formulas comes last; without it, each formula is shown twice.
     await expect(page.locator(".katex-mathml").last).to_have_css("position", "absolute")
-    await page.get_by_role("heading", name="Playground").scroll_into_view_if_needed()
+    await page.evaluate("scrollTo(0, 0)")
 
 
 async def files(page: Page) -> None:
