@@ -13,6 +13,8 @@ _Path = tuple[str | int, ...]
 # Marks of the deviations above. A text without any of them is invalid in another way.
 _MARKS = (b"NaN", b"Infinity", b"\\ud", b"\\uD")
 _REPLACEMENT = "\ufffd"
+# Fields of events that no server writes token by token: half of a character in one stays there.
+_WHOLE_FIELDS = frozenset({"type", "object", "id", "role", "name", "model", "status"})
 
 
 class SplitCharacters:
@@ -78,7 +80,7 @@ def _mended(value: Any, path: _Path, halves: dict[_Path, str] | None) -> Any:
         return [_mended(inner, (*path, index), halves) for index, inner in enumerate(value)]
     if not isinstance(value, str) or not value:
         return value
-    if halves is not None:
+    if halves is not None and not (path and path[-1] in _WHOLE_FIELDS):
         value = halves.pop(path, "") + value
         if "\ud800" <= value[-1] <= "\udbff":
             halves[path] = value[-1]

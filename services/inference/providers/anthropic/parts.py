@@ -140,14 +140,22 @@ def block_of(fields: Json) -> Block:
     if kind == "tool_use":
         arguments = an_object(fields.get("input") or {}, "input")
         call = ToolUse(
-            id=text_of(fields, "id"),
-            name=text_of(fields, "name"),
+            id=_required_text(fields, "id"),
+            name=_required_text(fields, "name"),
             input=_dumped(arguments, "input").decode() if arguments else "",
         )
         return Block(tool_use=call, extra=_rest(fields, "id", "name", "input"))
     if not isinstance(kind, str) or not kind:
         raise MalformedError("content_block.type")
     return Block(opaque=opaque(fields))
+
+
+def _required_text(fields: Json, name: str) -> str:
+    """Return a text without which a call cannot be answered."""
+    text = text_of(fields, name)
+    if not text:
+        raise MalformedError(f"content_block.{name}")
+    return text
 
 
 def _rest(fields: Json, *named: str) -> Opaque | None:

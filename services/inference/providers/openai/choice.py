@@ -246,9 +246,10 @@ class Choice:
         is_freeform = fields.get("type") == "custom" or (
             bool(fields.get("custom")) and not function
         )
+        kind, field = ("custom", "input") if is_freeform else ("function", "arguments")
         if is_freeform:
             function = fields.get("custom") or function
-        arguments = function.get("input" if is_freeform else "arguments")
+        arguments = function.get(field)
         if arguments is not None and not isinstance(arguments, str):
             arguments = dump(arguments).decode()  # some servers parse the arguments
         index = fields.get("index")
@@ -270,7 +271,7 @@ class Choice:
         call.freeform = call.freeform or is_freeform
         if piece.name:
             self._add_name(call, piece.name)
-        if extra := unknown_call_fields(fields, function):
+        if extra := unknown_call_fields(fields, kind, function):
             self.blocks.keep(call, extra, out)
         self.blocks.tool(call, piece.arguments, logprobs, out)
 

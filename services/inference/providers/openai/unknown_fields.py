@@ -46,8 +46,8 @@ def unknown_message_fields(delta: Json) -> Json:
     }
 
 
-def unknown_call_fields(call: Json, function: Json) -> Json:
-    """Return the unknown fields of a tool call, and of the function in it."""
+def unknown_call_fields(call: Json, kind: str, function: Json) -> Json:
+    """Return the unknown fields of a tool call, and of its `function` or `custom`, its kind."""
     if call.keys() <= KNOWN_CALL_FIELDS and function.keys() <= _KNOWN_FUNCTION_FIELDS:
         return {}
     fields = {
@@ -57,7 +57,7 @@ def unknown_call_fields(call: Json, function: Json) -> Json:
     }
     inner = {name: value for name, value in function.items() if name not in _KNOWN_FUNCTION_FIELDS}
     if inner:
-        fields["function"] = inner
+        fields[kind] = inner
     return fields
 
 

@@ -119,7 +119,7 @@ def passthrough(answer: bytes) -> PassthroughAnswer | None:
             return None
         else:
             usage = usual.usage.counts()
-        if not response.is_stateless(answer):
+        if not response.is_stateless(answer) or _lacks_counts(parsed["usage"]):
             answer = orjson.dumps(without_state(parsed))
     except MALFORMED:
         return None
@@ -172,14 +172,17 @@ def without_state(response: Json) -> Json:
     Usage without counts is null, since clients add counts up.
     """
     others = {name: value for name, value in response.items() if name not in _REPLACED}
-    usage = others.get("usage")
-    if usage is not None and not _has_counts(usage):
+    if _lacks_counts(others.get("usage")):
         others["usage"] = None
     return {"id": "", **others, **_NO_STATE}
 
 
-def _has_counts(usage: object) -> bool:
-    return isinstance(usage, dict) and all(
-        type(usage.get(name)) is int and usage[name] >= 0
-        for name in ("input_tokens", "output_tokens")
+def _lacks_counts(usage: object) -> bool:
+    """Return whether a usage is reported without the counts of tokens."""
+    return usage is not None and not (
+        isinstance(usage, dict)
+        and all(
+            type(usage.get(name)) is int and usage[name] >= 0
+            for name in ("input_tokens", "output_tokens")
+        )
     )

@@ -59,6 +59,14 @@ def test_a_half_without_the_other_is_replaced() -> None:
     assert [text_of(characters, text) for text in ("a\ud83d", "", "b")] == ["a", "", "\ufffdb"]
 
 
+def test_half_of_a_character_in_a_type_stays_there() -> None:
+    characters = SplitCharacters()
+    value = characters.parse(b'{"delta": {"type": "\\ud800", "text": "a"}}')
+    assert value == {"delta": {"type": "\ufffd", "text": "a"}}
+    # The type of the next event is its own.
+    assert not characters.is_waiting
+
+
 @given(st.lists(TEXTS, max_size=5))
 def test_pieces_read_like_their_joined_text(pieces: list[str]) -> None:
     characters = SplitCharacters()

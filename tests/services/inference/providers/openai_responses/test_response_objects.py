@@ -34,6 +34,14 @@ def test_a_whole_answer_is_passed_through_as_it_came(space: int | None) -> None:
     assert passed.response().usage == whole(message(), usage=given["usage"]).usage
 
 
+@pytest.mark.parametrize("usage", [{}, {"input_tokens": True, "output_tokens": 1}])
+def test_usage_without_counts_is_null(usage: Json) -> None:
+    given = response(message(text("Hi")), usage=usage)
+    passed = passthrough(json.dumps(given).encode())
+    assert passed is not None
+    assert json.loads(passed.passthrough)["usage"] is None
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
