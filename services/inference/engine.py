@@ -335,6 +335,8 @@ class Engine:
             on_end: called once, when the run has ended.
             budget: time and retries shared with earlier runs; by default those of the plan.
         """
+        # Of one model, nothing is called beside it.
+        usage = current_usage.get(None) if len(plan.steps) > 1 else None
         return FallbackRunner(
             Run(
                 self._timers,
@@ -345,6 +347,7 @@ class Engine:
                 on_end,
                 whole=whole,
                 budget=budget,
+                reserve_rival=None if usage is None else usage.reserve_rival,
             )
         )
 

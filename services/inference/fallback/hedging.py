@@ -17,6 +17,10 @@ class Closable(Protocol):
         """Close it."""
 
 
+class NotHedgedError(Exception):
+    """Error raised by a rival that may not be called; the race is over with that of the first."""
+
+
 T = TypeVar("T", bound=Closable)
 # Called once, when the first content of an answer has arrived.
 OnFirstContent = Callable[[], None]
@@ -29,7 +33,7 @@ class Hedge(Generic[T]):
         timers: timers of the running event loop.
         after_s: seconds of silence after which the rival is started.
         start: starts the rival, which calls the given function at its first content; returns
-            None if there is no model to call.
+            None if there is no model to call. It may raise `NotHedgedError` before it calls one.
         on_first_content: called once, at the first content of either.
 
     Attributes:
@@ -67,6 +71,7 @@ class Hedge(Generic[T]):
         task = self._task = asyncio.current_task(loop)
         assert task is not None, "it runs in a task"
         cancelling = task.cancelling()
+        failure: Exception | None = None
         self._timer = self._timers.call_at(loop.time() + self._after_s, self._start_rival)
         try:
             try:
@@ -78,6 +83,7 @@ class Hedge(Generic[T]):
             except Exception as error:
                 if self._rival is None or ends(error):
                     raise
+                failure = error
             finally:
                 self._task = None
                 self._timer.cancel()
@@ -86,7 +92,12 @@ class Hedge(Generic[T]):
             self.decided = True
             rival = self._rival
             assert rival is not None
-            result = await rival
+            try:
+                result = await rival
+            except NotHedgedError:
+                assert failure is not None, "only a rival that speaks interrupts the first call"
+                self.decided = False
+                raise failure from None
             self._rival = None
             return result
         finally:

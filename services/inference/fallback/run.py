@@ -1,7 +1,7 @@
 """One run of a fallback plan: the state that its steps share, and the start of an attempt."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,6 +28,7 @@ from services.inference.stream.patience import Patience
 
 # Called with a run when it has ended.
 OnEnd = Callable[["Run"], None]
+ReserveRival = Callable[[], Awaitable[None]]
 # Called once, when the first content of an answer has arrived.
 OnFirstContent = Callable[[], None]
 
@@ -114,11 +115,14 @@ class Run:
         retries: number of retries by step index, or by the group of the step's deployments.
         tried: indexes of steps whose deployment has failed, for models with several.
         on_end: called once, when the run has ended.
+        reserve_rival: reserves tokens and money for a second model that is called beside a silent
+            one; raises GatewayError if a limit leaves nothing for it. None if nothing is reserved.
     """
 
     __slots__ = (
         *("attempts", "budget", "delivered", "delivering", "log", "on_end", "parent"),
-        *("plan", "records", "retries", "stalled", "timers", "tried", "uniform", "whole"),
+        *("plan", "records", "reserve_rival", "retries", "stalled", "timers", "tried"),
+        *("uniform", "whole"),
     )
 
     def __init__(
@@ -132,6 +136,7 @@ class Run:
         *,
         whole: bool,
         budget: RetryBudget | None = None,
+        reserve_rival: ReserveRival | None = None,
     ) -> None:
         """Begin a run, by default with the full budget of the plan."""
         self.timers = timers
@@ -152,6 +157,7 @@ class Run:
         self.retries: dict[object, int] = {}
         self.tried: frozenset[int] = frozenset()
         self.on_end = on_end
+        self.reserve_rival = reserve_rival
 
     def begin(self, step: Step) -> AttemptRecord:
         """Begin an attempt at a step; return its record."""

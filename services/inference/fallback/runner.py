@@ -14,7 +14,7 @@ from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
 from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.attempt import Attempt
-from services.inference.fallback.hedging import Hedge
+from services.inference.fallback.hedging import Hedge, NotHedgedError
 from services.inference.fallback.run import (
     OnFirstContent,
     RetryBudget,
@@ -240,8 +240,22 @@ class FallbackRunner:
         index = run.plan.next_model_index(silent)
         if not any(run.log.breakers.admits(step.key) for step in run.plan.steps[index:]):
             return None
+        return self._run_rival(index, on_first_content)
+
+    async def _run_rival(self, index: int, on_first_content: OnFirstContent) -> StartedAnswer:
+        """Run a step beside a silent one, if its caller's limits leave something for it.
+
+        Raises:
+            NotHedgedError: they do not.
+        """
+        run = self._run
+        if run.reserve_rival is not None:
+            try:
+                await run.reserve_rival()
+            except GatewayError as error:
+                raise NotHedgedError from error
         run.log.metrics.hedges.inc()
-        return self._start_from(self._step_runner(index), on_first_content)
+        return await self._start_from(self._step_runner(index), on_first_content)
 
     async def _recover(
         self, broken: StartedAnswer, error: UpstreamError, delivered: DeliveredPrefix

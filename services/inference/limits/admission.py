@@ -77,6 +77,20 @@ class Admission:
             await self._acquire(limits, added, needs, before)
         return Reservation(1, before.tokens + tokens, before.cost_pusd + cost)
 
+    async def add(self, limits: CallerLimits, added: Reservation) -> None:
+        """Take the tokens and money of a reservation for a request that has another one already.
+
+        Unlike those of `extend`, the two are admitted like those of two requests: only the first
+        may exceed what is left.
+
+        Raises:
+            GatewayError: as `admit`.
+        """
+        added = added._replace(requests=0)
+        needs = [need for need in limits.settled if added[need.place]]
+        if needs:
+            await self._acquire(limits, added, needs)
+
     async def _acquire(
         self,
         limits: CallerLimits,
@@ -238,6 +252,18 @@ class Permit:
         if self._is_open:
             limits = self._allowances.limits
             self.amounts = await self._admission.extend(limits, self.amounts, amounts)
+
+    async def add(self, added: Reservation) -> None:
+        """Take the tokens and money of a further reservation.
+
+        Raises:
+            GatewayError: as `Admission.add`.
+        """
+        await self._admission.add(self._allowances.limits, added)
+        before = self.amounts
+        self.amounts = Reservation(
+            1, before.tokens + added.tokens, before.cost_pusd + added.cost_pusd
+        )
 
     def put_limits(self, route: RouteInfo | AnswerRoute) -> None:
         """Set the state of the caller's limits in the route of an answer."""

@@ -30,6 +30,7 @@ Price = Callable[[UsedModel], int | None]
 DemandOf = Callable[[GenerateRequest | EmbedRequest, Fees | None], Demand]
 
 _ONE = Reservation()
+_NOTHING = Reservation(0)
 # So that a caller without any tokens or money left is refused; both are returned.
 _LEAST = Reservation(tokens=1, cost_pusd=1)
 
@@ -46,15 +47,19 @@ class LimitedAnswer:
         demand: what the request may use at most; None if neither tokens nor money are counted.
     """
 
-    __slots__ = ("_demand", "_has_start", "_permit", "_price", "_used")
+    __slots__ = ("_demand", "_has_start", "_needed", "_permit", "_price", "_rivals", "_used")
 
     def __init__(self, permit: Permit, price: Price, demand: Demand | None) -> None:
         self._permit = permit
         self._price = price
         self._demand = demand
         self._has_start = False
+        # What one model needs for the request, and what is reserved for further ones beside it.
+        self._needed, self._rivals = permit.amounts, _NOTHING
         # The meter of this task's request adds the usage of its models there.
-        self._used = RequestUsage(None if demand is None else self._extend)
+        self._used = (
+            RequestUsage() if demand is None else RequestUsage(self._extend, self._reserve_rival)
+        )
         current_usage.set(self._used)
 
     def add_answer(self, answer: GenerateResponse | PassthroughAnswer | EmbedResponse) -> None:
@@ -94,7 +99,14 @@ class LimitedAnswer:
     async def _extend(self, input_tokens: int, output_tokens: int) -> None:
         """Reserve what a request needs that uses more than its caller sent."""
         if self._demand is not None:
-            await self._permit.extend(self._demand.reservation(input_tokens, output_tokens))
+            self._needed = self._demand.reservation(input_tokens, output_tokens)
+            await self._permit.extend(_sum(self._needed, self._rivals))
+
+    async def _reserve_rival(self) -> None:
+        """Reserve as much again as one model needs."""
+        needed = self._needed
+        await self._permit.add(needed)
+        self._rivals = _sum(self._rivals, needed)
 
 
 class LimitedCount:
@@ -188,6 +200,10 @@ class Limiter:
             self._known.clear()
         caller_limits = self._known[id(limits)] = CallerLimits(limits)
         return caller_limits
+
+
+def _sum(one: Reservation, other: Reservation) -> Reservation:
+    return Reservation(1, one.tokens + other.tokens, one.cost_pusd + other.cost_pusd)
 
 
 async def _tokens_of(sent: GenerateRequest | LazyRequest | EmbedRequest) -> int:

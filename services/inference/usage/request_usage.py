@@ -11,6 +11,8 @@ from services.inference.usage.lines import UsedModel
 
 # Reserves tokens and money for the input tokens of a call, and the output tokens of earlier ones.
 Extend = Callable[[int, int], Awaitable[None]]
+# Reserves as much again, for a second model that is called beside a silent one.
+ReserveRival = Callable[[], Awaitable[None]]
 
 
 class RequestUsage:
@@ -19,16 +21,20 @@ class RequestUsage:
     Args:
         extend: called when the request turns out to need more than its caller sent, such as the
             turns of a memory, or another round of tools; None if nothing is reserved.
+        reserve_rival: called before a second model is called beside a silent one; None as `extend`.
 
     Attributes:
-        extend: as the argument.
+        extend, reserve_rival: as the arguments.
         answer: the usage of the attempts, with the model that answered first; () until the answer
             has ended, and if no model was called for one.
         parts: the usage of helpers, which describe or transcribe media.
     """
 
-    def __init__(self, extend: Extend | None = None) -> None:
+    def __init__(
+        self, extend: Extend | None = None, reserve_rival: ReserveRival | None = None
+    ) -> None:
         self.extend = extend
+        self.reserve_rival = reserve_rival
         self.answer: Sequence[UsedModel] = ()
         self.parts: list[UsedModel] = []
         self._open = 0

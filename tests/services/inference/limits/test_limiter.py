@@ -1,5 +1,6 @@
 """Requests of callers with limits are settled with the figures of their usage records."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -15,7 +16,7 @@ from services.common.errors import GatewayError
 from services.common.grpc.authentication import Caller, caller
 from services.inference.limits.admission import Admission
 from services.inference.limits.allowance import Claim
-from services.inference.limits.leaser import Key, Leaser
+from services.inference.limits.leaser import Key, LeaseClient, Leaser
 from services.inference.limits.limiter import Limiter
 from services.inference.limits.reservation import Demand
 from services.inference.pricing.price import MostUsage
@@ -24,6 +25,7 @@ from services.inference.usage.lines import UsedModel, tokens_of
 from services.inference.usage.metering import Metering
 from services.inference.usage.request_usage import RequestUsage, current_usage
 from tests.services.inference.fallback.scripted_engine import (
+    FOREVER,
     ScriptedEngine,
     broken,
     chain,
@@ -31,6 +33,8 @@ from tests.services.inference.fallback.scripted_engine import (
     opening,
     start,
 )
+from tests.services.inference.fallback.scripted_engine import request as request_of_a
+from tests.services.inference.fallback.virtual_time import in_no_time
 from tests.services.inference.usage.test_metering import Lines, reporting
 
 NOW_MS = 1_700_000_000_000
@@ -62,6 +66,23 @@ def price(used: UsedModel) -> int:
     return 3 * (used.input_tokens or 0) + 1_000 * used.output_tokens
 
 
+class Bounded:
+    """Grants what is left of so many tokens, and of money as much as is claimed."""
+
+    def __init__(self, tokens: int) -> None:
+        self._tokens = tokens
+
+    async def lease(self, claims: Sequence[tuple[Key, Claim]]) -> Sequence[Grant]:
+        return [self._grant(key, claim) for key, claim in claims]
+
+    def _grant(self, key: Key, claim: Claim) -> Grant:
+        if key.measure != limits_pb2.MEASURE_TOKENS_PER_MINUTE:
+            return Grant(granted=claim.amount, remaining=BUDGET, limit=BUDGET)
+        left = self._tokens - claim.held_amount
+        granted = claim.min_amount if 0 < left else 0
+        return Grant(granted=granted, remaining=left - granted, limit=self._tokens)
+
+
 class Free:
     """Prices at which nothing costs anything, so that nothing is reserved."""
 
@@ -72,11 +93,17 @@ class Free:
 class Settled:
     """A limiter of an engine whose providers play scripts, and what it has counted."""
 
-    def __init__(self, *, is_recorded: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        is_recorded: bool = True,
+        lease_client: LeaseClient | None = None,
+        fallbacks: Sequence[str] = (),
+    ) -> None:
         self.lines = Lines()
         metering = Metering(self.lines if is_recorded else None)
-        self.there = ScriptedEngine(fallbacks=(), metering=metering)
-        self.leaser = Leaser(Generous(), lambda: NOW_MS, tick_s=60, slot_lease_s=60)
+        self.there = ScriptedEngine(fallbacks=fallbacks, metering=metering)
+        self.leaser = Leaser(lease_client or Generous(), lambda: NOW_MS, tick_s=60, slot_lease_s=60)
         admission = Admission(self.leaser, lambda: NOW_MS)
         self._limiter = Limiter(admission, price, self._demand_of)
 
@@ -157,3 +184,45 @@ async def test_requests_that_are_not_recorded_count_alike() -> None:
     assert one.counted() == [69, 3 * 60 + 9_000]
     assert one.lines.written == []
     await one.leaser.close()
+
+
+def limited_request() -> GenerateRequest:
+    """Return a request whose fallbacks are called beside a silent model."""
+    request = request_of_a()
+    request.max_tokens = 500
+    return request
+
+
+@in_no_time
+async def test_a_model_called_beside_another_is_reserved() -> None:
+    one = Settled(fallbacks=("b",))
+    one.there.p.plays("a", [FOREVER])
+    one.there.p.plays("b", [15, *reporting("Hi", HEAD, LAST)])
+    asking = asyncio.create_task(one.ask(limited_request(), stream=True))
+    tokens = one.leaser.allowance(KEYS[0], TOKENS)
+    await asyncio.sleep(5)
+    single = tokens.reserved
+    assert single > 500
+    await asyncio.sleep(10)
+    assert one.there.asked() == [(0, "a"), (10, "b")]
+    assert tokens.reserved == 2 * single
+    await asking
+    assert one.counted() == one.recorded()
+    assert tokens.reserved == 0
+    await one.leaser.close()
+
+
+@in_no_time
+async def test_without_tokens_left_no_second_model_is_called() -> None:
+    answers = [20, *reporting("Hi", HEAD, LAST)]
+    for outcome, asked in ((answers, [(0, "a")]), ([20, failing(401)], [(0, "a"), (20, "b")])):
+        # What the first model needs exceeds the limit already.
+        one = Settled(fallbacks=("b",), lease_client=Bounded(tokens=400))
+        one.there.p.plays("a", outcome)
+        one.there.p.plays("b", reporting("Hi", HEAD, LAST))
+        began = asyncio.get_running_loop().time()
+        await one.ask(limited_request(), stream=True)
+        # A second model is called only once the first has failed.
+        assert [(round(at - began), name) for at, name in one.there.asked()] == asked
+        assert one.counted() == one.recorded()
+        await one.leaser.close()
