@@ -76,6 +76,16 @@ class FacadeMetrics:
             multiprocess_mode="livesum",
             registry=registry,
         )
+        self.replaced_workers = Counter(
+            "gateway_replaced_workers",
+            "Workers that `gateway up` replaced: died (of a signal, of memory, of an error), "
+            "stalled (its event loop did not run).",
+            ("reason",),
+            registry=registry,
+        )
+        # So that an increase is seen from 0 on.
+        for reason in ("died", "stalled"):
+            self.replaced_workers.labels(reason)
         # Labelled counters are cached, as lookups cost more than counting.
         self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._streamed: dict[str, tuple[Histogram, Histogram]] = {}

@@ -100,6 +100,7 @@ class Facade:
         identify: Identify | None = None,
         budget: ByteBudget | None = None,
         telemetry: Telemetry | None = None,
+        replaces: str = "",
     ) -> Self:
         """Listen on `host:port` and on `server.metrics_host:metrics_port`.
 
@@ -107,6 +108,7 @@ class Facade:
         `identify` returns the owner of a key; by default the services are called. `budget` limits
         the bytes that are held for requests, together with those of services in this process; by
         default the facade has its own. `telemetry` records spans; it is None without a collector.
+        `replaces` is why the worker ended that this one replaces, "" if there was none.
 
         Raises:
             OSError: a file of `server.tls_…` cannot be read, or holds no certificate or key.
@@ -114,6 +116,8 @@ class Facade:
         tls = server_context(settings.server)
         registry = CollectorRegistry()
         counted = FacadeMetrics(registry)
+        if replaces:
+            counted.replaced_workers.labels(replaces).inc()
         later = asyncio.get_running_loop().call_later
         access_log = AccessLog(settings.server.access_log_per_s, clock.monotonic, later)
         limits = settings.limits

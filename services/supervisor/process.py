@@ -4,7 +4,8 @@ A program is passed the descriptor of a pipe (`--parent-pipe N`) that closes whe
 ends, even if it is killed. When the program accepts requests, it writes a line `READY` to standard
 output, optionally with a message for the supervisor. If it cannot serve, it writes `FAILED` and the
 reason. Its other output is copied to standard error, where the logs are. If it is watched, it
-writes to another pipe (`--beat-pipe N`) while its event loop runs; see `liveness`.
+writes to another pipe (`--beat-pipe N`) while its event loop runs; see `liveness`. A process that
+replaces an ended one is told why (`--replaces died` or `stalled`), to count it in its metrics.
 """
 
 import os
@@ -27,6 +28,7 @@ _MAX_READ = 1 << 16
 # Maximum seconds before a restart: of a program that cannot start, and of one that had been ready,
 # which may serve again as soon as it is restarted.
 _MAX_BACKOFF_S, _MAX_BACKOFF_READY_S = 10.0, 1.0
+_STALLED = "its event loop had stalled"
 # Python ignores these signals; programs start with the system's default handlers.
 _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -99,6 +101,8 @@ class SupervisedProcess:
         self._line = b""
         self._is_watched = is_watched
         self._liveness: Liveness | None = None
+        # Why a process of this program that had been ready ended, until it is replaced.
+        self._replaced = ""
 
     @property
     def has_ended(self) -> bool:
@@ -118,10 +122,15 @@ class SupervisedProcess:
         output, write_end = os.pipe()
         os.set_blocking(output, False)
         beats = Liveness() if self._is_watched else None
+        argv = list(self._argv)
+        if beats is not None:
+            argv += ["--beat-pipe", str(beats.pipe)]
+        if self._replaced:
+            argv += ["--replaces", self._replaced]
         try:
             self._pid = os.posix_spawn(
-                self._argv[0],
-                self._argv if beats is None else [*self._argv, "--beat-pipe", str(beats.pipe)],
+                argv[0],
+                argv,
                 self._environ,
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -209,7 +218,7 @@ class SupervisedProcess:
             case liveness.RESUMED:
                 self._log_stacks("warning", "the event loop of a program had stalled, and runs on")
             case liveness.KILL:
-                self._failure = "its event loop had stalled"
+                self._failure = _STALLED
                 self._log_stacks("error", "the event loop of a program has stalled; it is killed")
                 self._signal(signal.SIGKILL)
 
@@ -227,6 +236,8 @@ class SupervisedProcess:
         if not self.has_been_ready:
             reason = f"{self.name}: ended before it was ready ({end})"
             raise StartError(self._failure or reason)
+        if was_ready:
+            self._replaced = "stalled" if self._failure == _STALLED else "died"
         now = monotonic()
         is_early = now - self._started_at < STEADY_S
         self._early_deaths = self._early_deaths + 1 if is_early else 0
@@ -256,6 +267,7 @@ class SupervisedProcess:
 
     def _handle_ready(self, message: str) -> None:
         self.message = message
+        self._replaced = ""
         self.has_been_ready = self._accepts_requests = True
         if self._reload_when_ready:
             self._reload_when_ready = False

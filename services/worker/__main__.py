@@ -16,6 +16,9 @@ def main() -> None:
     parser.add_argument(
         "--beat-pipe", type=int, help="file descriptor that the event loop writes to while it runs"
     )
+    parser.add_argument(
+        "--replaces", default="", help="why the worker ended that this one replaces: died, stalled"
+    )
     arguments = parser.parse_args()
 
     # Imported here, so that --help and invalid options respond at once.
@@ -34,6 +37,7 @@ def main() -> None:
             port=arguments.port,
             metrics_port=arguments.metrics_port,
             grpc=arguments.grpc,
+            replaces=arguments.replaces,
         )
 
     process.run(serve, arguments.parent_pipe, arguments.beat_pipe)

@@ -14,7 +14,13 @@ from services.worker.prepare import NotPreparedError, prepare
 
 
 async def run_worker(
-    lifecycle: Lifecycle, *, host: str, port: int, metrics_port: int, grpc: str = ""
+    lifecycle: Lifecycle,
+    *,
+    host: str,
+    port: int,
+    metrics_port: int,
+    grpc: str = "",
+    replaces: str = "",
 ) -> None:
     """Serve HTTP and gRPC callers until `lifecycle.stopping` is set, give notice, then drain.
 
@@ -27,6 +33,7 @@ async def run_worker(
         port: port for HTTP.
         metrics_port: port of the listener for operators.
         grpc: address for gRPC callers, or "".
+        replaces: why the worker ended that this one replaces, or "".
     """
     try:
         loaded = settings.load()
@@ -47,6 +54,7 @@ async def run_worker(
             loaded,
             clock,
             metrics_port=metrics_port,
+            replaces=replaces,
             identify=services.identify,
             budget=services.budget,
             telemetry=telemetry,

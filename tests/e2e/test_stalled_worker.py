@@ -13,11 +13,29 @@ from tests.waiting import until
 
 CHAT = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}
 WORKER = "services.worker"
+COUNTER = "gateway_replaced_workers_total{"
 STALL = "\n[server]\nworker_stall_s = 10\n"
 
 
 def workers(target: Gateway) -> Sequence[int]:
     return processes.running_module(processes.family(target.process.pid), WORKER)
+
+
+async def replaced(target: Gateway, reason: str) -> bool:
+    """Return whether one worker was replaced for a reason, and none for another."""
+    async with aiohttp.ClientSession() as http, http.get(f"{target.metrics_url}/metrics") as answer:
+        lines = [line for line in (await answer.text()).splitlines() if line.startswith(COUNTER)]
+    return {line.split('"')[1]: float(line.split()[-1]) for line in lines} == {
+        "died": float(reason == "died"),
+        "stalled": float(reason == "stalled"),
+    }
+
+
+async def test_a_killed_worker_is_counted(tmp_path: Path) -> None:
+    with gateway(tmp_path, 9, workers=2, settings=STALL) as target:
+        assert await replaced(target, "none")
+        os.kill(workers(target)[0], signal.SIGKILL)
+        await until(lambda: replaced(target, "died"), every_s=0.1)
 
 
 async def test_a_stopped_worker_is_replaced_and_the_service_goes_on(tmp_path: Path) -> None:
@@ -38,3 +56,4 @@ async def test_a_stopped_worker_is_replaced_and_the_service_goes_on(tmp_path: Pa
                 assert response.status == 200, await response.text()
         assert stopped not in workers(target)
         assert processes.is_running(other)
+        await until(lambda: replaced(target, "stalled"), every_s=0.1)
