@@ -1,7 +1,6 @@
 """Runs a facade: `python -m facade --services unix:/path`."""
 
 import argparse
-import os
 
 from services.common import settings
 from services.common.clock import Clock
@@ -39,10 +38,11 @@ def main() -> None:
         from facade.server import Facade
         from services.common.grpc.channels import open_channel
         from services.common.grpc.tls import channel_credentials
+        from services.common.ids import new_id
         from services.common.process.telemetry.opening import open_telemetry
 
         loaded = settings.load()
-        telemetry = open_telemetry(loaded.telemetry, str(os.getpid()))
+        telemetry = open_telemetry(loaded.telemetry, new_id("process_"))
         server = loaded.server
         channel = open_channel(
             arguments.services,

@@ -2,6 +2,7 @@
 
 from facade.http.exchange import Exchange
 from facade.metrics import WATCHING
+from services.common.process.telemetry.conventions import provider_name
 from services.common.process.telemetry.spans import Span
 from services.common.process.telemetry.trace_context import (
     TRACEPARENT_KEY,
@@ -21,7 +22,7 @@ def begin_trace(exchange: Exchange) -> Span | None:
     parent = None
     if (traceparent := exchange.headers.get(TRACEPARENT_KEY)) is not None:
         parent = parse_trace_context(traceparent, exchange.headers.get(TRACESTATE_KEY, ""))
-    telemetry = exchange.context.telemetry
+    telemetry, settings = exchange.context.telemetry, exchange.context.settings
     span = None
     if telemetry is not None and exchange.route not in WATCHING:
         span = telemetry.begin(
@@ -31,6 +32,8 @@ def begin_trace(exchange: Exchange) -> Span | None:
             {
                 "http.request.method": exchange.method,
                 "http.route": exchange.route,
+                "url.path": exchange.path,
+                "url.scheme": "https" if settings.server.tls_certificate else "http",
                 "gateway.request_id": exchange.request_id,
             },
         )
@@ -53,14 +56,19 @@ def end_trace(exchange: Exchange, span: Span, status: int, seconds: float) -> No
     summary = exchange.answer_summary
     if summary is not None and summary.model:
         names = {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": summary.provider,
+            "gen_ai.operation.name": "embeddings" if _is_embedding(exchange) else "chat",
+            "gen_ai.provider.name": provider_name(summary.provider),
             "gen_ai.request.model": exchange.model or summary.model,
             "gen_ai.response.model": summary.model,
         }
         details |= names
+        details["gateway.provider"] = summary.provider
         details["gen_ai.usage.input_tokens"] = summary.input_tokens
         details["gen_ai.usage.output_tokens"] = summary.output_tokens
+        if summary.cache_read_tokens:
+            details["gen_ai.usage.cache_read.input_tokens"] = summary.cache_read_tokens
+        if summary.cache_creation_tokens:
+            details["gen_ai.usage.cache_creation.input_tokens"] = summary.cache_creation_tokens
     span.end(details, error)
     telemetry.record(
         "http.server.request.duration",
@@ -80,3 +88,7 @@ def end_trace(exchange: Exchange, span: Span, status: int, seconds: float) -> No
         telemetry.record("gen_ai.server.time_to_first_token", first, names)
         if each is not None:
             telemetry.record("gen_ai.server.time_per_output_token", each, names)
+
+
+def _is_embedding(exchange: Exchange) -> bool:
+    return exchange.route.endswith("/embeddings")

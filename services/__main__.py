@@ -1,7 +1,6 @@
 """Entry point of `python -m services [accounts inference …]`: gRPC services in one process."""
 
 import argparse
-import os
 
 from services import SERVICES
 from services.common import settings
@@ -44,10 +43,11 @@ def main() -> None:
     async def serve(lifecycle: process.Lifecycle) -> None:
         # Imported here, so that --help and invalid options respond at once.
         from services.assembly import Services
+        from services.common.ids import new_id
         from services.common.process.telemetry.opening import open_telemetry
 
         loaded = settings.load()
-        telemetry = open_telemetry(loaded.telemetry, str(os.getpid()))
+        telemetry = open_telemetry(loaded.telemetry, new_id("process_"))
         services = await Services.start(
             names, arguments.listen, loaded, Clock(), telemetry=telemetry
         )

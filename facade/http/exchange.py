@@ -31,7 +31,8 @@ class AnswerSummary(NamedTuple):
     """The model and provider that served an answer to its end, and the token counts.
 
     Plain values: a reference to part of a message would keep all of it, which may be megabytes.
-    `begun_by` is the model and provider that began the answer, if others continued it.
+    `begun_by` is the model and provider that began the answer, if others continued it. Input tokens
+    include those that the provider's cache has read or written.
     """
 
     model: str
@@ -39,13 +40,15 @@ class AnswerSummary(NamedTuple):
     input_tokens: int
     output_tokens: int
     begun_by: tuple[str, str] | None = None
+    cache_read_tokens: int = 0
+    cache_creation_tokens: int = 0
 
     @classmethod
     def of(cls, route: RouteInfo | AnswerRoute, usage: Usage | TokenCounts) -> Self:
         """Create a summary; tokens of a provider's cache count as input tokens."""
-        read = usage.input_tokens
-        read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
-        return cls(route.model, route.provider, read, usage.output_tokens)
+        created, cached = usage.cache_creation_input_tokens, usage.cache_read_input_tokens
+        read = usage.input_tokens + created + cached
+        return cls(route.model, route.provider, read, usage.output_tokens, None, cached, created)
 
 
 class ClientConnection(Protocol):

@@ -51,6 +51,7 @@ async def embed(engine: Engine, request: EmbedRequest) -> EmbedResponse:
     if request.ByteSize() > _LARGE:
         mark_large()
     routed, plan = _routed(engine, request)
+    plan = plan._replace(operation="embeddings")
     plan = engine.balancer.expand_deployments(plan, routed, whole=True)
     attempts = EmbeddingAttempts(request, routed, engine.routes.providers, engine.refusals)
     meter = engine.metering.begin(routed, partial(estimate_inputs, request), endpoint="embeddings")

@@ -1,13 +1,13 @@
 """A worker: the facade and all services of a gateway in one process, on one event loop."""
 
 import asyncio
-import os
 
 from facade.server import Facade
 from services import SERVICES
 from services.assembly import Services
 from services.common import settings
 from services.common.clock import Clock
+from services.common.ids import new_id
 from services.common.process.lifetime import Lifecycle
 from services.common.process.telemetry.opening import open_telemetry
 from services.worker.prepare import NotPreparedError, prepare
@@ -38,7 +38,7 @@ async def run_worker(
     try:
         loaded = settings.load()
         message = await prepare(loaded)
-        telemetry = open_telemetry(loaded.telemetry, str(os.getpid()))
+        telemetry = open_telemetry(loaded.telemetry, new_id("process_"))
     except (settings.SettingsError, NotPreparedError) as error:
         lifecycle.fail(str(error))
 

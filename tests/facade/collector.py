@@ -22,6 +22,7 @@ class Collector:
         spans: all spans, as they came.
         points: histogram points by the metric's name.
         resources: attributes of each sender.
+        schema_urls: schemas that senders and instruments name.
     """
 
     def __init__(self) -> None:
@@ -31,6 +32,7 @@ class Collector:
         self.spans: list[Span] = []
         self.points: dict[str, list[Any]] = {}
         self.resources: list[dict[str, Any]] = []
+        self.schema_urls: set[str] = set()
 
     def named(self, name: str) -> list[Span]:
         return [span for span in self.spans if span.name == name]
@@ -39,14 +41,18 @@ class Collector:
         sent = ExportTraceServiceRequest.FromString(await _body(request))
         for resource in sent.resource_spans:
             self.resources.append(attributes(resource.resource))
+            self.schema_urls.add(resource.schema_url)
             for scope in resource.scope_spans:
+                self.schema_urls.add(scope.schema_url)
                 self.spans += scope.spans
         return _answer(ExportTraceServiceResponse())
 
     async def _metrics(self, request: web.Request) -> web.Response:
         sent = ExportMetricsServiceRequest.FromString(await _body(request))
         for resource in sent.resource_metrics:
+            self.schema_urls.add(resource.schema_url)
             for scope in resource.scope_metrics:
+                self.schema_urls.add(scope.schema_url)
                 for metric in scope.metrics:
                     self.points.setdefault(metric.name, []).extend(metric.histogram.data_points)
         return _answer(ExportMetricsServiceResponse())

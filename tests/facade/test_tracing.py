@@ -88,12 +88,15 @@ async def test_a_request_is_one_trace(tmp_path, collector, path, stream, parent)
     assert told["http.response.status_code"] == 200
     assert told["gen_ai.request.model"] == "openai/echo"
     assert told["gen_ai.usage.output_tokens"] > 0
+    tokens = {name: told[name] for name in told if name.startswith("gen_ai.usage.")}
     assert attributes(attempt) == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
         "gen_ai.request.model": "echo",
         "gateway.step": "primary",
+        "gateway.provider": "openai",
         "gateway.outcome": "served",
+        **tokens,
     }
 
 

@@ -13,12 +13,14 @@ from gateway.inference.v1.providers_pb2 import AttemptCounts
 from services.common.errors import GatewayError, UpstreamError
 from services.common.messages.passthrough_answer import TokenCounts
 from services.common.process.metrics import Counter, Histogram
-from services.common.process.telemetry.spans import Span, Telemetry
+from services.common.process.telemetry.conventions import Operation
+from services.common.process.telemetry.spans import Telemetry
 from services.common.process.telemetry.trace_context import TraceContext
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.rate_limits import after_failure, exhausted
 from services.inference.circuit_breaker import CircuitBreakers, ModelKey
 from services.inference.fallback.attempt_reports import (
+    AttemptSpan,
     AttemptSpans,
     FailureLog,
     reason_name,
@@ -188,7 +190,7 @@ class AttemptRecord:
         *("on_first_content", "outcome", "step"),
     )
 
-    def __init__(self, log: "AttemptLog", step: Step, span: Span | None) -> None:
+    def __init__(self, log: "AttemptLog", step: Step, span: AttemptSpan | None) -> None:
         self.outcome: Outcome | None = None
         self._log = log
         self.step = step
@@ -288,8 +290,8 @@ class AttemptRecord:
         elif outcome == "cancelled":
             self._log.recent.cancelled(key, now)
         if self._span is not None:
-            assert self._log.spans is not None, "they began it"
-            self._log.spans.end(self._span, self.step, outcome, self.as_message(), seconds)
+            usage = None if self.attempt is None else self.attempt.usage
+            self._span.end(outcome, self.as_message(), seconds, usage)
         level = _LEVELS.get(outcome)
         if level is not None and log.isEnabledFor(level):
             fields: dict[str, object] = {
@@ -315,7 +317,9 @@ class DeploymentRecord(AttemptRecord):
 
     __slots__ = ("_headers", "_load", "_load_class")
 
-    def __init__(self, log: "AttemptLog", step: Step, span: Span | None, load_class: int) -> None:
+    def __init__(
+        self, log: "AttemptLog", step: Step, span: AttemptSpan | None, load_class: int
+    ) -> None:
         super().__init__(log, step, span)
         self._load_class = load_class
         self._headers: Mapping[str, str] = {}
@@ -409,7 +413,11 @@ class AttemptLog:
         times.observe(seconds)
 
     def begin(
-        self, step: Step, load_class: int = 0, parent: TraceContext | None = None
+        self,
+        step: Step,
+        load_class: int = 0,
+        parent: TraceContext | None = None,
+        operation: Operation = "chat",
     ) -> AttemptRecord:
         """Begin an attempt at a step's model; return its record.
 
@@ -417,8 +425,9 @@ class AttemptLog:
             step: the step.
             load_class: the load class of the request.
             parent: the trace of the attempt's span, which is recorded if there is a collector.
+            operation: what the model does.
         """
-        span = None if self.spans is None else self.spans.begin(step, parent)
+        span = None if self.spans is None else self.spans.begin(step, parent, operation)
         if step.group is not None:
             return DeploymentRecord(self, step, span, load_class)
         return AttemptRecord(self, step, span)

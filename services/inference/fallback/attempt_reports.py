@@ -8,8 +8,15 @@ of those left out. `AttemptSpans` records spans for an OpenTelemetry collector.
 import logging
 from collections.abc import Callable, Mapping
 
+from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.errors import GatewayError, UpstreamError
+from services.common.messages.passthrough_answer import TokenCounts
+from services.common.process.telemetry.conventions import (
+    Operation,
+    provider_name,
+    usage_attributes,
+)
 from services.common.process.telemetry.spans import Span, Telemetry
 from services.common.process.telemetry.trace_context import TraceContext, attempt_trace
 from services.inference.plans.plan import Step
@@ -83,39 +90,51 @@ class _Lines:
         return left_out
 
 
+class AttemptSpan:
+    """The span of one attempt, whose duration is a metric too."""
+
+    __slots__ = ("_names", "_span", "_telemetry")
+
+    def __init__(self, telemetry: Telemetry, span: Span, names: Mapping[str, str]) -> None:
+        self._telemetry = telemetry
+        self._span = span
+        self._names = names
+
+    def end(
+        self, outcome: str, attempt: Attempt, seconds: float, usage: Usage | TokenCounts | None
+    ) -> None:
+        """End the span; `usage` is the latest usage that the provider has reported."""
+        error = "" if outcome == "served" else reason_name(attempt.reason)
+        details: dict[str, str | int] = {"gateway.outcome": outcome}
+        if attempt.status:
+            details["http.response.status_code"] = attempt.status
+        if usage is not None:
+            details |= usage_attributes(usage)
+        self._span.end(details, error)
+        names = {**self._names, "error.type": error} if error else self._names
+        self._telemetry.record("gen_ai.client.operation.duration", seconds, names)
+
+
 class AttemptSpans:
     """Records a span for each attempt, and its duration as a metric."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
 
-    def begin(self, step: Step, parent: TraceContext | None) -> Span:
+    def begin(
+        self, step: Step, parent: TraceContext | None, operation: Operation = "chat"
+    ) -> AttemptSpan:
         """Begin the span of an attempt at a step's model, in the trace of `parent`.
 
         The current task's request to the provider carries the span's trace context.
         """
-        names = {**_names(step), "gateway.step": step.step_id}
-        span = self._telemetry.begin(f"chat {step.key.model}", "client", parent, names)
+        provider, model = step.key
+        names = {
+            "gen_ai.operation.name": operation,
+            "gen_ai.provider.name": provider_name(provider),
+            "gen_ai.request.model": model,
+        }
+        of_gateway = {"gateway.step": step.step_id, "gateway.provider": provider}
+        span = self._telemetry.begin(f"{operation} {model}", "client", parent, names | of_gateway)
         attempt_trace.set(span.context)
-        return span
-
-    def end(self, span: Span, step: Step, outcome: str, attempt: Attempt, seconds: float) -> None:
-        """End the span of an attempt."""
-        error = "" if outcome == "served" else reason_name(attempt.reason)
-        details: dict[str, str | int] = {"gateway.outcome": outcome}
-        if attempt.status:
-            details["http.response.status_code"] = attempt.status
-        span.end(details, error)
-        names = _names(step)
-        if error:
-            names["error.type"] = error
-        self._telemetry.record("gen_ai.client.operation.duration", seconds, names)
-
-
-def _names(step: Step) -> dict[str, str]:
-    """Return the attributes of a step's operation, provider and model."""
-    return {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": step.key.provider,
-        "gen_ai.request.model": step.key.model,
-    }
+        return AttemptSpan(self._telemetry, span, names)

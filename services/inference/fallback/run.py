@@ -161,7 +161,7 @@ class Run:
 
     def begin(self, step: Step) -> AttemptRecord:
         """Begin an attempt at a step; return its record."""
-        record = self.log.begin(step, self.plan.load_class, self.parent)
+        record = self.log.begin(step, self.plan.load_class, self.parent, self.plan.operation)
         self.records.append(record)
         return record
 

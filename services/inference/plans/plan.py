@@ -21,6 +21,7 @@ from gateway.inference.v1.inference_pb2 import (
     ThinkingConfig,
 )
 from services.common.errors import GatewayError, invalid
+from services.common.process.telemetry.conventions import Operation
 from services.common.settings import Limits
 from services.common.text.texts import MAX_NAME
 from services.inference import validation
@@ -115,6 +116,7 @@ class Plan(NamedTuple):
         is_balanced: whether a step's model has several deployments.
         load_class: class of requests with comparable times to the first content; see
             `services.inference.balancing.loads`.
+        operation: what the models do, as named in spans.
     """
 
     steps: tuple[Step, ...]
@@ -125,6 +127,7 @@ class Plan(NamedTuple):
     is_patient: bool = True
     is_balanced: bool = False
     load_class: int = 0
+    operation: Operation = "chat"
 
     def places(self) -> "Iterator[Step]":
         """Yield the steps at all deployments of their models."""

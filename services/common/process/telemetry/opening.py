@@ -22,7 +22,7 @@ def open_telemetry(
 
     Args:
         settings: telemetry settings of the gateway.
-        instance: id of this process.
+        instance: id of this process, never reused.
         environ: environment variables.
 
     Raises:

@@ -5,6 +5,8 @@ requests. Spans that do not fit into its queue are dropped, which the SDK logs.
 """
 
 import asyncio
+import os
+import socket
 from collections.abc import Mapping
 
 from opentelemetry import trace
@@ -26,9 +28,11 @@ from opentelemetry.trace import (
     TraceState,
 )
 
+from services.common.process.telemetry.conventions import SCHEMA_URL
 from services.common.process.telemetry.spans import Attributes, Kind, Measure
 from services.common.process.telemetry.trace_context import TraceContext
 from services.common.settings import Telemetry
+from services.common.version import VERSION
 
 _NAME = "sluicegate"
 _TIMEOUT_S = 5  # of each export, including the last one
@@ -60,10 +64,17 @@ class OtlpTelemetry:
         Args:
             settings: telemetry settings.
             endpoint: URL of the collector's OTLP receiver for HTTP, without `/v1/…`.
-            instance: id of this process within the service.
+            instance: id of this process, which no other process of the service ever has.
         """
         resource = Resource.create(
-            {"service.name": settings.service_name, "service.instance.id": instance}
+            {
+                "service.name": settings.service_name,
+                "service.version": VERSION,
+                "service.instance.id": instance,
+                "host.name": socket.gethostname(),
+                "process.pid": os.getpid(),
+            },
+            SCHEMA_URL,
         )
         self._spans = TracerProvider(
             resource=resource,
@@ -86,8 +97,8 @@ class OtlpTelemetry:
             resource=resource,
             shutdown_on_exit=False,
         )
-        self._tracer = self._spans.get_tracer(_NAME)
-        meter = self._meters.get_meter(_NAME)
+        self._tracer = self._spans.get_tracer(_NAME, VERSION, schema_url=SCHEMA_URL)
+        meter = self._meters.get_meter(_NAME, VERSION, SCHEMA_URL)
         self._histograms = {
             name: meter.create_histogram(
                 name, unit, description, explicit_bucket_boundaries_advisory=bounds

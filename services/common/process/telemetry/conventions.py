@@ -1,0 +1,43 @@
+"""Values of OpenTelemetry's semantic conventions for HTTP and generative AI.
+
+https://opentelemetry.io/docs/specs/semconv/gen-ai/
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from gateway.conversation.v1.conversation_pb2 import Usage
+from services.common.messages.passthrough_answer import TokenCounts
+
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.40.0"
+
+Operation = Literal["chat", "embeddings"]
+
+# Names of providers here for which the conventions have another value. Names that the conventions
+# do not have stand for themselves.
+_PROVIDERS: Mapping[str, str] = {
+    "gemini": "gcp.gemini",
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+}
+
+
+def provider_name(name: str) -> str:
+    """Return the conventions' value for a provider of the settings."""
+    return _PROVIDERS.get(name, name)
+
+
+def usage_attributes(tokens: Usage | TokenCounts) -> dict[str, int]:
+    """Return the attributes of token counts; by the conventions, input includes the cache's."""
+    read, created = tokens.cache_read_input_tokens, tokens.cache_creation_input_tokens
+    attributes = {
+        "gen_ai.usage.input_tokens": tokens.input_tokens + read + created,
+        "gen_ai.usage.output_tokens": tokens.output_tokens,
+    }
+    if read:
+        attributes["gen_ai.usage.cache_read.input_tokens"] = read
+    if created:
+        attributes["gen_ai.usage.cache_creation.input_tokens"] = created
+    return attributes
