@@ -3,13 +3,12 @@
 Work under a lease must remain correct when two processes do it at once (see `leased_rows`).
 """
 
-from sqlalchemy import BigInteger, Column, String, Table, and_, delete, insert, or_
-from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import BigInteger, Column, String, Table, and_, delete, or_
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
 from services.common.clock import Clock
-from services.common.storage.database import metadata, write
+from services.common.storage.database import insert_if_absent, metadata, write
 from services.common.storage.leased_rows import LeasedRows
 
 table = Table(
@@ -46,18 +45,14 @@ class Lease:
         """
         free = or_(table.c.holder == self._holder, self._rows.has_expired())
         which = and_(table.c.name == self._name, free)
-        if await write(
-            self._engine,
-            lambda connection: self._rows.hold(connection, which, holder=self._holder),
-        ):
-            return True
-        ours = {"holder": self._holder, "ends_at_ms": self._rows.ends_at_ms()}
-        made = insert(table).values(name=self._name, **ours)
-        try:
-            await write(self._engine, lambda connection: connection.execute(made))
-        except IntegrityError:
-            return False
-        return True
+
+        async def hold_or_insert(connection: AsyncConnection) -> bool:
+            if await self._rows.hold(connection, which, holder=self._holder):
+                return True
+            ours = {"holder": self._holder, "ends_at_ms": self._rows.ends_at_ms()}
+            return await insert_if_absent(connection, table, {"name": self._name, **ours})
+
+        return await write(self._engine, hold_or_insert)
 
     async def release(self) -> None:
         """Release the lease, so that another process can acquire it at once.

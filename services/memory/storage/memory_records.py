@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from sqlalchemy import or_, select
+from sqlalchemy import and_, literal_column, or_, select
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
@@ -13,6 +13,8 @@ from services.memory.storage.tables import memories
 
 # A memory that never had a turn counts as absent; one whose turns were all rewound does not.
 WAS_USED = or_(memories.c.turns > 0, memories.c.epoch > 0)
+# The predicate of the index of unused memories, in whose words a plan that uses it has to ask.
+IS_UNUSED = and_(memories.c.turns == literal_column("0"), memories.c.epoch == literal_column("0"))
 
 
 def is_memory_id(name: str) -> bool:

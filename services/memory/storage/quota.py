@@ -15,6 +15,7 @@ from services.common.storage.owners import ensure_owner, owners
 from services.memory.storage import transcript_rows
 from services.memory.storage.memory_records import (
     COLUMNS,
+    IS_UNUSED,
     WAS_USED,
     MemoryRecord,
     quota_exceeded,
@@ -96,7 +97,7 @@ async def lock_abandoned(
     )
     query = (
         select(*COLUMNS)
-        .where(not_(WAS_USED), memories.c.updated_at_ms <= until_ms, ~has_claims.exists())
+        .where(IS_UNUSED, memories.c.updated_at_ms <= until_ms, ~has_claims.exists())
         .order_by(memories.c.updated_at_ms)
         .limit(limit)
         .with_for_update(skip_locked=True)
