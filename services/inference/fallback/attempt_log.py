@@ -278,6 +278,7 @@ class AttemptRecord:
 
     def _close(self, outcome: Outcome) -> None:
         self.outcome = outcome
+        self.on_first_content = None  # it refers to the run, and so to this record
         now = self._log.monotonic()
         seconds = now - self.began
         self.duration_ms = round(seconds * 1000)
