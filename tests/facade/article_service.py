@@ -90,8 +90,8 @@ class ArticleFacade:
 
     async def post(self, path: str, body: object) -> tuple[int, Any]:
         """Post JSON to an endpoint; give the status and the JSON of the answer."""
-        answer, told = await self.ask("POST", PREFIX + path, json=body)
-        return answer.status, told
+        answer, answer_body = await self.ask("POST", PREFIX + path, json=body)
+        return answer.status, answer_body
 
     async def refused(self, path: str, body: object) -> tuple[int, str]:
         """Post what is to be refused without a call; give code and message."""

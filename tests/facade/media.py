@@ -96,11 +96,13 @@ class MediaGateway:
                 return MediaAnswer(answer.status, head, error.get("message", ""), error)
             if body.get("stream"):
                 return _streamed(path, head, content)
-        told = orjson.loads(content)
+        parsed = orjson.loads(content)
         if path == CHAT:
-            return MediaAnswer(200, head, told["choices"][0]["message"]["content"], told["usage"])
-        text = "".join(block["text"] for block in told["content"])
-        return MediaAnswer(200, head, text, told["usage"])
+            return MediaAnswer(
+                200, head, parsed["choices"][0]["message"]["content"], parsed["usage"]
+            )
+        text = "".join(block["text"] for block in parsed["content"])
+        return MediaAnswer(200, head, text, parsed["usage"])
 
 
 @dataclass(frozen=True)

@@ -73,8 +73,8 @@ class ResponseGateway:
         """Return a response once it has ended."""
 
         async def retrieve() -> Any:
-            found = await self.ada.responses.retrieve(response_id)
-            return found if found.status not in RUNNING else None
+            retrieved = await self.ada.responses.retrieve(response_id)
+            return retrieved if retrieved.status not in RUNNING else None
 
         return await until(retrieve)
 

@@ -24,9 +24,11 @@ def line(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> Any:
         path: str, body: dict[str, Any] | None = None, headers: dict[str, str] | None = None
     ) -> tuple[str, dict[str, Any]]:
         method = "GET" if body is None else "POST"
-        given = gateway.bearer() | {"anthropic-version": "x"} if headers is None else headers
+        request_headers = (
+            gateway.bearer() | {"anthropic-version": "x"} if headers is None else headers
+        )
         async with gateway.http.request(
-            method, gateway.url + path, json=body, headers=given
+            method, gateway.url + path, json=body, headers=request_headers
         ) as answer:
             text, asked = await answer.text(), answer.headers["x-request-id"]
 
@@ -46,15 +48,15 @@ def line(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> Any:
 @pytest.mark.parametrize("model", ["sandbox/echo", "openai/echo", "anthropic/echo"])
 async def test_a_line_names_user_model_and_tokens(line, path, stream, model):
     body = {"model": model, "max_tokens": 50, "messages": HELLO, "stream": stream}
-    _, told = await line(path, body)
-    assert told["status"] == 200
-    assert told["user"].startswith("user_")
-    assert told["key_id"].startswith("key_")
-    assert (told["model"], told["served_model"]) == (model, model)
-    assert told["provider"] == model.partition("/")[0]
-    assert told["input_tokens"] > 0
-    assert told["output_tokens"] > 0
-    assert not {"path", "error"} & told.keys()
+    _, record = await line(path, body)
+    assert record["status"] == 200
+    assert record["user"].startswith("user_")
+    assert record["key_id"].startswith("key_")
+    assert (record["model"], record["served_model"]) == (model, model)
+    assert record["provider"] == model.partition("/")[0]
+    assert record["input_tokens"] > 0
+    assert record["output_tokens"] > 0
+    assert not {"path", "error"} & record.keys()
 
 
 async def test_a_line_names_the_fallback_model(line):
@@ -67,16 +69,16 @@ async def test_a_line_names_the_fallback_model(line):
             "steps": [{"step_id": "s", "model": "openai/echo"}],
         },
     }
-    text, told = await line(CHAT, body)
-    assert told["status"] == 200, text
-    assert (told["model"], told["served_model"]) == ("sandbox/fail-500", "openai/echo")
+    text, record = await line(CHAT, body)
+    assert record["status"] == 200, text
+    assert (record["model"], record["served_model"]) == ("sandbox/fail-500", "openai/echo")
 
 
 async def test_counting_returns_the_tokens(line):
     body = {"model": "sandbox/echo", "messages": HELLO}
-    _, told = await line(f"{MESSAGES}/count_tokens", body)
-    assert told["served_model"] == "sandbox/echo"
-    assert told["input_tokens"] > 0
+    _, record = await line(f"{MESSAGES}/count_tokens", body)
+    assert record["served_model"] == "sandbox/echo"
+    assert record["input_tokens"] > 0
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -87,32 +89,32 @@ async def test_a_line_has_the_reason_of_a_failure(line, stream):
         "stream": stream,
         "fallback": "disabled",
     }
-    _, told = await line(CHAT, body)
-    assert (told["status"], told["error"]) == (502, "upstream_error")
-    assert told["model"] == "sandbox/fail-500"
-    assert "served_model" not in told
+    _, record = await line(CHAT, body)
+    assert (record["status"], record["error"]) == (502, "upstream_error")
+    assert record["model"] == "sandbox/fail-500"
+    assert "served_model" not in record
 
 
 async def test_a_broken_stream_reports_the_cause(line):
     body = {"model": "sandbox/cut", "messages": HELLO, "stream": True, "fallback": "disabled"}
-    text, told = await line(CHAT, body)
+    text, record = await line(CHAT, body)
     assert "error" in text
-    assert (told["status"], told["error"]) == (200, "upstream_connection")
+    assert (record["status"], record["error"]) == (200, "upstream_connection")
 
 
 async def test_a_path_that_leads_nowhere_is_an_error(line, gateway):
-    _, told = await line("/v2/responses?key=secret")
-    assert (told["status"], told["route"]) == (404, "unknown")
-    assert (told["path"], told["error"]) == ("/v2/responses", "unknown_path")
-    _, told = await line(f"/{gateway.key}/v1/models")
-    assert told["path"] == "/gw-…/v1/models"
-    _, told = await line("/a%0Ab%1B%5B31m%E2%80%AEc/" + "x" * 1000)
-    assert told["path"].startswith(r"/a\nb\x1b[31m\u202ec/xxx")
-    assert len(told["path"]) < 300
-    assert told["path"].isprintable()
+    _, record = await line("/v2/responses?key=secret")
+    assert (record["status"], record["route"]) == (404, "unknown")
+    assert (record["path"], record["error"]) == ("/v2/responses", "unknown_path")
+    _, record = await line(f"/{gateway.key}/v1/models")
+    assert record["path"] == "/gw-…/v1/models"
+    _, record = await line("/a%0Ab%1B%5B31m%E2%80%AEc/" + "x" * 1000)
+    assert record["path"].startswith(r"/a\nb\x1b[31m\u202ec/xxx")
+    assert len(record["path"]) < 300
+    assert record["path"].isprintable()
 
 
 async def test_a_caller_without_a_key_is_nobody(line):
-    _, told = await line(MESSAGES, {"model": "sandbox/echo"}, headers={})
-    assert (told["status"], told["error"]) == (401, "invalid_api_key")
-    assert not {"user", "key_id", "model", "path"} & told.keys()
+    _, record = await line(MESSAGES, {"model": "sandbox/echo"}, headers={})
+    assert (record["status"], record["error"]) == (401, "invalid_api_key")
+    assert not {"user", "key_id", "model", "path"} & record.keys()

@@ -50,8 +50,8 @@ def test_a_line_has_the_request_and_its_outcome(clock, later, lines):
     )
     logs.request_id.set("req_another")
     assert [line.getMessage() for line in lines()] == ["request"]
-    told = json.loads(logs.JsonFormatter().format(lines()[0]))
-    wanted = {
+    parsed = json.loads(logs.JsonFormatter().format(lines()[0]))
+    expected = {
         "request_id": "req_one",
         "method": "POST",
         "route": "/beta/v1/messages",
@@ -59,8 +59,8 @@ def test_a_line_has_the_request_and_its_outcome(clock, later, lines):
         "ms": 12.3,
         "model": "m",
     }
-    assert wanted.items() <= told.items()
-    assert "left_out" not in told
+    assert expected.items() <= parsed.items()
+    assert "left_out" not in parsed
 
 
 def test_no_request_waits_for_its_line(clock, later, caplog, lines):

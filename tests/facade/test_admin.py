@@ -201,7 +201,7 @@ async def test_limits_are_set_read_and_cleared(gateway: Gateway, kind: str) -> N
     assert nothing.pop("usage") == []
     assert (nothing["subject_kind"], nothing["subject_id"]) == (kind, subject_id)
     assert {nothing[name] for name in LIMITED} == {None}
-    wanted = {
+    expected = {
         "requests_per_minute": 60,
         "tokens_per_minute": MAX_AMOUNT,
         "concurrent_requests": 0,
@@ -209,7 +209,7 @@ async def test_limits_are_set_read_and_cleared(gateway: Gateway, kind: str) -> N
         "spend_per_month": "999999.5",
         "allowed_models": ["gpt-*", "claude"],
     }
-    assert await done(gateway, "PUT", path, wanted) == {**nothing, **wanted}
+    assert await done(gateway, "PUT", path, expected) == {**nothing, **expected}
     read = await done(gateway, "GET", path)
     money = read["usage"][3]
     assert (money["name"], money["limit"], money["used"]) == (
@@ -220,7 +220,7 @@ async def test_limits_are_set_read_and_cleared(gateway: Gateway, kind: str) -> N
     assert [one["remaining"] for one in read.pop("usage")] == [
         *(60, MAX_AMOUNT, 0, "0.000000000001", "999999.5"),
     ]
-    assert read == {**nothing, **wanted}
+    assert read == {**nothing, **expected}
     replaced = await done(gateway, "PUT", path, {"requests_per_minute": 1})
     assert replaced == {**nothing, "requests_per_minute": 1}
     for _ in range(2):

@@ -75,19 +75,19 @@ async def test_hours_are_told_with_their_latencies(gateway: Gateway) -> None:
     for model in ("a", "a", "b"):
         await ask(gateway, model)
     await sums_of(gateway, 3)
-    _, found = await usage(gateway, path="activity", by="model", split_by="user")
-    one, other = found["data"]
+    _, report = await usage(gateway, path="activity", by="model", split_by="user")
+    one, other = report["data"]
     assert (one["object"], one["id"], one["requests"]) == ("activity", "a", 2)
     assert one["split_name"] == "tester" and one["split_id"].startswith("user_")
     assert one["duration_ms"]["count"] == 2
     assert 0 <= one["duration_ms"]["p50"] <= one["duration_ms"]["max"]
     assert (other["id"], other["cancelled_requests"], other["unpriced"]) == ("b", 0, 1)
-    _, found = await usage(gateway, path="activity", model="b")
-    [hour] = found["data"]
+    _, report = await usage(gateway, path="activity", model="b")
+    [hour] = report["data"]
     assert hour["id"].endswith(":00:00Z")
     assert (hour["requests"], hour["split_id"]) == (1, None)
-    _, found = await usage(gateway, path="activity", until=1)
-    assert found["data"] == []
+    _, report = await usage(gateway, path="activity", until=1)
+    assert report["data"] == []
 
 
 async def test_filters_of_days_leave_others_out(gateway: Gateway) -> None:
@@ -109,8 +109,8 @@ async def test_invented_models_are_bounded(gateway: Gateway) -> None:
     await ask(gateway, "a")
     requests = {one["id"]: one["requests"] for one in await sums_of(gateway, len(invented) + 1)}
     assert requests == {"a": 1, "other": 10, **dict.fromkeys(invented[:MAX_UNKNOWN], 1)}
-    _, found = await usage(gateway, path="activity", by="model", limit=100)
-    assert {one["id"] for one in found["data"]} == requests.keys()
+    _, report = await usage(gateway, path="activity", by="model", limit=100)
+    assert {one["id"] for one in report["data"]} == requests.keys()
 
 
 async def test_pages_follow_each_other(gateway: Gateway) -> None:

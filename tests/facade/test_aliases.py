@@ -30,9 +30,9 @@ def stable(value: Any) -> Any:
 async def answer(
     gateway: Gateway, method: str, path: str, body: Any = None, **headers: str
 ) -> tuple[int, Any]:
-    given = gateway.bearer() | headers
+    request_headers = gateway.bearer() | headers
     async with gateway.http.request(
-        method, gateway.url + path, json=body, headers=given
+        method, gateway.url + path, json=body, headers=request_headers
     ) as response:
         return response.status, stable(orjson.loads(await response.read() or b"null"))
 
@@ -74,9 +74,9 @@ async def test_both_paths_answer_the_same(
 async def test_errors_have_the_form_of_the_endpoint(gateway: Gateway) -> None:
     for path, body in (("/v1/messages", b"{"), ("/v1/chat/completions", b"{")):
         async with gateway.http.post(gateway.url + path, data=body) as response:
-            told = await response.json()
+            answer_body = await response.json()
         assert response.status == 401
-        assert ("request_id" in told) == (path == "/v1/messages")
+        assert ("request_id" in answer_body) == (path == "/v1/messages")
 
 
 async def test_nothing_else_is_aliased(gateway: Gateway) -> None:
@@ -201,9 +201,9 @@ async def test_every_area_has_a_path_without_a_version() -> None:
 
 
 async def test_the_document_says_so_once() -> None:
-    told = orjson.loads(document(ENDPOINTS))
-    assert "`/v1`" in told["info"]["description"]
-    assert not [path for path in told["paths"] if path.startswith("/v1")]
+    parsed = orjson.loads(document(ENDPOINTS))
+    assert "`/v1`" in parsed["info"]["description"]
+    assert not [path for path in parsed["paths"] if path.startswith("/v1")]
 
 
 @pytest.mark.parametrize(

@@ -68,12 +68,12 @@ async def test_examples_work_in_order_with_the_documented_answers(gateway):
         async with gateway.http.post(
             gateway.url + PREFIX + path, json=body, headers=headers
         ) as answer:
-            told = await answer.json()
-        assert told["code"] == 1, (path, told)
-        learn(example.data, told["data"], names)
-        assert told["data"] == translated(example.data, names), path
+            answer_body = await answer.json()
+        assert answer_body["code"] == 1, (path, answer_body)
+        learn(example.data, answer_body["data"], names)
+        assert answer_body["data"] == translated(example.data, names), path
         content = operation(path)["responses"]["200"]["content"]["application/json"]
-        schema(content["schema"]).validate(told)
+        schema(content["schema"]).validate(answer_body)
 
 
 @each_row("path", EXAMPLES)
@@ -95,10 +95,10 @@ async def test_a_refusal_fits_its_schema(gateway):
     headers = {"x-api-key": gateway.key}
     url = gateway.url + PREFIX + "doc/read"
     async with gateway.http.post(url, json={"sessionId": "x"}, headers=headers) as answer:
-        told = await answer.json()
-    assert (answer.status, told["code"]) == (404, 40401)
+        body = await answer.json()
+    assert (answer.status, body["code"]) == (404, 40401)
     content = operation("doc/read")["responses"]["4XX"]["content"]["application/json"]
-    schema(content["schema"]).validate(told)
+    schema(content["schema"]).validate(body)
 
 
 async def test_every_reference_in_the_document_leads_somewhere():

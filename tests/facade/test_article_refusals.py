@@ -112,8 +112,8 @@ async def test_an_invalid_revision(facade):
             # `json` writes numbers that `orjson` does not.
             body = json.dumps({**GOOD[path], "ifRevision": value}).encode()
             with grid.row(path, value):
-                answer, told = await facade.ask("POST", PREFIX + path, data=body)
-                code, message = facade.told(answer.status, told)
+                answer, answer_body = await facade.ask("POST", PREFIX + path, data=body)
+                code, message = facade.told(answer.status, answer_body)
                 assert code == 40003
                 assert message.startswith("/ifRevision: must be ")
 
@@ -236,8 +236,8 @@ class TestBodies:
         ],
     )
     async def test_a_body_that_is_not_a_json_object(self, facade, path, body):
-        answer, told = await facade.ask("POST", PREFIX + path, data=body)
-        code, message = facade.told(answer.status, told)
+        answer, answer_body = await facade.ask("POST", PREFIX + path, data=body)
+        code, message = facade.told(answer.status, answer_body)
         assert (answer.status, code) == (400, 40001)
         assert message.startswith("the body: ")
 
@@ -246,22 +246,22 @@ class TestBodies:
     )
     async def test_another_content_type(self, facade, path, content_type):
         headers = {**HEADERS, "Content-Type": content_type}
-        answer, told = await facade.ask("POST", PREFIX + path, data=b"{}", headers=headers)
-        code, message = facade.told(answer.status, told)
+        answer, body = await facade.ask("POST", PREFIX + path, data=b"{}", headers=headers)
+        code, message = facade.told(answer.status, body)
         assert (answer.status, code) == (400, 40001)
         assert "application/json" in message
 
     @pytest.mark.parametrize("size", [(2 << 20) + 1, 8 << 20])
     async def test_a_body_over_the_limit(self, facade, path, size):
         data = io.BytesIO(b" " * size)
-        answer, told = await facade.ask("POST", PREFIX + path, data=data, headers=JSON)
-        assert (answer.status, facade.told(answer.status, told)[0]) == (413, 41301)
+        answer, body = await facade.ask("POST", PREFIX + path, data=data, headers=JSON)
+        assert (answer.status, facade.told(answer.status, body)[0]) == (413, 41301)
 
     async def test_an_encoded_body(self, facade, path):
         headers = {**JSON, "Content-Encoding": "gzip"}
         data = gzip.compress(b"{}")
-        answer, told = await facade.ask("POST", PREFIX + path, data=data, headers=headers)
-        code, message = facade.told(answer.status, told)
+        answer, body = await facade.ask("POST", PREFIX + path, data=data, headers=headers)
+        code, message = facade.told(answer.status, body)
         assert (answer.status, code) == (415, 41501)
         assert "Content-Encoding" in message
 
@@ -276,23 +276,23 @@ class TestBodies:
     ],
 )
 async def test_a_lone_surrogate_is_refused_with_its_pointer(facade, written, place):
-    answer, told = await facade.ask("POST", PREFIX + "doc/read", data=written)
-    code, message = facade.told(answer.status, told)
+    answer, body = await facade.ask("POST", PREFIX + "doc/read", data=written)
+    code, message = facade.told(answer.status, body)
     assert code == 40003
     assert message.startswith(f"{place or 'the body'}: ")
 
 
 @pytest.mark.parametrize("written", [rb'{"a":"\ud800"', rb'{"a":"\ud800","b":NaN}'])
 async def test_a_lone_surrogate_in_invalid_json_is_invalid_json(facade, written):
-    answer, told = await facade.ask("POST", PREFIX + "doc/read", data=written)
-    assert facade.told(answer.status, told)[0] == 40001
+    answer, body = await facade.ask("POST", PREFIX + "doc/read", data=written)
+    assert facade.told(answer.status, body)[0] == 40001
 
 
 @pytest.mark.parametrize("depth", [300, 1000])
 async def test_blocks_nested_too_deeply(facade, depth):
     deep = b'{"sessionId":"s","path":[0],"blocks":' + b"[" * depth + b"]" * depth + b"}"
-    answer, told = await facade.ask("POST", PREFIX + "block/insert", data=deep)
-    assert facade.told(answer.status, told) == (40003, "/blocks: is nested too deeply")
+    answer, body = await facade.ask("POST", PREFIX + "block/insert", data=deep)
+    assert facade.told(answer.status, body) == (40003, "/blocks: is nested too deeply")
 
 
 BOTH = {"x-api-key": KEY, "Authorization": f"Bearer {KEY}"}
@@ -315,8 +315,8 @@ BOTH = {"x-api-key": KEY, "Authorization": f"Bearer {KEY}"}
 )
 async def test_a_missing_or_invalid_key(facade, path, headers, code):
     for data in (b"{}", b"not JSON", io.BytesIO(b" " * (3 << 20))):
-        answer, told = await facade.ask("POST", PREFIX + path, data=data, headers=headers)
-        found, message = facade.told(answer.status, told)
+        answer, body = await facade.ask("POST", PREFIX + path, data=data, headers=headers)
+        found, message = facade.told(answer.status, body)
         assert (answer.status, found) == (code // 100, code)
         assert KEY[3:] not in message
 
@@ -324,14 +324,14 @@ async def test_a_missing_or_invalid_key(facade, path, headers, code):
 @pytest.mark.parametrize("headers", [{}, HEADERS, {"Authorization": f"Bearer {KEY}"}])
 @pytest.mark.parametrize("path", ["", "nothing", "doc/list/", "doc//list", "session", "../v1/x%00"])
 async def test_an_unknown_url_path(facade, path, headers):
-    answer, told = await facade.ask("POST", PREFIX + path, headers=headers)
-    assert (answer.status, facade.told(answer.status, told)[0]) == (404, 40400)
+    answer, body = await facade.ask("POST", PREFIX + path, headers=headers)
+    assert (answer.status, facade.told(answer.status, body)[0]) == (404, 40400)
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
 async def test_a_method_other_than_post(facade, method):
-    answer, told = await facade.ask(method, PREFIX + "doc/list")
-    code, message = facade.told(answer.status, told)
+    answer, body = await facade.ask(method, PREFIX + "doc/list")
+    code, message = facade.told(answer.status, body)
     assert (answer.status, code) == (405, 40501)
     assert "POST" in message
 
@@ -369,28 +369,28 @@ class Unforeseen(Exception):
 )
 async def test_an_error_of_the_service_keeps_its_code(facade, failure, status, code):
     facade.service.failure = failure
-    answer, told = await facade.ask("POST", PREFIX + "block/delete", json=B)
-    assert (answer.status, told["code"], told["data"]) == (status, code, {})
-    assert "a secret" not in told["message"]
+    answer, body = await facade.ask("POST", PREFIX + "block/delete", json=B)
+    assert (answer.status, body["code"], body["data"]) == (status, code, {})
+    assert "a secret" not in body["message"]
     assert (answer.headers.get("Retry-After", "").isdigit()) is (status in (429, 503))
     if isinstance(failure, GatewayError):
-        assert told["message"] == "/path: is wrong"
+        assert body["message"] == "/path: is wrong"
     if code == 42901:
         assert answer.headers["Retry-After"] == "9"
 
 
 async def test_an_unexpected_answer_is_an_internal_error(facade, caplog):
     # A permission that this facade has no word for.
-    answer, told = await facade.ask("POST", PREFIX + "doc/create", json={})
-    assert (answer.status, told["code"], told["data"]) == (500, 50001, {})
+    answer, body = await facade.ask("POST", PREFIX + "doc/create", json={})
+    assert (answer.status, body["code"], body["data"]) == (500, 50001, {})
 
 
 async def test_an_unreachable_service_is_unavailable():
     async with article_facade() as facade:
         await facade.ask("POST", PREFIX + "doc/list", json={})
         await facade.server.stop(0)
-        answer, told = await facade.ask("POST", PREFIX + "doc/list", json={})
-        assert (answer.status, told["code"]) == (503, 50301)
+        answer, body = await facade.ask("POST", PREFIX + "doc/list", json={})
+        assert (answer.status, body["code"]) == (503, 50301)
         assert answer.headers["Retry-After"].isdigit()
 
 
@@ -398,9 +398,9 @@ async def test_a_service_without_the_rpc(facade):
     facade.service.failure = grpc.aio.AioRpcError(
         grpc.StatusCode.UNIMPLEMENTED, grpc.aio.Metadata(), grpc.aio.Metadata(), "secret"
     )
-    answer, told = await facade.ask("POST", PREFIX + "doc/list", json={})
-    assert (answer.status, told["code"]) == (501, 50101)
-    assert "secret" not in told["message"]
+    answer, body = await facade.ask("POST", PREFIX + "doc/list", json={})
+    assert (answer.status, body["code"]) == (501, 50101)
+    assert "secret" not in body["message"]
 
 
 @pytest.mark.parametrize(
@@ -413,7 +413,7 @@ async def test_a_service_without_the_rpc(facade):
 async def test_a_hundred_thousand_errors_take_as_long_as_one(facade, path, body):
     data = io.BytesIO(orjson.dumps(body))
     async with asyncio.timeout(20):
-        answer, told = await facade.ask("POST", PREFIX + path, data=data)
-    code, message = facade.told(answer.status, told)
+        answer, answer_body = await facade.ask("POST", PREFIX + path, data=data)
+    code, message = facade.told(answer.status, answer_body)
     assert code in (40002, 40003)
     assert len(message) < 200

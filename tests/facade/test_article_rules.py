@@ -35,16 +35,18 @@ class Editor:
         async with self.gateway.http.post(
             self.gateway.url + PREFIX + path, json=body, headers={"x-api-key": self.key}
         ) as answer:
-            told = await answer.json()
-            code = told["code"]
+            answer_body = await answer.json()
+            code = answer_body["code"]
             assert answer.status == (200 if code == 1 else code // 100)
-            assert set(told) == ({"code", "data"} if code == 1 else {"code", "message", "data"})
-            return told
+            assert set(answer_body) == (
+                {"code", "data"} if code == 1 else {"code", "message", "data"}
+            )
+            return answer_body
 
     async def done(self, path, /, **body):
-        told = await self.call(path, {"sessionId": self.session, **body})
-        assert told["code"] == 1, told
-        return told["data"]
+        answer = await self.call(path, {"sessionId": self.session, **body})
+        assert answer["code"] == 1, answer
+        return answer["data"]
 
     async def read(self):
         return await self.done("doc/read")
@@ -210,8 +212,8 @@ def with_ids(body, ids):
 async def test_an_invalid_call_has_its_code_and_changes_nothing(editors, path, body, code):
     editor, _ = editors
     before = await editor.read()
-    told = await editor.call(path, {"sessionId": editor.session, **with_ids(body, editor.ids)})
-    assert (told["code"], told["data"]) == (code, {})
+    answer = await editor.call(path, {"sessionId": editor.session, **with_ids(body, editor.ids)})
+    assert (answer["code"], answer["data"]) == (code, {})
     assert await editor.read() == before
 
 
@@ -256,9 +258,9 @@ async def test_hostile_ids_name_nothing(editors, text):
         ("block/delete", {"sessionId": editor.session, "blockId": text}, 40403),
         ("reference/delete", {"sessionId": editor.session, "referenceId": text}, 40404),
     ):
-        told = await editor.call(path, body)
-        assert told["code"] == code, path
-        assert len(told["message"]) < 1000
+        answer = await editor.call(path, body)
+        assert answer["code"] == code, path
+        assert len(answer["message"]) < 1000
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,8 @@ async def test_any_text_reaches_the_service_unharmed(facade, text):
 async def test_any_text_reaches_the_caller_unharmed(facade, text):
     block = orjson.dumps({"id": text})
     facade.service.answer = pb.ReadBlockResponse(block=block, style=b"{}", text=text)
-    _, told = await facade.post("doc/read-block", B)
-    assert (told["data"]["text"], told["data"]["block"]) == (text, {"id": text})
+    _, body = await facade.post("doc/read-block", B)
+    assert (body["data"]["text"], body["data"]["block"]) == (text, {"id": text})
 
 
 async def test_numbers_in_styles_keep_their_kind(facade):

@@ -124,8 +124,8 @@ async def test_the_client_of_a_stream_gets_all_of_it(at: ResponseGateway, gate: 
     events = [event async for event in stream]
     numbers = [event.sequence_number for event in events]
     assert numbers == list(range(len(events)))
-    found = await at.ada.responses.retrieve(events[0].response.id)
-    assert found.to_dict() == events[-1].response.to_dict()
+    retrieved = await at.ada.responses.retrieve(events[0].response.id)
+    assert retrieved.to_dict() == events[-1].response.to_dict()
 
 
 async def test_a_stream_that_is_too_large_breaks_off(

@@ -51,8 +51,12 @@ async def client(gateway) -> AsyncIterator[anthropic.AsyncAnthropic]:
 
 
 def body(model: str, text: str = ASKED, **fields: Any) -> dict[str, Any]:
-    given = {"model": model, "max_tokens": 3000, "messages": [{"role": "user", "content": text}]}
-    return {**given, "extra_body": {"use_built_in_tools": True}, **fields}
+    request_fields = {
+        "model": model,
+        "max_tokens": 3000,
+        "messages": [{"role": "user", "content": text}],
+    }
+    return {**request_fields, "extra_body": {"use_built_in_tools": True}, **fields}
 
 
 async def ask(client, stream: bool, given: dict[str, Any]) -> anthropic.types.Message:
@@ -103,20 +107,20 @@ async def test_tokens_of_all_rounds_are_summed(client, model, stream):
 @STREAMED
 async def test_the_callers_tool_beside_a_search_comes_back_as_a_call(client, web, model, stream):
     asked = "Please call web_search and get_weather."
-    given = body(model, asked, tools=[WEATHER])
-    message = await ask(client, stream, given)
+    request_body = body(model, asked, tools=[WEATHER])
+    message = await ask(client, stream, request_body)
     assert kinds(message) == ["text", "server_tool_use", "tool_use", "web_search_tool_result"] or (
         kinds(message) == ["text", "tool_use", "server_tool_use", "web_search_tool_result"]
     )
     assert message.stop_reason == "tool_use"
     (call,) = [block for block in message.content if block.type == "tool_use"]
     result = {"type": "tool_result", "tool_use_id": call.id, "content": "14 degrees"}
-    given["messages"] = [
-        *given["messages"],
+    request_body["messages"] = [
+        *request_body["messages"],
         {"role": "assistant", "content": [one.to_dict() for one in message.content]},
         {"role": "user", "content": [result]},
     ]
-    answer = await ask(client, stream, given)
+    answer = await ask(client, stream, request_body)
     assert answer.stop_reason == "end_turn"
     # What was found before is read again, with the result of the caller's tool.
     assert "Typst sets documents." in answer.content[-1].text
@@ -126,14 +130,14 @@ async def test_the_callers_tool_beside_a_search_comes_back_as_a_call(client, web
 
 @STREAMED
 async def test_an_answer_sent_back_is_gone_on_with(client, model, stream):
-    given = body(model)
-    message = await ask(client, stream, given)
-    given["messages"] = [
-        *given["messages"],
+    request_body = body(model)
+    message = await ask(client, stream, request_body)
+    request_body["messages"] = [
+        *request_body["messages"],
         {"role": "assistant", "content": [one.to_dict() for one in message.content]},
         {"role": "user", "content": "And now?"},
     ]
-    answer = await ask(client, stream, {**given, "extra_body": {}})
+    answer = await ask(client, stream, {**request_body, "extra_body": {}})
     assert 'you said "And now?"' in answer.content[-1].text
 
 
@@ -171,8 +175,8 @@ async def test_thinking_is_kept_through_the_rounds(client, model, stream):
 async def test_discarded_thinking_is_that_of_the_caller_alone(client, gateway, stream):
     thinking = {"type": "enabled", "budget_tokens": 1024}
     extra = {"use_built_in_tools": True, "thinking_block_strategy": "discard"}
-    given = body("anthropic/echo", thinking=thinking, extra_body=extra)
-    message = await ask(client, stream, given)
+    request_body = body("anthropic/echo", thinking=thinking, extra_body=extra)
+    message = await ask(client, stream, request_body)
     assert message.stop_reason == "end_turn"
     sent = (await upstream_log(gateway))[-1]["body"]
     assert sent["messages"][1]["content"][0]["type"] == "thinking"
@@ -180,8 +184,8 @@ async def test_discarded_thinking_is_that_of_the_caller_alone(client, gateway, s
 
 async def upstream_log(gateway) -> list[dict[str, Any]]:
     async with gateway.http.get(f"{gateway.upstream}/sandbox/log") as answer:
-        told = await answer.json()
-    return told
+        body = await answer.json()
+    return body
 
 
 @STREAMED
@@ -266,9 +270,9 @@ async def test_anthropics_tool_is_served_for_other_models(client, gateway, web, 
     place = {"type": "approximate", "city": "Berlin", "country": "DE"}
     tool = {**SEARCH, "max_uses": 1, "allowed_domains": ["typst.example"], "user_location": place}
     asked = "sandbox: call 2 times web_search."
-    given = body(f"{provider}/echo", asked, tools=[{**tool, "defer_loading": False}])
-    del given["extra_body"]
-    raw = await client.messages.with_raw_response.create(**given)
+    request_body = body(f"{provider}/echo", asked, tools=[{**tool, "defer_loading": False}])
+    del request_body["extra_body"]
+    raw = await client.messages.with_raw_response.create(**request_body)
     message = await raw.parse()
     assert "tools[0].defer_loading" in raw.headers["x-gateway-dropped"]
     results = [one for one in shown(message) if one.type == "web_search_tool_result"]
@@ -280,9 +284,9 @@ async def test_anthropics_tool_is_served_for_other_models(client, gateway, web, 
 
 
 async def test_anthropics_tool_goes_to_anthropic_as_it_is(client, gateway, web):
-    given = body("anthropic/echo", tools=[{**SEARCH, "max_uses": 2}])
-    del given["extra_body"]
-    await client.messages.create(**given)
+    request_body = body("anthropic/echo", tools=[{**SEARCH, "max_uses": 2}])
+    del request_body["extra_body"]
+    await client.messages.create(**request_body)
     assert (await upstream_log(gateway))[-1]["body"]["tools"] == [{**SEARCH, "max_uses": 2}]
     assert web.queries == []
 
@@ -302,31 +306,31 @@ async def test_anthropics_tool_goes_to_anthropic_as_it_is(client, gateway, web):
     ],
 )
 async def test_a_wrong_field_of_anthropics_tool_is_named(client, fields, path):
-    given = body("openai/echo", tools=[{**SEARCH, **fields}])
+    request_body = body("openai/echo", tools=[{**SEARCH, **fields}])
     with pytest.raises(anthropic.BadRequestError) as refused:
-        await client.messages.create(**given)
+        await client.messages.create(**request_body)
     assert path in refused.value.message
 
 
 async def test_a_result_that_was_changed_is_refused(client):
-    given = body("openai/echo")
-    message = await client.messages.create(**given)
+    request_body = body("openai/echo")
+    message = await client.messages.create(**request_body)
     blocks = [one.to_dict() for one in message.content]
     blocks[2]["content"][0]["encrypted_content"] = "gwt1.bm90IHppcHBlZA=="
-    given["messages"] += [
+    request_body["messages"] += [
         {"role": "assistant", "content": blocks},
         {"role": "user", "content": "And now?"},
     ]
     with pytest.raises(anthropic.BadRequestError) as refused:
-        await client.messages.create(**given)
+        await client.messages.create(**request_body)
     assert "messages[1].content[2].content[0].encrypted_content" in refused.value.message
 
 
 async def test_tokens_of_the_tools_are_counted(client):
-    given = body("sandbox/echo")
-    del given["max_tokens"]
-    counted = await client.messages.count_tokens(**given)
-    without = await client.messages.count_tokens(**{**given, "extra_body": {}})
+    request_body = body("sandbox/echo")
+    del request_body["max_tokens"]
+    counted = await client.messages.count_tokens(**request_body)
+    without = await client.messages.count_tokens(**{**request_body, "extra_body": {}})
     assert counted.input_tokens > without.input_tokens + 50
 
 
@@ -348,9 +352,9 @@ async def test_each_round_uses_the_model_of_the_last_one(client, gateway, web):
 async def test_calls_and_rounds_are_counted(client, gateway):
     await ask(client, True, body("sandbox/echo"))
     async with gateway.http.get(f"{gateway.metrics_url}/metrics") as answer:
-        told = await answer.text()
-    assert 'gateway_tool_calls_total{outcome="served",tool="web_search"}' in told
-    assert "gateway_tool_rounds_count" in told
+        text = await answer.text()
+    assert 'gateway_tool_calls_total{outcome="served",tool="web_search"}' in text
+    assert "gateway_tool_rounds_count" in text
 
 
 @STREAMED

@@ -46,9 +46,9 @@ async def run(program: Path, script: Path, gateway: Gateway, model: str) -> dict
         stderr=asyncio.subprocess.PIPE,
     )
     async with asyncio.timeout(60):
-        told, failure = await process.communicate()
+        stdout, failure = await process.communicate()
     assert process.returncode == 0, failure.decode()
-    return json.loads(told)
+    return json.loads(stdout)
 
 
 def assert_searched(message: dict[str, Any]) -> None:

@@ -53,13 +53,13 @@ def client_of(gateway: Gateway) -> anthropic.AsyncAnthropic:
 async def ask(
     client: anthropic.AsyncAnthropic, name: str, messages: list[Any], *, stream: bool, **fields: Any
 ) -> anthropic.types.Message:
-    given = {
+    request_fields = {
         **{"model": MODELS[name], "max_tokens": 3000, "messages": messages},
         **{"extra_body": {"use_built_in_tools": True}, **fields},
     }
     if not stream:
-        return await client.messages.create(**given)
-    async with client.messages.stream(**given) as events:
+        return await client.messages.create(**request_fields)
+    async with client.messages.stream(**request_fields) as events:
         return await events.get_final_message()
 
 

@@ -96,8 +96,8 @@ async def test_the_bound_on_the_chain_holds_for_searches_too(gateway, web, strea
         "steps": [{"step_id": "a", "model": "sandbox/echo"}],
     }
     chain = {"fallback": "strict", "fallback_config": config}
-    status, told = await ask(gateway, body("sandbox/echo", stream=stream, **chain))
-    error = told[-1]["error"] if stream else told["error"]
+    status, answer_body = await ask(gateway, body("sandbox/echo", stream=stream, **chain))
+    error = answer_body[-1]["error"] if stream else answer_body["error"]
     assert status == (200 if stream else 504)
     assert error["type"] == "timeout_error"
     assert web.cancelled == 1
@@ -108,38 +108,38 @@ async def test_a_slow_search_is_reported_to_the_model(tmp_path):
     web.hangs = True
     with with_web(web, timeout_s=0.01):
         async with running_gateway(tmp_path) as gateway:
-            _, told = await ask(gateway, body("openai/echo"))
-    assert told["content"][2]["content"]["error_code"] == "unavailable"
-    assert told["stop_reason"] == "end_turn"
+            _, answer_body = await ask(gateway, body("openai/echo"))
+    assert answer_body["content"][2]["content"]["error_code"] == "unavailable"
+    assert answer_body["stop_reason"] == "end_turn"
     assert web.cancelled == 1
 
 
 async def test_without_a_search_engine_pages_are_fetched_alone(without_engine):
-    status, told = await ask(without_engine, body("openai/echo", "Call web_search, please."))
+    status, answer_body = await ask(without_engine, body("openai/echo", "Call web_search, please."))
     assert status == 200
-    assert [one["type"] for one in told["content"]] == ["text"]
+    assert [one["type"] for one in answer_body["content"]] == ["text"]
     asked = "Call web_fetch on https://docs.example/a"
-    _, told = await ask(without_engine, body("openai/echo", asked))
-    assert told["content"][2]["type"] == "web_fetch_tool_result"
+    _, answer_body = await ask(without_engine, body("openai/echo", asked))
+    assert answer_body["content"][2]["type"] == "web_fetch_tool_result"
 
 
 @STREAMED
 @pytest.mark.parametrize("provider", ["sandbox", "openai", "gemini"])
 async def test_without_a_search_engine_the_setting_is_named(without_engine, provider, stream):
-    given = body(f"{provider}/echo", tools=[SEARCH], use_built_in_tools=False, stream=stream)
-    async with post(without_engine, given) as answer:
-        told = await answer.json()
+    request_body = body(f"{provider}/echo", tools=[SEARCH], use_built_in_tools=False, stream=stream)
+    async with post(without_engine, request_body) as answer:
+        answer_body = await answer.json()
     assert answer.status == 400
-    assert told["error"]["message"].startswith("tools[0]: ")
-    assert "[tools.web_search]" in told["error"]["message"]
+    assert answer_body["error"]["message"].startswith("tools[0]: ")
+    assert "[tools.web_search]" in answer_body["error"]["message"]
 
 
 async def test_coding_agents_search_unless_they_say_no(gateway, without_engine, web):
     async def kinds(at: Gateway, path: str, **said: bool) -> list[str]:
-        given = body("sandbox/echo")
-        del given["use_built_in_tools"]
-        _, told = await ask(at, {**given, **said}, path)
-        return [one["type"] for one in told["content"]]
+        request_body = body("sandbox/echo")
+        del request_body["use_built_in_tools"]
+        _, answer_body = await ask(at, {**request_body, **said}, path)
+        return [one["type"] for one in answer_body["content"]]
 
     searched = ["text", "server_tool_use", "web_search_tool_result", "text"]
     coding = "/coding/v1/messages"
@@ -151,28 +151,28 @@ async def test_coding_agents_search_unless_they_say_no(gateway, without_engine, 
 
 
 async def test_a_round_that_breaks_off_is_done_by_the_next_model(gateway, web):
-    status, told = await ask(gateway, body("breaks-off"))
+    status, answer_body = await ask(gateway, body("breaks-off"))
     assert status == 200
-    kinds = [one["type"] for one in told["content"]]
+    kinds = [one["type"] for one in answer_body["content"]]
     assert kinds == ["text", "server_tool_use", "web_search_tool_result", "text"]
     assert len(web.queries) == 1
 
 
 async def test_a_stream_that_cannot_be_gone_on_with_ends_in_an_error(gateway, web):
-    _, told = await ask(gateway, body("breaks-off", stream=True))
-    assert told[-1]["type"] == "error"
-    assert "message_stop" not in [one["type"] for one in told]
+    _, answer_body = await ask(gateway, body("breaks-off", stream=True))
+    assert answer_body[-1]["type"] == "error"
+    assert "message_stop" not in [one["type"] for one in answer_body]
     assert web.queries == []
 
 
 async def test_a_stream_numbers_its_blocks_and_starts_once(gateway):
-    _, told = await ask(gateway, body("anthropic/echo", stream=True))
-    names = [one["type"] for one in told if one["type"] != "ping"]
+    _, answer_body = await ask(gateway, body("anthropic/echo", stream=True))
+    names = [one["type"] for one in answer_body if one["type"] != "ping"]
     assert names.count("message_start") == names.count("message_delta") == 1
-    starts = [one["index"] for one in told if one["type"] == "content_block_start"]
+    starts = [one["index"] for one in answer_body if one["type"] == "content_block_start"]
     assert starts == list(range(len(starts)))
     open_block = None
-    for one in told:
+    for one in answer_body:
         match one["type"]:
             case "content_block_start":
                 assert open_block is None
@@ -184,23 +184,23 @@ async def test_a_stream_numbers_its_blocks_and_starts_once(gateway):
                 open_block = None
     (call,) = [
         one["content_block"]
-        for one in told
+        for one in answer_body
         if one["type"] == "content_block_start" and one["content_block"]["type"][:6] == "server"
     ]
     assert call["input"] == {}
-    parts = [one["delta"].get("partial_json", "") for one in told if "delta" in one]
+    parts = [one["delta"].get("partial_json", "") for one in answer_body if "delta" in one]
     assert "query" in orjson.loads("".join(parts))
 
 
 @STREAMED
 async def test_memory_keeps_what_was_said_and_not_what_was_found(gateway, web, stream):
     name = f"searched-{stream}"
-    given = body("sandbox/echo", memory_id=name, stream=stream)
-    status, told = await ask(gateway, given)
+    request_body = body("sandbox/echo", memory_id=name, stream=stream)
+    status, answer_body = await ask(gateway, request_body)
     assert status == 200
-    kinds = [one["content_block"]["type"] for one in told if "content_block" in one]
+    kinds = [one["content_block"]["type"] for one in answer_body if "content_block" in one]
     assert "web_search_tool_result" in (
-        kinds if stream else [one["type"] for one in told["content"]]
+        kinds if stream else [one["type"] for one in answer_body["content"]]
     )
     url = f"{gateway.url}/beta/v1/memories/{name}/turns"
     async with gateway.http.get(url, headers=gateway.bearer()) as answer:
@@ -213,28 +213,28 @@ async def test_memory_keeps_what_was_said_and_not_what_was_found(gateway, web, s
 async def test_memory_continues_from_a_search_beside_a_call(gateway, web):
     tool = {"name": "get_weather", "input_schema": {"type": "object"}}
     asked = "Please call web_search and get_weather."
-    given = body("anthropic/echo", asked, memory_id="both", tools=[tool])
-    _, told = await ask(gateway, given)
-    assert told["stop_reason"] == "tool_use"
-    (call,) = [one for one in told["content"] if one["type"] == "tool_use"]
+    request_body = body("anthropic/echo", asked, memory_id="both", tools=[tool])
+    _, answer_body = await ask(gateway, request_body)
+    assert answer_body["stop_reason"] == "tool_use"
+    (call,) = [one for one in answer_body["content"] if one["type"] == "tool_use"]
     result = {"type": "tool_result", "tool_use_id": call["id"], "content": "14 degrees"}
-    given["messages"] += [
-        {"role": "assistant", "content": told["content"]},
+    request_body["messages"] += [
+        {"role": "assistant", "content": answer_body["content"]},
         {"role": "user", "content": [result]},
     ]
-    _, told = await ask(gateway, given)
-    assert "Typst sets documents." in told["content"][-1]["text"]
-    assert "14 degrees" in told["content"][-1]["text"]
+    _, answer_body = await ask(gateway, request_body)
+    assert "Typst sets documents." in answer_body["content"][-1]["text"]
+    assert "14 degrees" in answer_body["content"][-1]["text"]
 
 
 async def test_a_request_without_tools_goes_as_it_came(gateway):
     """One round, no definitions, and the answer of the provider's own."""
-    given = body("anthropic/echo", "Hello.", use_built_in_tools=False)
+    request_body = body("anthropic/echo", "Hello.", use_built_in_tools=False)
     async with aiohttp.ClientSession() as http:
         async with http.post(
-            gateway.url + MESSAGES, json=given, headers=gateway.api_key()
+            gateway.url + MESSAGES, json=request_body, headers=gateway.api_key()
         ) as answer:
-            told = await answer.json()
-    assert told["usage"]["service_tier"] == "standard"
+            answer_body = await answer.json()
+    assert answer_body["usage"]["service_tier"] == "standard"
     async with gateway.http.get(f"{gateway.upstream}/sandbox/log") as answer:
         assert "tools" not in (await answer.json())[-1]["body"]

@@ -195,8 +195,8 @@ async def test_marks_in_results_and_beside_calls(tmp_path):
     async with running_gateway(tmp_path, cache.app()) as gateway:
         url = f"{gateway.url}/beta/v1/messages"
         for extra in ([], [{"role": "user", "content": [{"type": "text", "text": "Now?"}]}]):
-            given = {**body, "messages": [*messages, *extra]}
-            async with gateway.http.post(url, json=given, headers=gateway.api_key()) as answer:
+            fields = {**body, "messages": [*messages, *extra]}
+            async with gateway.http.post(url, json=fields, headers=gateway.api_key()) as answer:
                 assert answer.status == 200, await answer.text()
                 usage = (await answer.json())["usage"]
                 dropped = answer.headers["x-gateway-dropped"]
@@ -208,10 +208,10 @@ async def test_the_latest_four_of_many_breakpoints_are_sent(tmp_path):
     cache = Cache()
     part: Any = {"type": "text", "text": "a"}
     kinds = [BREAK, BREAK, lasting("30m"), BREAK, lasting("12h"), BREAK]
-    said = [{"role": "user", "content": [{**part, **kind}]} for kind in kinds]
+    messages = [{"role": "user", "content": [{**part, **kind}]} for kind in kinds]
     async with running_gateway(tmp_path, cache.app()) as gateway:
         url = f"{gateway.url}/beta/v1/chat/completions"
-        body = {"model": "anthropic/m", "messages": said}
+        body = {"model": "anthropic/m", "messages": messages}
         async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
             assert answer.status == 200, await answer.text()
             dropped = answer.headers["x-gateway-dropped"]
@@ -239,9 +239,9 @@ async def test_the_latest_four_of_many_breakpoints_are_sent(tmp_path):
 async def test_options_of_the_request(tmp_path, endpoint, options, whole, part):
     cache = Cache()
     name = "text" if endpoint == "chat" else "input_text"
-    said = [{"role": "user", "content": [{"type": name, "text": "a", **BREAK}]}]
+    messages = [{"role": "user", "content": [{"type": name, "text": "a", **BREAK}]}]
     body: Any = {"model": "anthropic/m", "prompt_cache_options": options}
-    body |= {"messages": said} if endpoint == "chat" else {"input": said}
+    body |= {"messages": messages} if endpoint == "chat" else {"input": messages}
     path = "chat/completions" if endpoint == "chat" else "responses"
     async with running_gateway(tmp_path, cache.app()) as gateway:
         url = f"{gateway.url}/beta/v1/{path}"

@@ -200,8 +200,11 @@ async def test_malformed_thinking_is_left_out(tmp_path, fields):
     bodies: list[Any] = []
     async with running_gateway(tmp_path, server(bodies, ANSWERS["one"])) as gateway:
         url = f"{gateway.url}/beta/v1/chat/completions"
-        said = [{"role": "user", "content": "Go"}, {"role": "assistant", "content": "a", **fields}]
+        messages = [
+            {"role": "user", "content": "Go"},
+            {"role": "assistant", "content": "a", **fields},
+        ]
         for model in ("openai/m", "anthropic/m"):
-            body = {"model": model, "messages": [*said, {"role": "user", "content": "Go"}]}
+            body = {"model": model, "messages": [*messages, {"role": "user", "content": "Go"}]}
             async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
                 assert answer.status == 200, await answer.text()

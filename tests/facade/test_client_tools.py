@@ -97,8 +97,8 @@ async def test_names_of_any_kind_come_back(client, model, stream):
     tools = [function("get__time"), *(namespace(one, function(name)) for one, name in names)]
     for one, name in names:
         choice = {"type": "function", "name": name}
-        given = {"model": model, "tools": tools, "tool_choice": choice}
-        response = await ask(client, stream, **given, input="go")
+        fields = {"model": model, "tools": tools, "tool_choice": choice}
+        response = await ask(client, stream, **fields, input="go")
         (call,) = (item for item in response.output if item.type == "function_call")
         assert (call.namespace, call.name) == (one, name)
     response = await ask(client, stream, model=model, tools=tools, input="Please call get__time")
@@ -110,12 +110,12 @@ async def test_names_of_any_kind_come_back(client, model, stream):
 async def test_a_custom_tool_in_a_namespace_is_called(client, model, stream):
     edit = {"type": "custom", "name": "edit", "description": "Edits."}
     items: list[Any] = [user('Please call files__edit with "x"')]
-    given = {"model": model, "tools": [namespace("files", edit)]}
-    response = await ask(client, stream, **given, input=items)
+    fields = {"model": model, "tools": [namespace("files", edit)]}
+    response = await ask(client, stream, **fields, input=items)
     (call,) = (item for item in response.output if item.type == "custom_tool_call")
     assert (call.namespace, call.name, call.input) == ("files", "edit", items[0]["content"])
     items += [item.to_dict() for item in response.output] + [result(call, "<edited>")]
-    assert "<edited>" in (await ask(client, stream, **given, input=items)).output_text
+    assert "<edited>" in (await ask(client, stream, **fields, input=items)).output_text
 
 
 @STREAMED
@@ -212,14 +212,14 @@ async def test_tools_of_anthropic_are_called(gateway, model, tool, stream):
         auth_token=gateway.key, base_url=url, max_retries=0
     ) as client:
         turns: list[Any] = [user(f"Please call {tool['name']}")]
-        given = {"model": model, "max_tokens": 500, "tools": [tool]}
-        message = await messages(client, stream, **given, messages=turns)
+        fields = {"model": model, "max_tokens": 500, "tools": [tool]}
+        message = await messages(client, stream, **fields, messages=turns)
         call = message.content[-1]
         assert (call.type, call.name, message.stop_reason) == ("tool_use", tool["name"], "tool_use")
         done = {"type": "tool_result", "tool_use_id": call.id, "content": "<done>"}
         said = [block.to_dict() for block in message.content]
         turns += [{"role": "assistant", "content": said}, {"role": "user", "content": [done]}]
-        message = await messages(client, stream, **given, messages=turns)
+        message = await messages(client, stream, **fields, messages=turns)
         assert "<done>" in message.content[-1].text
         counted = await client.messages.count_tokens(model=model, messages=turns, tools=[tool])
         assert counted.input_tokens > 50
@@ -281,9 +281,9 @@ async def test_tools_are_added_and_removed_by_messages(gateway, model, stream):
             {"type": "tool_addition", "tool": added},
         ]
         turns: list[Any] = [user("Hi"), {"role": "system", "content": changes}]
-        given = {"model": model, "max_tokens": 500, "tools": tools}
+        fields = {"model": model, "max_tokens": 500, "tools": tools}
         for name, is_called in (("one", False), ("two", True), ("three", True)):
             asked = [*turns, user(f"Call {name}")]
-            message = await messages(client, stream, **given, messages=asked)
+            message = await messages(client, stream, **fields, messages=asked)
             calls = [block.name for block in message.content if block.type == "tool_use"]
             assert calls == ([name] if is_called else [])

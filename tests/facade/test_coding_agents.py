@@ -31,8 +31,8 @@ class Agent:
         self, model: str, headers: dict[str, str] | None = None, **fields: Any
     ) -> tuple[Json, str]:
         """Return what the provider was sent, and what of the request was left out."""
-        said = [{"role": "user", "content": "Go"}]
-        body = {"model": model, "max_tokens": 100, "messages": said, **fields}
+        messages = [{"role": "user", "content": "Go"}]
+        body = {"model": model, "max_tokens": 100, "messages": messages, **fields}
         credentials = headers or {"authorization": f"Bearer {self.gateway.key}"}
         url = f"{self.gateway.url}/coding/v1/messages"
         async with self.gateway.http.post(url, json=body, headers=credentials) as answer:
@@ -73,13 +73,13 @@ async def test_thinking_between_tools_may_exceed_max_tokens(agent: Agent, model:
     called = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a"}
-    said = [
+    messages = [
         {"role": "user", "content": "Go"},
         {"role": "assistant", "content": [thought, called]},
         {"role": "user", "content": [result]},
     ]
     fields: Json = {"max_tokens": 8_000, "thinking": thinking}
-    await agent.ask(model, headers, **fields, messages=said)
+    await agent.ask(model, headers, **fields, messages=messages)
     sent, _ = await agent.ask(model, headers, **fields)
     if model.startswith("anthropic/"):
         assert (sent["max_tokens"], sent["thinking"]) == (8_000, thinking)
@@ -136,7 +136,7 @@ async def test_a_comparison_with_an_earlier_request_is_left_out(agent: Agent, mo
 @MODELS
 async def test_a_search_for_tools_is_answered_with_their_names(agent: Agent, model: str):
     found = [{"type": "tool_reference", "tool_name": "Read"}]
-    said = [
+    messages = [
         {"role": "user", "content": "Go"},
         {
             "role": "assistant",
@@ -147,9 +147,9 @@ async def test_a_search_for_tools_is_answered_with_their_names(agent: Agent, mod
             "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": found}],
         },
     ]
-    sent, _ = await agent.ask(model, messages=said, tools=[SEARCH, READ])
+    sent, _ = await agent.ask(model, messages=messages, tools=[SEARCH, READ])
     if model.startswith("anthropic"):
-        assert sent["messages"] == said
+        assert sent["messages"] == messages
     else:
         assert "Read" in sent["messages"][2]["content"]
 

@@ -56,8 +56,8 @@ async def test_a_response_goes_on_from_a_conversation(
     for item in items:
         ITEM.validate_python(item.to_dict(), strict=True)
     if stored:
-        found = await at.ada.responses.retrieve(second.id)
-        assert found.conversation.id == conversation.id
+        retrieved = await at.ada.responses.retrieve(second.id)
+        assert retrieved.conversation.id == conversation.id
 
 
 async def answered(at: ResponseGateway, stream: bool, **body: Any) -> Any:

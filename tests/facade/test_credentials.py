@@ -97,8 +97,8 @@ CODING_PATHS = ("/coding/v1/messages", "/coding/v1/messages/count_tokens", "/cod
 
 @pytest.mark.parametrize("path", CODING_PATHS)
 def test_coding_agents_send_one_key_in_both_headers(path):
-    given = headers(authorization=f"Bearer {KEY}", x_api_key=KEY)
-    assert credentials.key_of(given, credentials.rules_for(path)) == KEY
+    request_headers = headers(authorization=f"Bearer {KEY}", x_api_key=KEY)
+    assert credentials.key_of(request_headers, credentials.rules_for(path)) == KEY
 
 
 @each_row(
@@ -113,9 +113,9 @@ def test_coding_agents_send_one_key_in_both_headers(path):
 )
 @each_row("path", CODING_PATHS)
 def test_two_keys_of_a_coding_agent_are_refused(path, authorization, api_key, status):
-    given = headers(authorization=authorization, x_api_key=api_key)
+    request_headers = headers(authorization=authorization, x_api_key=api_key)
     with pytest.raises(GatewayError) as refused:
-        credentials.key_of(given, credentials.rules_for(path))
+        credentials.key_of(request_headers, credentials.rules_for(path))
     assert refused.value.http_status == status
 
 

@@ -53,10 +53,10 @@ async def ask(
     }
     headers = gateway.bearer() if path != MESSAGES else gateway.api_key()
     async with gateway.http.post(gateway.url + path, json=body, headers=headers) as answer:
-        told = await answer.read()
+        answer_body = await answer.read()
     head = {name.lower(): value for name, value in answer.headers.items()}
-    found = [name for name in NAMES if name.encode() in told]
-    return answer.status, head, found[0] if answer.status == 200 else told.decode()
+    found = [name for name in NAMES if name.encode() in answer_body]
+    return answer.status, head, found[0] if answer.status == 200 else answer_body.decode()
 
 
 @every_way
@@ -108,9 +108,9 @@ async def test_a_silent_deployment_takes_the_time_of_its_step(tmp_path):
         upstream.silent.add("east")
         step = {"step_id": "s", "model": "m", "timeout_ms": 50}
         chain = {"strategy": {"mode": "sequential"}, "steps": [step]}
-        status, _, told = await ask(gateway, fallback="strict", fallback_config=chain)
+        status, _, body = await ask(gateway, fallback="strict", fallback_config=chain)
     assert status == 504
-    assert [one["model"] for one in orjson.loads(told)["error"]["attempts"]] == ["east/m"]
+    assert [one["model"] for one in orjson.loads(body)["error"]["attempts"]] == ["east/m"]
 
 
 @pytest.mark.parametrize(
@@ -155,11 +155,11 @@ async def test_all_limited_tells_the_caller_when_to_return(tmp_path):
     async with deployed(tmp_path) as (gateway, upstream):
         for name in NAMES:
             upstream.scripts[name] = failing(429, {"retry-after": "40"})
-        status, headers, told = await ask(gateway)
+        status, headers, body = await ask(gateway)
     assert (status, headers["retry-after"]) == (429, "40")
-    attempts = orjson.loads(told)["error"]["attempts"]
+    attempts = orjson.loads(body)["error"]["attempts"]
     assert [one["model"] for one in attempts] == ["east/m", "west/m", "south/m"]
-    assert not any("key-" in value for value in (told, str(headers)))
+    assert not any("key-" in value for value in (body, str(headers)))
 
 
 async def test_disabled_fallback_asks_one_deployment(tmp_path):

@@ -132,8 +132,8 @@ async def test_fallbacks_are_tried_in_order(claude, upstream, first, stream):
 
 @STREAMED
 async def test_the_last_refusal_is_the_answer(claude, upstream, stream):
-    given = {"model": "anthropic/no", "fallbacks": [{"model": "anthropic/no", "max_tokens": 5}]}
-    answer = await message(claude, stream, **given)
+    fields = {"model": "anthropic/no", "fallbacks": [{"model": "anthropic/no", "max_tokens": 5}]}
+    answer = await message(claude, stream, **fields)
     assert (answer.stop_reason, len(upstream.asked)) == ("refusal", 2)
 
 
@@ -154,12 +154,12 @@ async def test_a_name_alone_is_one_of_the_same_provider(claude, upstream):
 @STREAMED
 async def test_models_are_tried_in_order(chats, upstream, stream):
     models = ["openai/broken", "openai/no", "anthropic/x"]
-    given: Any = {"model": "openai/broken", "messages": TURNS, "extra_body": {"models": models}}
+    fields: Any = {"model": "openai/broken", "messages": TURNS, "extra_body": {"models": models}}
     if stream:
-        chunks = [one async for one in await chats.chat.completions.create(**given, stream=True)]
+        chunks = [one async for one in await chats.chat.completions.create(**fields, stream=True)]
         text = "".join(one.choices[0].delta.content or "" for one in chunks if one.choices)
     else:
-        text = (await chats.chat.completions.create(**given)).choices[0].message.content
+        text = (await chats.chat.completions.create(**fields)).choices[0].message.content
     assert text == "Yes."
     assert [body["model"] for body in upstream.asked] == ["broken", "no", "x"]
 
@@ -183,8 +183,8 @@ async def test_a_wrong_entry_is_named(gateway, upstream, given, param):
 
 
 async def test_a_chain_of_the_caller_takes_precedence(claude, upstream):
-    given = {"fallbacks": [{"model": "claude-b"}], "extra_body": {"fallback": "disabled"}}
-    answer = await message(claude, False, model="anthropic/no", **given)
+    fields = {"fallbacks": [{"model": "claude-b"}], "extra_body": {"fallback": "disabled"}}
+    answer = await message(claude, False, model="anthropic/no", **fields)
     assert answer.stop_reason == "refusal"
     (body,) = upstream.asked
     assert body["fallbacks"] == [{"model": "claude-b"}]
@@ -201,13 +201,13 @@ def chain(**fail_on: Any) -> Json:
 
 @STREAMED
 async def test_fail_on_may_name_refusals(claude, upstream, stream):
-    given: Any = {"model": "anthropic/no", "extra_body": chain(finish=["refusal"])}
-    assert (await message(claude, stream, **given)).content[-1].text == "Yes."
-    given["extra_body"] = chain(status_code=[503])
-    assert (await message(claude, stream, **given)).stop_reason == "refusal"
+    fields: Any = {"model": "anthropic/no", "extra_body": chain(finish=["refusal"])}
+    assert (await message(claude, stream, **fields)).content[-1].text == "Yes."
+    fields["extra_body"] = chain(status_code=[503])
+    assert (await message(claude, stream, **fields)).stop_reason == "refusal"
 
 
 async def test_fail_on_takes_no_other_finish_reason(claude):
     with pytest.raises(anthropic.BadRequestError, match="finish"):
-        given: Any = {"model": "anthropic/no", "extra_body": chain(finish=["length"])}
-        await message(claude, False, **given)
+        fields: Any = {"model": "anthropic/no", "extra_body": chain(finish=["length"])}
+        await message(claude, False, **fields)

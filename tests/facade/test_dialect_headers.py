@@ -86,12 +86,12 @@ class Upstream:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         choice = {"index": 0, "finish_reason": "stop"}
-        said = {"role": "assistant", "content": "ok"}
+        message = {"role": "assistant", "content": "ok"}
         answer = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
-        chunk = {**answer, "choices": [{**choice, "delta": said}]}
+        chunk = {**answer, "choices": [{**choice, "delta": message}]}
         events = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n"
         return await self._answer(
-            request, {**answer, "choices": [{**choice, "message": said}]}, events
+            request, {**answer, "choices": [{**choice, "message": message}]}, events
         )
 
     async def _messages(self, request: web.Request) -> web.StreamResponse:
@@ -136,9 +136,13 @@ class Relay:
     ) -> tuple[int, dict[str, str]]:
         """Return the status and the headers of an answer, names in lower case."""
         body = {"model": model, "messages": HELLO, "max_tokens": 9, **fields}
-        given = {**self.gateway.bearer(), "compat-version": "2023-06-01", **(headers or {})}
+        request_headers = {
+            **self.gateway.bearer(),
+            "compat-version": "2023-06-01",
+            **(headers or {}),
+        }
         async with self.gateway.http.post(
-            self.gateway.url + path, json=body, headers=given
+            self.gateway.url + path, json=body, headers=request_headers
         ) as answer:
             await answer.read()
             return answer.status, {key.lower(): value for key, value in answer.headers.items()}
@@ -175,8 +179,8 @@ STREAMED = pytest.mark.parametrize("stream", [False, True])
 
 @STREAMED
 async def test_a_chats_headers_go_on_to_the_same_dialect(relay: Relay, stream: bool):
-    given = {"OpenAI-Beta": "assistants=v2", "anthropic-client-platform": "cli"}
-    status, _ = await relay.ask(CHAT, "openai/m", given, stream=stream)
+    headers = {"OpenAI-Beta": "assistants=v2", "anthropic-client-platform": "cli"}
+    status, _ = await relay.ask(CHAT, "openai/m", headers, stream=stream)
     assert status == 200
     assert relay.dialect_headers() == {"openai-beta": "assistants=v2"}
 
@@ -184,9 +188,9 @@ async def test_a_chats_headers_go_on_to_the_same_dialect(relay: Relay, stream: b
 @STREAMED
 @pytest.mark.parametrize("path", [MESSAGES, CODING])
 async def test_headers_of_messages_go_on_to_the_same_dialect(relay: Relay, path: str, stream: bool):
-    given = {"Anthropic-Client-Platform": "cli", "anthropic-beta": "a,b", "openai-beta": "1"}
-    given["anthropic-version"] = "2099-01-01"
-    status, _ = await relay.ask(path, "anthropic/claude-haiku-4-5", given, stream=stream)
+    headers = {"Anthropic-Client-Platform": "cli", "anthropic-beta": "a,b", "openai-beta": "1"}
+    headers["anthropic-version"] = "2099-01-01"
+    status, _ = await relay.ask(path, "anthropic/claude-haiku-4-5", headers, stream=stream)
     assert status == 200
     assert relay.dialect_headers() == {
         "anthropic-version": "2023-06-01",
@@ -204,11 +208,11 @@ async def test_a_provider_gets_the_id_of_the_request(relay: Relay, headers: Head
 
 async def test_a_counts_headers_go_both_ways(relay: Relay):
     relay.upstream.headers = FROM_ANTHROPIC | KEPT_BY_THE_GATEWAY | {"request-id": "req_1"}
-    _, told = await relay.ask(COUNT, "anthropic/m", {"anthropic-client-platform": "cli"})
+    _, body = await relay.ask(COUNT, "anthropic/m", {"anthropic-client-platform": "cli"})
     assert relay.upstream.sent[-1]["anthropic-client-platform"] == "cli"
-    assert told.items() >= FROM_ANTHROPIC.items()
-    assert told["x-upstream-request-id"] == "req_1"
-    assert "secret" not in str(told)
+    assert body.items() >= FROM_ANTHROPIC.items()
+    assert body["x-upstream-request-id"] == "req_1"
+    assert "secret" not in str(body)
 
 
 async def test_a_large_bodys_headers_go_on_too(relay: Relay):
@@ -225,13 +229,13 @@ async def test_across_dialects_none_go_on_and_none_are_named(
     relay: Relay, path: str, model: str, stream: bool
 ):
     relay.upstream.headers = FROM_OPENAI | FROM_ANTHROPIC | {"x-request-id": "req_1"}
-    given = {"openai-beta": "x", "anthropic-client-platform": "cli"}
-    status, told = await relay.ask(path, model, given, stream=stream)
+    headers = {"openai-beta": "x", "anthropic-client-platform": "cli"}
+    status, body = await relay.ask(path, model, headers, stream=stream)
     assert status == 200
     assert relay.dialect_headers().keys() <= {"anthropic-version"}
-    assert "x-gateway-dropped" not in told
-    assert not told.keys() & (FROM_OPENAI | FROM_ANTHROPIC).keys()
-    assert told["x-upstream-request-id"] == "req_1"
+    assert "x-gateway-dropped" not in body
+    assert not body.keys() & (FROM_OPENAI | FROM_ANTHROPIC).keys()
+    assert body["x-upstream-request-id"] == "req_1"
 
 
 @pytest.mark.parametrize(
@@ -284,13 +288,13 @@ async def test_a_providers_headers_come_back(
 ):
     relay.upstream.status = status
     relay.upstream.headers = own | KEPT_BY_THE_GATEWAY | {upstream_id: "req_1", "retry-after": "99"}
-    got, told = await relay.ask(path, model, {"x-request-id": "mine"}, stream=stream)
+    got, body = await relay.ask(path, model, {"x-request-id": "mine"}, stream=stream)
     assert got == status
-    assert told.items() >= own.items()
-    assert told["x-request-id"] == told["request-id"] == "mine"
-    assert told["x-upstream-request-id"] == "req_1"
-    assert told.get("retry-after") == ("99" if status == 429 else None)
-    assert "secret" not in str(told)
+    assert body.items() >= own.items()
+    assert body["x-request-id"] == body["request-id"] == "mine"
+    assert body["x-upstream-request-id"] == "req_1"
+    assert body.get("retry-after") == ("99" if status == 429 else None)
+    assert "secret" not in str(body)
 
 
 async def test_an_operators_header_wins_and_betas_are_added(tmp_path):
@@ -301,8 +305,8 @@ async def test_an_operators_header_wins_and_betas_are_added(tmp_path):
         provider["headers"] = {name: "operator", "anthropic-beta": "b"}
         async with running_gateway(tmp_path / "2", address, providers={"p": provider}) as gateway:
             relay = Relay(gateway, other.upstream)
-            given = {name: "caller", "anthropic-client-version": "1", "anthropic-beta": "a"}
-            status, _ = await relay.ask(MESSAGES, "p/m", given)
+            headers = {name: "caller", "anthropic-client-version": "1", "anthropic-beta": "a"}
+            status, _ = await relay.ask(MESSAGES, "p/m", headers)
             assert status == 200
             sent = relay.dialect_headers()
             assert (sent[name], sent["anthropic-client-version"]) == ("operator", "1")
@@ -366,16 +370,16 @@ async def test_a_hostile_providers_headers_are_left_out(tmp_path):
     async with server:
         address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with running_gateway(tmp_path, address) as gateway:
-            status, told = await Relay(gateway, Upstream()).ask(CHAT, "openai/m")
+            status, answer_body = await Relay(gateway, Upstream()).ask(CHAT, "openai/m")
     assert status == 200
-    assert told["openai-ok"] == "1"
-    assert not told.keys() & {"openai-a", "openai-b", "x-upstream-request-id"}
-    assert sum(name.startswith("x-ratelimit-") for name in told) == 4
+    assert answer_body["openai-ok"] == "1"
+    assert not answer_body.keys() & {"openai-a", "openai-b", "x-upstream-request-id"}
+    assert sum(name.startswith("x-ratelimit-") for name in answer_body) == 4
 
 
 def wanted(**fields: Any) -> GenerateRequest:
-    said = Message(role=ROLE_USER, blocks=[Block(text="Hello")])
-    return GenerateRequest(messages=[said], max_tokens=9, **fields)
+    message = Message(role=ROLE_USER, blocks=[Block(text="Hello")])
+    return GenerateRequest(messages=[message], max_tokens=9, **fields)
 
 
 async def test_grpc_callers_send_and_receive_them(relay: Relay):

@@ -55,27 +55,27 @@ async def test_a_pdf_is_text_for_a_model_that_reads_text_alone(media, path, stre
         part = by_value(path, content, PDF)
     else:
         part = by_id(path, await media.keep("paper.pdf", content))
-    told = await media.ask(path, "blind-anthropic", [part], stream=stream)
-    assert told.status == 200, told.text
+    answer = await media.ask(path, "blind-anthropic", [part], stream=stream)
+    assert answer.status == 200, answer.text
     (sent,) = await media.sent()
     assert media_of(sent) == []
-    said = texts_of(sent)
-    assert "text taken from the file" in said
-    assert "[Page 2 of 2]\npage 2 of paper" in said
-    assert ("(paper.pdf)" in said) == (way == "file")
-    assert told.adapted == ["messages[0].content[1]:document-text"]
+    texts = texts_of(sent)
+    assert "text taken from the file" in texts
+    assert "[Page 2 of 2]\npage 2 of paper" in texts
+    assert ("(paper.pdf)" in texts) == (way == "file")
+    assert answer.adapted == ["messages[0].content[1]:document-text"]
     assert media.converting.asked == ["text auto"]
 
 
 @ENDPOINTS
 @pytest.mark.parametrize("model", ["sees-openai", "sees-anthropic", "sees-gemini"])
 async def test_a_model_that_reads_images_gets_the_pages(media, path, model):
-    told = await media.ask(path, model, [by_value(path, pdf(3), PDF)])
-    assert told.status == 200, told.text
+    answer = await media.ask(path, model, [by_value(path, pdf(3), PDF)])
+    assert answer.status == 200, answer.text
     (sent,) = await media.sent()
     assert len(media_of(sent)) == 3
     assert "[Page 3 of 3]" in texts_of(sent)
-    assert told.adapted == ["messages[0].content[1]:document-pages"]
+    assert answer.adapted == ["messages[0].content[1]:document-pages"]
 
 
 @ENDPOINTS
@@ -83,24 +83,24 @@ async def test_a_model_that_reads_images_gets_the_pages(media, path, model):
 async def test_who_reads_pdf_gets_it_whatever_is_asked_for(media, path, model):
     content = pdf()
     for multimodal in (None, {"pdf": {"mode": "text", "ocr": "always"}}):
-        told = await media.ask(path, model, [by_value(path, content, PDF)], multimodal=multimodal)
-        assert told.status == 200, told.text
+        answer = await media.ask(path, model, [by_value(path, content, PDF)], multimodal=multimodal)
+        assert answer.status == 200, answer.text
         (sent,) = await media.sent()
         assert base64.b64encode(content).decode() in str(sent["body"])
-        assert told.adapted == []
+        assert answer.adapted == []
     assert media.converting.asked == []
 
 
 @ENDPOINTS
 async def test_a_docx_is_pages_or_text_also_for_who_reads_pdf(media, path):
     part = by_value(path, b"docx text\fmore", DOCX)
-    told = await media.ask(path, "reads-anthropic", [part])
-    assert told.adapted == ["messages[0].content[1]:document-pages"], told.text
-    told = await media.ask(path, "blind-openai", [part])
-    assert told.adapted == ["messages[0].content[1]:document-text"]
+    answer = await media.ask(path, "reads-anthropic", [part])
+    assert answer.adapted == ["messages[0].content[1]:document-pages"], answer.text
+    answer = await media.ask(path, "blind-openai", [part])
+    assert answer.adapted == ["messages[0].content[1]:document-text"]
     # Of an unknown model nobody knows that it sees.
-    told = await media.ask(path, "openai/echo", [part])
-    assert told.adapted == ["messages[0].content[1]:document-text"]
+    answer = await media.ask(path, "openai/echo", [part])
+    assert answer.adapted == ["messages[0].content[1]:document-text"]
 
 
 @ENDPOINTS
@@ -114,25 +114,25 @@ async def test_a_docx_is_pages_or_text_also_for_who_reads_pdf(media, path):
 )
 async def test_mode_and_ocr_are_as_asked_for(media, path, pdf_settings, asked, what):
     part = by_value(path, pdf(), PDF)
-    told = await media.ask(path, "sees-openai", [part], multimodal={"pdf": pdf_settings})
-    assert told.status == 200, told.text
+    answer = await media.ask(path, "sees-openai", [part], multimodal={"pdf": pdf_settings})
+    assert answer.status == 200, answer.text
     assert media.converting.asked == asked
-    assert told.adapted == [f"messages[0].content[1]:{what}"]
-    said = texts_of((await media.sent())[0])
-    assert ("read by OCR" in said) == (pdf_settings.get("ocr") == "always")
+    assert answer.adapted == [f"messages[0].content[1]:{what}"]
+    texts = texts_of((await media.sent())[0])
+    assert ("read by OCR" in texts) == (pdf_settings.get("ocr") == "always")
 
 
 @ENDPOINTS
 async def test_page_images_are_described_for_a_text_only_model(media, path):
     part = by_value(path, pdf(2), PDF)
-    wanted = {"pdf": {"mode": "images", "model": "sees-anthropic"}}
-    told = await media.ask(path, "blind-openai", [part], multimodal=wanted)
-    assert told.status == 200, told.text
+    expected = {"pdf": {"mode": "images", "model": "sees-anthropic"}}
+    answer = await media.ask(path, "blind-openai", [part], multimodal=expected)
+    assert answer.status == 200, answer.text
     *described, sent = await media.sent()
     assert [one["dialect"] for one in described] == ["anthropic"] * 2
     assert "[Page 2 of 2]\n> Sandbox vision:" in texts_of(sent)
-    assert told.adapted == ["messages[0].content[1]:document-pages-described"]
-    assert len(told.helpers) == 2
+    assert answer.adapted == ["messages[0].content[1]:document-pages-described"]
+    assert len(answer.helpers) == 2
 
 
 @ENDPOINTS
@@ -141,11 +141,11 @@ async def test_page_images_are_described_for_a_text_only_model(media, path):
 )
 async def test_a_document_that_cannot_be_converted_is_named(media, path, content, said):
     part = by_value(path, content, PDF)
-    wanted = {"pdf": {"max_pages": 2}}
-    told = await media.ask(path, "blind-openai", [part], multimodal=wanted)
-    assert told.status == 400
-    assert told.text.startswith("messages[0].content[1]: ")
-    assert said in told.text
+    expected = {"pdf": {"max_pages": 2}}
+    answer = await media.ask(path, "blind-openai", [part], multimodal=expected)
+    assert answer.status == 400
+    assert answer.text.startswith("messages[0].content[1]: ")
+    assert said in answer.text
     assert await media.sent() == []
 
 
@@ -161,8 +161,8 @@ async def test_a_document_that_cannot_be_converted_is_named(media, path, content
 )
 @pytest.mark.parametrize("model", ["blind-openai", "reads-anthropic", "openai/echo"])
 async def test_text_is_read_by_every_model(media, path, model, name, mime_type, content):
-    told = await media.ask(path, model, [by_value(path, content, mime_type)])
-    assert told.status == 200, told.text
+    answer = await media.ask(path, model, [by_value(path, content, mime_type)])
+    assert answer.status == 200, answer.text
     (sent,) = await media.sent()
     assert "Grüße" in str(sent["body"]) or "GrÃ¼Ã" in texts_of(sent)
 
@@ -170,19 +170,19 @@ async def test_text_is_read_by_every_model(media, path, model, name, mime_type, 
 async def test_a_document_is_fetched_for_a_model_that_reads_none(media):
     url = "https://papers.example/one.pdf"
     media.fetching.held[url] = ("application/octet-stream", pdf())
-    told = await media.ask(MESSAGES, "blind-openai", [by_address(MESSAGES, url, "document")])
-    assert told.status == 200, told.text
+    answer = await media.ask(MESSAGES, "blind-openai", [by_address(MESSAGES, url, "document")])
+    assert answer.status == 200, answer.text
     assert "(one.pdf)" in texts_of((await media.sent())[0])
-    told = await media.ask(MESSAGES, "reads-openai", [by_address(MESSAGES, url, "document")])
+    answer = await media.ask(MESSAGES, "reads-openai", [by_address(MESSAGES, url, "document")])
     assert media_of((await media.sent())[0]) == ["file"]
-    assert told.adapted == []
+    assert answer.adapted == []
 
 
 async def test_citations_of_a_converted_document_are_dropped_by_name(media):
     part = by_value(MESSAGES, pdf(), PDF) | {"citations": {"enabled": True}}
-    told = await media.ask(MESSAGES, "blind-anthropic", [part])
-    assert told.status == 200, told.text
-    assert told.headers["x-gateway-dropped"] == "messages[].content[].citations"
+    answer = await media.ask(MESSAGES, "blind-anthropic", [part])
+    assert answer.status == 200, answer.text
+    assert answer.headers["x-gateway-dropped"] == "messages[].content[].citations"
 
 
 async def test_a_mark_for_the_cache_stays_behind_what_was_converted(media):

@@ -136,9 +136,11 @@ async def test_a_body_of_unknown_length_is_read_as_it_comes(facade):
 async def test_a_file_that_is_too_large_is_413_and_kept_nowhere(facade, size, streamed):
     body = write(PURPOSE, FILE.replace(b"content", bytes(size)))
     for headers, kind in ((A, "invalid_request_error"), (B, "request_too_large")):
-        answer, told = await post(facade, chunked(body) if streamed else io.BytesIO(body), headers)
+        answer, answer_body = await post(
+            facade, chunked(body) if streamed else io.BytesIO(body), headers
+        )
         assert answer.status == 413
-        assert (told["error"]["type"], told["error"]["param"]) == (kind, "file")
+        assert (answer_body["error"]["type"], answer_body["error"]["param"]) == (kind, "file")
     assert not facade.store.kept
 
 
@@ -178,12 +180,12 @@ BAD = {
 async def test_a_bad_form_is_refused_and_nothing_is_stored(facade, name):
     body, param = BAD[name]
     for headers in (A, B):
-        answer, told = await post(facade, body, headers)
+        answer, answer_body = await post(facade, body, headers)
         assert answer.status == 400
-        assert ("type" in told) is (headers is B)
+        assert ("type" in answer_body) is (headers is B)
         if param is not None:
-            assert told["error"]["param"] == param
-            assert told["error"]["message"].startswith(f"{param}: ")
+            assert answer_body["error"]["param"] == param
+            assert answer_body["error"]["message"].startswith(f"{param}: ")
     assert not facade.store.kept
 
 
@@ -200,8 +202,8 @@ async def test_a_bad_form_is_refused_and_nothing_is_stored(facade, name):
 )
 async def test_another_content_type_is_refused_by_name(facade, content_type, status):
     body = write(PURPOSE, FILE)
-    answer, told = await post(facade, body, content_type={"Content-Type": content_type})
-    assert (answer.status, told["error"]["param"]) == (status, "Content-Type")
+    answer, answer_body = await post(facade, body, content_type={"Content-Type": content_type})
+    assert (answer.status, answer_body["error"]["param"]) == (status, "Content-Type")
 
 
 def as_browsers(filename):
@@ -234,8 +236,8 @@ async def test_the_store_refuses_during_the_upload(facade):
     for reason, status, kind_a, kind_b in refusals:
         facade.store.refusal = GatewayError(reason, "no", retry_after_s=3)
         for headers, kind in ((A, kind_a), (B, kind_b)):
-            answer, told = await upload(facade, form(bytes(MAX_FILE), purpose="batch"), headers)
-            assert (answer.status, told["error"]["type"]) == (status, kind)
+            answer, body = await upload(facade, form(bytes(MAX_FILE), purpose="batch"), headers)
+            assert (answer.status, body["error"]["type"]) == (status, kind)
             assert answer.headers["Retry-After"] == "3"
     assert not facade.store.kept
 
@@ -249,15 +251,15 @@ async def test_a_store_that_dies_midway_is_reported_as_unavailable():
             await facade.server.stop(0)
             yield bytes(MAX_FILE)
 
-        answer, told = await post(facade, body())
-        assert (answer.status, told["error"]["code"]) == (503, "unavailable")
+        answer, answer_body = await post(facade, body())
+        assert (answer.status, answer_body["error"]["code"]) == (503, "unavailable")
 
 
 async def test_the_facade_refuses_during_the_upload(facade):
     headers = {"Authorization": f"Bearer {KEY[:-1]}x"}
     for data in (form(bytes(MAX_FILE), purpose="batch"), form(bytes(8 * MAX_FILE))):
-        answer, told = await upload(facade, data, headers)
-        assert (answer.status, told["error"]["type"]) == (401, "authentication_error")
+        answer, body = await upload(facade, data, headers)
+        assert (answer.status, body["error"]["type"]) == (401, "authentication_error")
     assert not facade.store.headers
 
 
@@ -308,8 +310,8 @@ async def test_a_body_whose_framing_breaks_is_kept_nowhere(facade):
 
 async def test_a_compressed_body_is_refused(facade):
     body = gzip.compress(write(PURPOSE, FILE))
-    answer, told = await post(facade, io.BytesIO(body), {**A, "Content-Encoding": "gzip"})
-    assert (answer.status, told["error"]["param"]) == (415, "Content-Encoding")
+    answer, answer_body = await post(facade, io.BytesIO(body), {**A, "Content-Encoding": "gzip"})
+    assert (answer.status, answer_body["error"]["param"]) == (415, "Content-Encoding")
     assert not facade.store.kept
 
 

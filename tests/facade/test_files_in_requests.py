@@ -51,12 +51,12 @@ async def ask(gateway: Gateway, path: str, model: str, parts: list[Any], key: st
     }
     headers = {"x-api-key": key or gateway.key, "compat-version": "2023-06-01"}
     async with gateway.http.post(gateway.url + path, headers=headers, json=body) as answer:
-        told = await answer.json()
+        answer_body = await answer.json()
     if answer.status != 200:
-        return answer.status, told["error"]
+        return answer.status, answer_body["error"]
     if path == CHAT:
-        return 200, told["choices"][0]["message"]["content"]
-    return 200, "".join(block["text"] for block in told["content"])
+        return 200, answer_body["choices"][0]["message"]["content"]
+    return 200, "".join(block["text"] for block in answer_body["content"])
 
 
 def naming(path: str, file_id: str) -> list[dict[str, Any]]:
@@ -70,10 +70,10 @@ def naming(path: str, file_id: str) -> list[dict[str, Any]]:
 async def test_a_picture_of_the_store_is_seen(stranger, path, model):
     gateway, _ = stranger
     file_id = await keep(gateway, "cat.png", PICTURE)
-    status, said = await ask(gateway, path, model, naming(path, file_id))
-    assert status == 200, said
+    status, answer = await ask(gateway, path, model, naming(path, file_id))
+    assert status == 200, answer
     # Providers behind HTTP are sent no name with an image: their dialects have no place for it.
-    assert said.replace(', named "cat.png"', "").startswith(SEEN.replace(', named "cat.png"', ""))
+    assert answer.replace(', named "cat.png"', "").startswith(SEEN.replace(', named "cat.png"', ""))
 
 
 async def test_a_picture_is_named_as_an_image_too(stranger):
@@ -90,10 +90,10 @@ async def test_a_picture_is_named_as_an_image_too(stranger):
 async def test_a_text_file_is_readable_for_a_text_only_model(stranger, path, model):
     gateway, _ = stranger
     file_id = await keep(gateway, "notes.txt", "Grüße an alle".encode())
-    status, said = await ask(gateway, path, model, naming(path, file_id))
-    assert status == 200, said
-    assert "Grüße an alle" in said
-    assert "notes.txt" in said
+    status, answer = await ask(gateway, path, model, naming(path, file_id))
+    assert status == 200, answer
+    assert "Grüße an alle" in answer
+    assert "notes.txt" in answer
 
 
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])

@@ -131,9 +131,9 @@ async def ask(
     Args:
         server: sends the rest of its stream once the head of the response has arrived.
     """
-    said = [{"role": "user", "content": "Hi"}]
+    messages = [{"role": "user", "content": "Hi"}]
     body: Json = {"model": model, "fallback": "disabled", **fields}
-    body |= {"input": "Hi", "store": False} if path == "responses" else {"messages": said}
+    body |= {"input": "Hi", "store": False} if path == "responses" else {"messages": messages}
     body |= {"max_tokens": 100} if path == "messages" else {}
     headers = gateway.api_key() if path == "messages" else gateway.bearer()
     url = f"{gateway.url}/beta/v1/{path}"

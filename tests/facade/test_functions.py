@@ -51,8 +51,8 @@ async def test_a_stream_calls_the_chosen_function(gateway: Gateway, model: str) 
         function_call={"name": "second"},
         stream=True,
     )
-    *events, done, rest = streamed.split("\n\n")
-    assert (done, rest) == ("data: [DONE]", "")
+    *events, done, remainder = streamed.split("\n\n")
+    assert (done, remainder) == ("data: [DONE]", "")
     choices = [json.loads(event.removeprefix("data: "))["choices"][0] for event in events]
     parts = [one["delta"]["function_call"] for one in choices if "function_call" in one["delta"]]
     assert parts[0]["name"] == "second"

@@ -89,9 +89,9 @@ async def test_no_answer_names_the_server(gateway):
 async def test_a_body_is_asked_for_once_the_key_is_known(gateway):
     wanting = head(gateway, CHAT, "Expect: 100-continue", f"Content-Length: {len(BODY)}")
     data = await exchange(port_of(gateway.url), wanting, BODY)
-    interim, _, rest = data.partition(b"\r\n\r\n")
+    interim, _, remainder = data.partition(b"\r\n\r\n")
     assert interim == b"HTTP/1.1 100 Continue"
-    assert [answer.status for answer in read_answers(rest)] == [200]
+    assert [answer.status for answer in read_answers(remainder)] == [200]
 
 
 async def test_a_body_is_not_asked_for_without_a_key(gateway):

@@ -49,22 +49,22 @@ _number = iter(range(10_000))
 async def test_an_image_is_described_for_a_model_without_images(media, path, stream):
     picture = image(7)
     part = by_value(path, picture, "image/png")
-    told = await media.ask(path, "blind-openai", [part], stream=stream)
-    assert told.status == 200, told.text
+    answer = await media.ask(path, "blind-openai", [part], stream=stream)
+    assert answer.status == 200, answer.text
     asked, answered = await media.sent()
     assert (asked["body"]["model"], media_of(asked)) == ("vision", ["image_url"])
     assert "Describe this image" in texts_of(asked)
     assert (answered["body"]["model"], media_of(answered)) == ("text", [])
-    said = texts_of(answered)
-    assert said.startswith("See\n[Image 1: described by the model sees-openai.")
-    assert "> Sandbox vision: " in said
-    assert said.endswith("[End of image 1]")
-    assert told.adapted == ["messages[0].content[1]:image-described"]
-    assert [(one["task"], one["model"]) for one in told.helpers] == [
+    texts = texts_of(answered)
+    assert texts.startswith("See\n[Image 1: described by the model sees-openai.")
+    assert "> Sandbox vision: " in texts
+    assert texts.endswith("[End of image 1]")
+    assert answer.adapted == ["messages[0].content[1]:image-described"]
+    assert [(one["task"], one["model"]) for one in answer.helpers] == [
         ("describe_image", "sees-openai")
     ]
-    assert told.helpers[0]["input_tokens"] > 0
-    assert told.helpers[0]["output_tokens"] > 0
+    assert answer.helpers[0]["input_tokens"] > 0
+    assert answer.helpers[0]["output_tokens"] > 0
 
 
 @ENDPOINTS
@@ -74,19 +74,19 @@ async def test_an_image_is_described_for_a_model_without_images(media, path, str
 )
 async def test_what_the_model_reads_goes_untouched(media, path, model, multimodal):
     part = by_value(path, PICTURE, "image/png")
-    told = await media.ask(path, model, [part], multimodal=multimodal)
-    assert told.status == 200, told.text
-    assert "PNG of 7x5 pixels" in told.text
+    answer = await media.ask(path, model, [part], multimodal=multimodal)
+    assert answer.status == 200, answer.text
+    assert "PNG of 7x5 pixels" in answer.text
     assert len(await media.sent()) == 1
-    assert (told.adapted, told.helpers) == ([], [])
+    assert (answer.adapted, answer.helpers) == ([], [])
 
 
 @ENDPOINTS
 @pytest.mark.parametrize("multimodal", [{"enabled": False}, {"image": {"enabled": False}}])
 async def test_without_conversion_it_is_passed_on_as_it_is(media, path, multimodal):
     part = by_value(path, PICTURE, "image/png")
-    told = await media.ask(path, "blind-openai", [part], multimodal=multimodal)
-    assert (told.status, "does not read images" in told.text) == (400, True)
+    answer = await media.ask(path, "blind-openai", [part], multimodal=multimodal)
+    assert (answer.status, "does not read images" in answer.text) == (400, True)
     (sent,) = await media.sent()
     assert media_of(sent) == ["image_url"]
 
@@ -95,36 +95,36 @@ async def test_without_conversion_it_is_passed_on_as_it_is(media, path, multimod
 async def test_the_caller_names_the_model_and_what_it_is_asked(media, path):
     part = by_value(path, image(7), "image/png")
     chosen = {"image": {"model": "sees-anthropic", "prompt": "Count the cats"}}
-    told = await media.ask(path, "blind-openai", [part], multimodal=chosen)
-    assert told.status == 200, told.text
+    answer = await media.ask(path, "blind-openai", [part], multimodal=chosen)
+    assert answer.status == 200, answer.text
     asked, _ = await media.sent()
     assert (asked["dialect"], texts_of(asked)) == ("anthropic", "Count the cats")
-    assert told.helpers[0]["provider"] == "anthropic"
+    assert answer.helpers[0]["provider"] == "anthropic"
 
 
 @ENDPOINTS
 async def test_the_embedded_way_needs_no_model_and_says_so(media, path):
     part = by_value(path, image(7), "image/png")
     chosen = {"image": {"model": "embedded"}}
-    told = await media.ask(path, "blind-anthropic", [part], multimodal=chosen)
-    assert told.status == 200, told.text
+    answer = await media.ask(path, "blind-anthropic", [part], multimodal=chosen)
+    assert answer.status == 200, answer.text
     (sent,) = await media.sent()
-    said = texts_of(sent)
+    texts = texts_of(sent)
     assert (
-        "[Image 1: seen by no model; its size, colours and the text that OCR reads in it." in said
+        "[Image 1: seen by no model; its size, colours and the text that OCR reads in it." in texts
     )
-    assert "PNG, 7 x 5 pixels" in said
-    assert "> EXIT\n> this way" in said
-    assert told.helpers == []
+    assert "PNG, 7 x 5 pixels" in texts
+    assert "> EXIT\n> this way" in texts
+    assert answer.helpers == []
 
 
 @ENDPOINTS
 @pytest.mark.parametrize("name", ["blind-openai", "nothing"])
 async def test_a_describer_that_cannot_is_named_by_its_field(media, path, name):
     part = by_value(path, PICTURE, "image/png")
-    told = await media.ask(path, "blind-openai", [part], multimodal={"image": {"model": name}})
-    assert told.status == 400
-    assert told.text.startswith("multimodal.image.model: ")
+    answer = await media.ask(path, "blind-openai", [part], multimodal={"image": {"model": name}})
+    assert answer.status == 400
+    assert answer.text.startswith("multimodal.image.model: ")
 
 
 @ENDPOINTS
@@ -133,25 +133,25 @@ async def test_images_of_addresses_and_of_the_store_are_described(media, path):
     media.fetching.held[url] = ("image/png", image(8))
     file_id = await media.keep("dog.png", other)
     parts = [by_address(path, url), by_address(path, url), by_id(path, file_id)]
-    told = await media.ask(path, "blind-openai", parts)
-    assert told.status == 200, told.text
+    answer = await media.ask(path, "blind-openai", parts)
+    assert answer.status == 200, answer.text
     assert media.fetching.asked == [url]
     *_, answered = await media.sent()
-    said = texts_of(answered)
-    assert "[Image 1 (cat.png): " in said
-    assert "[Image 2 (cat.png): " in said
-    assert "[Image 3 (dog.png): " in said
-    assert len(told.adapted) == 3
+    texts = texts_of(answered)
+    assert "[Image 1 (cat.png): " in texts
+    assert "[Image 2 (cat.png): " in texts
+    assert "[Image 3 (dog.png): " in texts
+    assert len(answer.adapted) == 3
     # Two of the three are one image.
-    assert len(told.helpers) == 2
+    assert len(answer.helpers) == 2
 
 
 async def test_an_address_that_cannot_be_had_is_named(media):
-    told = await media.ask(
+    answer = await media.ask(
         MESSAGES, "blind-openai", [by_address(MESSAGES, "https://inside.example/x.png")]
     )
-    assert told.status == 400
-    assert told.text == "messages[0].content[1]: the address is not public"
+    assert answer.status == 400
+    assert answer.text == "messages[0].content[1]: the address is not public"
     assert await media.sent() == []
 
 
@@ -159,13 +159,13 @@ async def test_image_urls_are_fetched_for_providers_that_do_not(media):
     url = "https://pictures.example/own.png"
     media.fetching.held[url] = ("image/png", PICTURE)
     # The upstream of tests is on this machine, so that it is not taken to fetch.
-    told = await media.ask(MESSAGES, "sees-anthropic", [by_address(MESSAGES, url)])
-    assert told.status == 200, told.text
-    assert "PNG of 7x5 pixels" in told.text
+    answer = await media.ask(MESSAGES, "sees-anthropic", [by_address(MESSAGES, url)])
+    assert answer.status == 200, answer.text
+    assert "PNG of 7x5 pixels" in answer.text
     assert media.fetching.asked == [url]
-    assert told.adapted == []
-    told = await media.ask(MESSAGES, "sandbox/vision", [by_address(MESSAGES, url)])
-    assert f'at "{url}"' in told.text
+    assert answer.adapted == []
+    answer = await media.ask(MESSAGES, "sandbox/vision", [by_address(MESSAGES, url)])
+    assert f'at "{url}"' in answer.text
     assert media.fetching.asked == [url]
 
 
@@ -182,9 +182,9 @@ async def test_images_in_results_of_tools_are_described(media):
         {"role": "assistant", "content": [call]},
         {"role": "user", "content": [result]},
     ]
-    told = await media.ask(MESSAGES, "blind-openai", [], messages=messages, tools=tools)
-    assert told.status == 200, told.text
-    assert told.adapted == ["messages[2].content[0].content[1]:image-described"]
+    answer = await media.ask(MESSAGES, "blind-openai", [], messages=messages, tools=tools)
+    assert answer.status == 200, answer.text
+    assert answer.adapted == ["messages[2].content[0].content[1]:image-described"]
     _, answered = await media.sent()
     assert media_of(answered) == []
     assert "[Image 1: described by" in texts_of(answered)
@@ -194,9 +194,9 @@ async def test_images_in_results_of_tools_are_described(media):
 async def test_too_many_images_are_refused_at_the_first_excess(media, path):
     parts = [by_value(path, PICTURE, "image/png")] * 3
     limited = {"image": {"max_images": 2}}
-    told = await media.ask(path, "blind-openai", parts, multimodal=limited)
-    assert told.status == 400
-    assert told.text.startswith("messages[0].content[3]: ")
+    answer = await media.ask(path, "blind-openai", parts, multimodal=limited)
+    assert answer.status == 400
+    assert answer.text.startswith("messages[0].content[3]: ")
     assert await media.sent() == []
 
 
@@ -204,12 +204,12 @@ async def test_too_many_images_are_refused_at_the_first_excess(media, path):
 async def test_a_helper_that_fails_is_502_and_one_that_refuses_400(media, path):
     part = by_value(path, image(7), "image/png")
     failing = {"image": {"model": "sandbox/fail-500"}}
-    told = await media.ask(path, "blind-openai", [part], multimodal=failing)
-    assert told.status == 502
-    assert told.text.startswith("messages[0].content[1]: the model sandbox/fail-500")
+    answer = await media.ask(path, "blind-openai", [part], multimodal=failing)
+    assert answer.status == 502
+    assert answer.text.startswith("messages[0].content[1]: the model sandbox/fail-500")
     refusing = {"image": {"model": "sandbox/fail-context"}}
-    told = await media.ask(path, "blind-openai", [part], multimodal=refusing)
-    assert told.status == 400
+    answer = await media.ask(path, "blind-openai", [part], multimodal=refusing)
+    assert answer.status == 400
     assert await media.sent() == []
 
 
@@ -222,18 +222,18 @@ async def test_each_step_of_a_chain_gets_what_it_reads(media, path, stream):
         {"step_id": "c", "model": "sees-anthropic"},
     ]
     config = {"strategy": {"mode": "sequential"}, "steps": steps}
-    told = await media.ask(
+    answer = await media.ask(
         path, "sandbox/fail-500", [part], stream=stream, fallback="enabled", fallback_config=config
     )
-    assert told.status == 200, told.text
-    assert told.headers["x-gateway-step"] == "b"
-    assert told.adapted == ["messages[0].content[1]:image-described"]
+    assert answer.status == 200, answer.text
+    assert answer.headers["x-gateway-step"] == "b"
+    assert answer.adapted == ["messages[0].content[1]:image-described"]
     # A step that cannot be sent the image is followed by one that reads it as it is.
     config["steps"] = [
         {"step_id": "b", "model": "blind-openai"},
         {"step_id": "c", "model": "sees-anthropic"},
     ]
-    told = await media.ask(
+    answer = await media.ask(
         path,
         "sandbox/fail-500",
         [by_value(path, image(7), "image/png")],
@@ -242,8 +242,8 @@ async def test_each_step_of_a_chain_gets_what_it_reads(media, path, stream):
         fallback_config=config,
         multimodal={"image": {"model": "sandbox/fail-500"}},
     )
-    assert told.status == 200, told.text
-    assert (told.headers["x-gateway-step"], told.adapted) == ("c", [])
+    assert answer.status == 200, answer.text
+    assert (answer.headers["x-gateway-step"], answer.adapted) == ("c", [])
 
 
 async def test_steps_share_what_was_described(media):
@@ -253,11 +253,11 @@ async def test_steps_share_what_was_described(media):
         {"step_id": "b", "model": "blind-openai"},
     ]
     config = {"strategy": {"mode": "sequential"}, "steps": steps}
-    told = await media.ask(CHAT, "x", [part], fallback="strict", fallback_config=config)
-    assert told.status == 200, told.text
+    answer = await media.ask(CHAT, "x", [part], fallback="strict", fallback_config=config)
+    assert answer.status == 200, answer.text
     models = [entry["body"]["model"] for entry in await media.sent()]
     assert models == ["vision", "fail-500", "text"]
-    assert len(told.helpers) == 1
+    assert len(answer.helpers) == 1
 
 
 async def test_the_second_turn_costs_no_model(media):
@@ -273,27 +273,27 @@ async def test_the_second_turn_costs_no_model(media):
 async def test_four_images_at_once_at_most(media):
     parts = [by_value(CHAT, image(width), "image/png") for width in range(1, 7)]
     slow = {"image": {"model": "sandbox/slow"}}
-    told = await asyncio.wait_for(
+    answer = await asyncio.wait_for(
         media.ask(CHAT, "blind-openai", parts, multimodal=slow), timeout=30
     )
-    assert told.status == 200
-    assert len(told.helpers) == 6
+    assert answer.status == 200
+    assert len(answer.helpers) == 6
 
 
 async def test_a_model_that_refused_an_image_is_sent_no_other(media):
     """Nothing is known of `openai/text` until its provider says no."""
     for expected in (["text", "vision", "text"], ["vision", "text"]):
-        told = await media.ask(CHAT, "openai/text", [by_value(CHAT, image(7), "image/png")])
-        assert told.status == 200, told.text
+        answer = await media.ask(CHAT, "openai/text", [by_value(CHAT, image(7), "image/png")])
+        assert answer.status == 200, answer.text
         assert [one["body"]["model"] for one in await media.sent()] == expected
-        assert told.adapted == ["messages[0].content[1]:image-described"]
+        assert answer.adapted == ["messages[0].content[1]:image-described"]
 
 
 async def test_image_refusals_are_reported_if_conversion_is_off(media):
     part = by_value(MESSAGES, PICTURE, "image/png")
-    told = await media.ask(MESSAGES, "anthropic/text", [part], multimodal={"enabled": False})
-    assert told.status == 400
-    assert "does not read images" in told.text
+    answer = await media.ask(MESSAGES, "anthropic/text", [part], multimodal={"enabled": False})
+    assert answer.status == 400
+    assert "does not read images" in answer.text
     assert len(await media.sent()) == 1
 
 
@@ -313,8 +313,8 @@ async def test_tokens_are_counted_of_what_the_model_will_read(media):
         # No model was asked to describe it.
         assert "vision" not in [one["body"]["model"] for one in await media.sent()]
         if len(counts) == 1:
-            told = await media.ask(MESSAGES, "blind-anthropic", [part])
-            assert told.status == 200
+            answer_body = await media.ask(MESSAGES, "blind-anthropic", [part])
+            assert answer_body.status == 200
             await media.sent()
     assert counts[0][0] == "true"
     # It has been described since.
@@ -327,7 +327,7 @@ async def test_a_description_timeout_moves_to_the_next_step(media):
         {"step_id": "a", "model": "blind-openai", "timeout_ms": 200},
         {"step_id": "b", "model": "sees-anthropic"},
     ]
-    told = await media.ask(
+    answer = await media.ask(
         CHAT,
         "x",
         [by_value(CHAT, image(7), "image/png")],
@@ -335,9 +335,9 @@ async def test_a_description_timeout_moves_to_the_next_step(media):
         fallback_config={"strategy": {"mode": "sequential"}, "steps": steps},
         multimodal={"image": {"model": "sandbox/stall"}},
     )
-    assert (told.status, told.headers["x-gateway-step"]) == (200, "b"), told.text
+    assert (answer.status, answer.headers["x-gateway-step"]) == (200, "b"), answer.text
     steps[1:] = []
-    told = await media.ask(
+    answer = await media.ask(
         CHAT,
         "x",
         [by_value(CHAT, image(7), "image/png")],
@@ -345,5 +345,5 @@ async def test_a_description_timeout_moves_to_the_next_step(media):
         fallback_config={"strategy": {"mode": "sequential"}, "steps": steps},
         multimodal={"image": {"model": "sandbox/stall"}},
     )
-    assert told.status == 504
-    assert "not converted within the time limit" in told.text
+    assert answer.status == 504
+    assert "not converted within the time limit" in answer.text

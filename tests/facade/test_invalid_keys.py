@@ -1,4 +1,4 @@
-"""What a caller reads whose API key is not valid."""
+"""Error messages for an API key that is not valid."""
 
 from collections.abc import AsyncIterator
 from typing import Any

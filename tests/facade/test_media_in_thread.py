@@ -28,6 +28,6 @@ async def test_pages_are_copied_beside_the_event_loop(
     monkeypatch.setattr(step_request, "replace_media", noted)
     part = by_value(path, b"%PDF-1.4\nA page", "application/pdf")
     async with gateway_with_media(tmp_path, models=MODELS, roles={}) as media:
-        told = await media.ask(path, model, [part])
-    assert told.status == 200, told.text
+        answer = await media.ask(path, model, [part])
+    assert answer.status == 200, answer.text
     assert [thread is not threading.current_thread() for thread in threads] == [is_aside]

@@ -44,8 +44,8 @@ def memory() -> str:
 async def test_a_file_of_an_earlier_turn_is_described(media, path, stream):
     talk = memory()
     part = by_id(path, await media.keep("cat.png", image()))
-    told = await media.ask(path, "sees-openai", [part], memory_id=talk)
-    assert told.status == 200, told.text
+    answer = await media.ask(path, "sees-openai", [part], memory_id=talk)
+    assert answer.status == 200, answer.text
     await media.sent()
     again = await media.ask(path, "blind-openai", [], memory_id=talk, stream=stream)
     assert again.status == 200, again.text
@@ -64,8 +64,8 @@ async def test_a_file_of_an_earlier_turn_is_described(media, path, stream):
 async def test_what_was_said_of_an_image_that_is_gone_is_remembered(media, path):
     talk = memory()
     part = by_value(path, image(), "image/png")
-    told = await media.ask(path, "blind-openai", [part], memory_id=talk)
-    assert told.adapted == ["messages[0].content[1]:image-described"], told.text
+    answer = await media.ask(path, "blind-openai", [part], memory_id=talk)
+    assert answer.adapted == ["messages[0].content[1]:image-described"], answer.text
     await media.sent()
     for model in ("blind-openai", "sees-anthropic"):
         again = await media.ask(path, model, [], memory_id=talk)
@@ -103,8 +103,8 @@ async def test_an_undescribable_image_is_not_remembered(media, path):
     talk = memory()
     part = by_value(path, image(), "image/png")
     failing = {"image": {"model": "sandbox/fail-500"}}
-    told = await media.ask(path, "blind-openai", [part], memory_id=talk, multimodal=failing)
-    assert told.status == 502
+    answer_body = await media.ask(path, "blind-openai", [part], memory_id=talk, multimodal=failing)
+    assert answer_body.status == 502
     url = f"{media.gateway.url}/beta/v1/memories/{talk}"
     async with media.gateway.http.get(url, headers=media.gateway.bearer()) as answer:
         assert answer.status == 404

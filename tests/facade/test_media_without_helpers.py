@@ -21,22 +21,22 @@ PART = png(7, 4242)
 async def test_without_a_model_that_sees_it_is_said_what_to_set(tmp_path, path):
     sections = {"models": [TEXT, UNKNOWN], "roles": {}}
     async with gateway_with_media(tmp_path, **sections) as media:
-        told = await media.ask(path, "blind", [by_value(path, PART, "image/png")])
-        assert told.status == 400
-        assert told.text.startswith("messages[0].content[1]: ")
+        answer = await media.ask(path, "blind", [by_value(path, PART, "image/png")])
+        assert answer.status == 400
+        assert answer.text.startswith("messages[0].content[1]: ")
         for way in ("multimodal.image.model", "[roles] describe_image", "embedded"):
-            assert way in told.text
+            assert way in answer.text
         if path == CHAT:
-            assert told.more["code"] == "no_vision_model"
+            assert answer.more["code"] == "no_vision_model"
         assert await media.sent() == []
 
 
 async def test_the_first_of_the_settings_that_sees_describes(tmp_path):
     sections = {"models": [TEXT, UNKNOWN, SEES, {**SEES, "name": "too"}], "roles": {}}
     async with gateway_with_media(tmp_path, **sections) as media:
-        told = await media.ask(CHAT, "blind", [by_value(CHAT, PART, "image/png")])
-        assert told.status == 200, told.text
-        assert told.helpers[0]["model"] == "sees"
+        answer = await media.ask(CHAT, "blind", [by_value(CHAT, PART, "image/png")])
+        assert answer.status == 200, answer.text
+        assert answer.helpers[0]["model"] == "sees"
 
 
 @pytest_asyncio.fixture
@@ -53,8 +53,8 @@ async def test_descriptions_are_not_shared_between_users(two_users):
     media, key = two_users
     part = by_value(CHAT, PART, "image/png")
     for user, helpers in (("", 1), ("", 0), (key, 1), (key, 0)):
-        told = await media.ask(CHAT, "blind", [part], key=user)
-        assert (told.status, len(told.helpers)) == (200, helpers), told.text
+        answer = await media.ask(CHAT, "blind", [part], key=user)
+        assert (answer.status, len(answer.helpers)) == (200, helpers), answer.text
     counted = media.gateway.counters.get_sample_value
     made = {"conversion": "image-described", "outcome": "made"}
     assert counted("gateway_adaptations_total", made) == 4

@@ -134,12 +134,12 @@ def schema(of):
 async def test_every_endpoint_answers_as_the_document_shows(facade, name, headers):
     (method, path), asked, facade.service.answer = OPERATIONS[name]
     options = {"json": SEARCH} if method == "POST" else {}
-    answer, told = await facade.ask(method, path, headers=headers, **options)
+    answer, body = await facade.ask(method, path, headers=headers, **options)
     assert answer.status == 200
     assert facade.service.calls == [asked]
-    assert told == ANSWERS[name][headers is not A]
+    assert body == ANSWERS[name][headers is not A]
     content = described(name)["responses"]["200"]["content"]["application/json"]
-    schema(content["schema"]).validate(told)
+    schema(content["schema"]).validate(body)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -171,21 +171,21 @@ async def test_a_name_is_read_with_its_encoding_undone(facade, written):
 @pytest.mark.parametrize("written", ["a%0Ab", "%00", "a" * 257, "%C2%85"])
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 async def test_a_name_that_no_memory_can_have_is_refused(facade, method, written):
-    answer, told = await facade.ask(method, f"{MEMORIES}/{written}")
-    assert (answer.status, told["error"]["param"]) == (400, "memory_id")
+    answer, body = await facade.ask(method, f"{MEMORIES}/{written}")
+    assert (answer.status, body["error"]["param"]) == (400, "memory_id")
     assert not facade.service.calls
 
 
 async def test_a_list_continues_at_its_next_page(facade):
     facade.service.answer = pb.ListMemoriesResponse(memories=[MEMORY], next_page_token="abc-_1")
-    _, told = await facade.ask("GET", f"{MEMORIES}?limit=1")
-    assert (told["has_more"], told["next_page"]) == (True, "abc-_1")
-    await facade.ask("GET", f"{MEMORIES}?limit=1&page={told['next_page']}")
+    _, body = await facade.ask("GET", f"{MEMORIES}?limit=1")
+    assert (body["has_more"], body["next_page"]) == (True, "abc-_1")
+    await facade.ask("GET", f"{MEMORIES}?limit=1&page={body['next_page']}")
     assert facade.service.calls[-1] == pb.ListMemoriesRequest(page_size=1, page_token="abc-_1")
     facade.service.answer = pb.ListTurnsResponse()
-    _, told = await facade.ask("GET", f"{MEMORIES}/m/turns?limit=1000&page=x")
-    assert told["data"] == []
-    assert (told["first_id"], told["last_id"], told["has_more"]) == (None, None, False)
+    _, body = await facade.ask("GET", f"{MEMORIES}/m/turns?limit=1000&page=x")
+    assert body["data"] == []
+    assert (body["first_id"], body["last_id"], body["has_more"]) == (None, None, False)
     assert facade.service.calls[-1] == pb.ListTurnsRequest(
         memory_id="m", page_size=1000, page_token="x"
     )
@@ -197,17 +197,17 @@ async def test_a_list_continues_at_its_next_page(facade):
     [("limit=0", "limit"), ("limit=1001", "limit"), ("limit=x", "limit"), ("page=", "page")],
 )
 async def test_a_wrong_page_is_refused(facade, path, query, param):
-    answer, told = await facade.ask("GET", f"{path}?{query}")
-    assert (answer.status, told["error"]["param"]) == (400, param)
+    answer, body = await facade.ask("GET", f"{path}?{query}")
+    assert (answer.status, body["error"]["param"]) == (400, param)
     assert not facade.service.calls
 
 
 @pytest.mark.parametrize("path", [MEMORIES, f"{MEMORIES}/m/turns"])
 async def test_a_page_that_the_service_refuses_has_the_callers_name(facade, path):
     facade.service.failure = invalid("page_token", "page_token: is none")
-    answer, told = await facade.ask("GET", f"{path}?page=x")
-    assert (answer.status, told["error"]["param"]) == (400, "page")
-    assert told["error"]["message"].startswith("page: ")
+    answer, body = await facade.ask("GET", f"{path}?page=x")
+    assert (answer.status, body["error"]["param"]) == (400, "page")
+    assert body["error"]["message"].startswith("page: ")
 
 
 @pytest.mark.parametrize(
@@ -223,8 +223,8 @@ async def test_a_page_that_the_service_refuses_has_the_callers_name(facade, path
     ],
 )
 async def test_a_wrong_search_is_refused(facade, body, param):
-    answer, told = await facade.ask("POST", f"{MEMORIES}/m/search", json=body)
-    assert (answer.status, told["error"]["param"]) == (400, param)
+    answer, answer_body = await facade.ask("POST", f"{MEMORIES}/m/search", json=body)
+    assert (answer.status, answer_body["error"]["param"]) == (400, param)
     assert not facade.service.calls
 
 
@@ -260,9 +260,9 @@ async def test_messages_are_shown_with_all_they_hold(facade):
         ],
     )
     facade.service.answer = pb.ListTurnsResponse(turns=[turn])
-    _, told = await facade.ask("GET", f"{MEMORIES}/m/turns")
-    assert told["data"][0]["open"] is True
-    assert told["data"][0]["messages"] == [
+    _, body = await facade.ask("GET", f"{MEMORIES}/m/turns")
+    assert body["data"][0]["open"] is True
+    assert body["data"][0]["messages"] == [
         {
             "role": "user",
             "name": "ada",
@@ -298,7 +298,7 @@ async def test_messages_are_shown_with_all_they_hold(facade):
         },
     ]
     content = described("listMemoryTurns")["responses"]["200"]["content"]["application/json"]
-    schema(content["schema"]).validate(told)
+    schema(content["schema"]).validate(body)
 
 
 FAILURES = [
@@ -326,15 +326,15 @@ async def test_failures_of_memory_have_their_status_and_code(facade, failure):
     waits = 3 if status != 403 else None
     facade.service.failure = GatewayError(reason, "it is so", retry_after_s=waits)
     for headers, kind in ((A, types[0]), (B, types[1])):
-        answer, told = await facade.ask("DELETE", f"{MEMORIES}/m", headers=headers)
+        answer, body = await facade.ask("DELETE", f"{MEMORIES}/m", headers=headers)
         assert answer.status == status
         assert answer.headers.get("Retry-After") == ("3" if waits else None)
-        assert (told["error"]["code"], told["error"]["type"]) == (code, kind)
+        assert (body["error"]["code"], body["error"]["type"]) == (code, kind)
 
 
 async def test_the_version_is_needed_with_an_api_key(facade):
-    answer, told = await facade.ask("GET", MEMORIES, headers={"x-api-key": B["x-api-key"]})
-    assert (answer.status, told["error"]["param"]) == (400, "compat-version")
+    answer, body = await facade.ask("GET", MEMORIES, headers={"x-api-key": B["x-api-key"]})
+    assert (answer.status, body["error"]["param"]) == (400, "compat-version")
     assert not facade.service.calls
 
 

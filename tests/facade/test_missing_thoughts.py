@@ -41,8 +41,8 @@ def has_thoughts(message: Any) -> bool:
 def server(bodies: list[Any], error: Any) -> web.Application:
     def refuses(body: Any) -> bool:
         bodies.append(body)
-        said = [message for message in body["messages"] if message["role"] == "assistant"]
-        return not all(map(has_thoughts, said))
+        messages = [message for message in body["messages"] if message["role"] == "assistant"]
+        return not all(map(has_thoughts, messages))
 
     async def chat(request: web.Request) -> web.Response:
         if refuses(await request.json()):
@@ -79,20 +79,20 @@ async def ask(gateway: Gateway, path: str, body: Any) -> tuple[Any, str]:
 
 
 def by_chat(model: str) -> tuple[str, Any]:
-    said: list[Any] = [{"role": "user", "content": "Go"}]
-    said.append({"role": "assistant", "content": None, "tool_calls": [CALL]})
-    said.append({"role": "tool", "tool_call_id": "c1", "content": "42"})
-    said += [{"role": "assistant", "content": "So."}, {"role": "user", "content": "And?"}]
-    return "chat/completions", {"model": model, "messages": said}
+    messages: list[Any] = [{"role": "user", "content": "Go"}]
+    messages.append({"role": "assistant", "content": None, "tool_calls": [CALL]})
+    messages.append({"role": "tool", "tool_call_id": "c1", "content": "42"})
+    messages += [{"role": "assistant", "content": "So."}, {"role": "user", "content": "And?"}]
+    return "chat/completions", {"model": model, "messages": messages}
 
 
 def by_messages(model: str) -> tuple[str, Any]:
     use = {"type": "tool_use", "id": "c1", "name": "f", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "c1", "content": "42"}
-    said: list[Any] = [{"role": "user", "content": "Go"}]
-    said += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
-    said += [{"role": "assistant", "content": "So."}, {"role": "user", "content": "And?"}]
-    return "messages", {"model": model, "max_tokens": 50, "messages": said}
+    messages: list[Any] = [{"role": "user", "content": "Go"}]
+    messages += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    messages += [{"role": "assistant", "content": "So."}, {"role": "user", "content": "And?"}]
+    return "messages", {"model": model, "max_tokens": 50, "messages": messages}
 
 
 def by_responses(model: str) -> tuple[str, Any]:
@@ -141,8 +141,8 @@ async def test_refused_thinking_with_a_forced_call_is_left_out(tmp_path):
 
     app = web.Application()
     app.router.add_post("/v1/messages", messages)
-    said = [{"role": "user", "content": "Go"}]
-    body: Any = {"model": "anthropic/m", "max_tokens": 5000, "messages": said, **ADAPTIVE}
+    sent_messages = [{"role": "user", "content": "Go"}]
+    body: Any = {"model": "anthropic/m", "max_tokens": 5000, "messages": sent_messages, **ADAPTIVE}
     body["tools"] = [{"name": "f", "input_schema": SCHEMA}]
     async with running_gateway(tmp_path, app) as gateway:
         for _ in range(2):

@@ -79,12 +79,12 @@ async def test_a_request_that_only_fills_the_cache(gateway, recorder):
     async with anthropic.AsyncAnthropic(
         auth_token=gateway.key, base_url=f"{gateway.url}/beta", max_retries=0
     ) as client:
-        given: Any = {"max_tokens": 0, "messages": [user("Hi")]}
-        await client.messages.create(model="anthropic/x", **given)
+        fields: Any = {"max_tokens": 0, "messages": [user("Hi")]}
+        await client.messages.create(model="anthropic/x", **fields)
         assert sent(recorder)["max_tokens"] == 0
         for model in ("openai/x", "gemini/x", "sandbox/echo"):
             with pytest.raises(anthropic.BadRequestError, match="max_tokens: must be at least 1"):
-                await client.messages.create(model=model, **given)
+                await client.messages.create(model=model, **fields)
 
 
 @pytest.mark.parametrize("extra", [{}, {"top_k": 5, "metadata": {"x": 1}}], ids=["", "canonical"])
@@ -242,8 +242,8 @@ async def test_a_chat_of_the_sdk_without_a_schema(gateway, recorder):
     url = f"{gateway.url}/beta/v1"
     async with openai.AsyncOpenAI(api_key=gateway.key, base_url=url, max_retries=0) as client:
         form: Any = {"type": "json_schema", "json_schema": {"name": "x", "strict": True}}
-        given: Any = {"messages": [user("Hi")], "response_format": form, "store": True}
-        await client.chat.completions.create(model="openai/x", **given)
+        fields: Any = {"messages": [user("Hi")], "response_format": form, "store": True}
+        await client.chat.completions.create(model="openai/x", **fields)
     assert sent(recorder)["response_format"] == form
 
 

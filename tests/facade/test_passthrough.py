@@ -181,6 +181,6 @@ async def test_an_answer_reaches_the_caller_byte_for_byte(tmp_path, path, model,
 )
 async def test_no_answer_of_another_dialect_does(tmp_path, path, model, answer):
     async with told_over_http(tmp_path, path, model, answer) as got:
-        told = await got.json()
-        assert told["id"] in ("chatcmpl-msg_7", "msg_chatcmpl-7")
-        assert "Wörld" in str(told)
+        body = await got.json()
+        assert body["id"] in ("chatcmpl-msg_7", "msg_chatcmpl-7")
+        assert "Wörld" in str(body)

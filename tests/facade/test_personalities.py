@@ -125,19 +125,19 @@ async def messages(gateway: Gateway, body: dict[str, Any]) -> dict[str, Any]:
 @STREAMED
 @each_row("name", MODELS)
 async def test_a_chat_calls_a_tool_and_continues(gateway: Gateway, name: str, stream: bool):
-    said: list[dict[str, Any]] = [{"role": "user", "content": ASKED}]
-    body = {"model": MODELS[name], "messages": said, "tools": CHAT_TOOLS, "stream": stream}
+    messages: list[dict[str, Any]] = [{"role": "user", "content": ASKED}]
+    body = {"model": MODELS[name], "messages": messages, "tools": CHAT_TOOLS, "stream": stream}
     body |= {"reasoning_effort": "high", "temperature": 0.5, "max_tokens": 2000}
     message, beside = await chat(gateway, body)
     assert beside["finish_reason"] == "tool_calls"
     assert bool(message.get("reasoning_content")) == (name in SHOW_THOUGHTS)
     (call,) = message["tool_calls"]
     assert "city" in orjson.loads(call["function"]["arguments"])
-    said += [message, {"role": "tool", "tool_call_id": call["id"], "content": "sunny"}]
+    messages += [message, {"role": "tool", "tool_call_id": call["id"], "content": "sunny"}]
     message, beside = await chat(gateway, body)
     assert beside["finish_reason"] == "stop"
     assert 'The tool answered "sunny".' in text_of(message)
-    said += [message, {"role": "user", "content": "Thanks"}]
+    messages += [message, {"role": "user", "content": "Thanks"}]
     message, _ = await chat(gateway, body)
     assert "Thanks" in text_of(message)
 
@@ -152,8 +152,13 @@ def text_of(message: dict[str, Any]) -> str:
 @STREAMED
 @each_row("name", MODELS)
 async def test_messages_call_a_tool_and_go_on(gateway: Gateway, name: str, stream: bool):
-    said: list[dict[str, Any]] = [{"role": "user", "content": ASKED}]
-    body = {"model": MODELS[name], "messages": said, "tools": MESSAGES_TOOLS, "stream": stream}
+    sent_messages: list[dict[str, Any]] = [{"role": "user", "content": ASKED}]
+    body = {
+        "model": MODELS[name],
+        "messages": sent_messages,
+        "tools": MESSAGES_TOOLS,
+        "stream": stream,
+    }
     body |= {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2000}
     answer = await messages(gateway, body)
     assert answer["stop_reason"] == "tool_use"
@@ -162,14 +167,16 @@ async def test_messages_call_a_tool_and_go_on(gateway: Gateway, name: str, strea
     call = answer["content"][-1]
     assert "city" in call["input"]
     result = {"type": "tool_result", "tool_use_id": call["id"], "content": "sunny"}
-    said.append({"role": "assistant", "content": answer["content"]})
+    sent_messages.append({"role": "assistant", "content": answer["content"]})
     # Agents put reminders of their own beside results.
-    said.append({"role": "user", "content": [result, {"type": "text", "text": "Be brief."}]})
+    sent_messages.append(
+        {"role": "user", "content": [result, {"type": "text", "text": "Be brief."}]}
+    )
     answer = await messages(gateway, body)
     assert answer["stop_reason"] == "end_turn"
     assert "sunny" in answer["content"][-1]["text"] or "Be brief." in answer["content"][-1]["text"]
-    said.append({"role": "assistant", "content": answer["content"]})
-    said.append({"role": "user", "content": "Thanks"})
+    sent_messages.append({"role": "assistant", "content": answer["content"]})
+    sent_messages.append({"role": "user", "content": "Thanks"})
     answer = await messages(gateway, body)
     assert "Thanks" in answer["content"][-1]["text"]
 
@@ -180,27 +187,30 @@ async def test_calls_whose_thoughts_the_client_lost_are_taken(
     gateway: Gateway, name: str, stream: bool
 ):
     call = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
-    said = [
+    messages = [
         {"role": "user", "content": ASKED},
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
     ]
-    body = {"model": MODELS[name], "messages": said, "tools": CHAT_TOOLS, "stream": stream}
+    body = {"model": MODELS[name], "messages": messages, "tools": CHAT_TOOLS, "stream": stream}
     message, _ = await chat(gateway, body)
     assert "sunny" in message["content"]
 
 
 @STREAMED
 async def test_messages_carry_the_signatures_of_a_chat(gateway: Gateway, stream: bool):
-    said: list[dict[str, Any]] = [{"role": "user", "content": f"{ASKED} In parallel."}]
-    body = {"model": "gemini-openai/echo", "messages": said, "tools": MESSAGES_TOOLS}
+    sent_messages: list[dict[str, Any]] = [{"role": "user", "content": f"{ASKED} In parallel."}]
+    body = {"model": "gemini-openai/echo", "messages": sent_messages, "tools": MESSAGES_TOOLS}
     body |= {"max_tokens": 2000, "stream": stream}
     content = (await messages(gateway, body))["content"]
     assert [block["type"] for block in content][-3:] == ["redacted_thinking", *["tool_use"] * 2]
     assert content[-3]["data"].startswith("gw1.")
     calls = [block for block in content if block["type"] == "tool_use"]
     results = [{"type": "tool_result", "tool_use_id": c["id"], "content": "sunny"} for c in calls]
-    said += [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
+    sent_messages += [
+        {"role": "assistant", "content": content},
+        {"role": "user", "content": results},
+    ]
     answer = await messages(gateway, body)
     assert answer["content"][-1]["text"].count("sunny") == 2
     async with gateway.http.get(f"{gateway.upstream}/sandbox/log") as log:
@@ -247,26 +257,31 @@ async def test_what_a_provider_adds_reaches_callers_of_its_dialect(
 
 
 async def test_a_model_of_ollama_that_cannot_think_answers_without(gateway: Gateway):
-    said = [{"role": "user", "content": "Hello"}]
-    body = {"model": "ollama/text", "messages": said, "reasoning_effort": "high"}
+    sent_messages = [{"role": "user", "content": "Hello"}]
+    body = {"model": "ollama/text", "messages": sent_messages, "reasoning_effort": "high"}
     message, _ = await chat(gateway, body)
     assert "Hello" in message["content"]
-    asked = {"model": "ollama/text", "messages": said, "max_tokens": 2000}
+    asked = {"model": "ollama/text", "messages": sent_messages, "max_tokens": 2000}
     asked["thinking"] = {"type": "enabled", "budget_tokens": 1024}
     answer = await messages(gateway, asked)
     assert [block["type"] for block in answer["content"]] == ["text"]
 
 
 async def test_claude_continues_a_prefilled_answer(gateway: Gateway):
-    said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "So"}]
-    body = {"model": MODELS["claude-5"], "messages": said, "max_tokens": 2000, "top_p": 0.9}
+    sent_messages = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "So"}]
+    body = {
+        "model": MODELS["claude-5"],
+        "messages": sent_messages,
+        "max_tokens": 2000,
+        "top_p": 0.9,
+    }
     answer = await messages(gateway, body)
     assert answer["stop_reason"] == "end_turn"
 
 
 async def test_mistral_answers_one_who_has_a_name(gateway: Gateway):
-    said = [{"role": "user", "content": "Hello", "name": "ada"}]
-    body = {"model": "mistral/echo", "messages": said, "user": "u"}
+    messages = [{"role": "user", "content": "Hello", "name": "ada"}]
+    body = {"model": "mistral/echo", "messages": messages, "user": "u"}
     url = f"{gateway.url}/beta/v1/chat/completions"
     async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
         assert answer.status == 200, await answer.text()
@@ -277,14 +292,14 @@ async def test_mistral_answers_calls_with_fields_of_other_providers(gateway: Gat
     function = {"name": "f", "arguments": "{}", "strict_mode": True}
     call = {"id": "call_1", "type": "function", "function": function}
     call |= {"extra_content": {"google": {"thought_signature": "c2ln"}}, "provider": {"a": 1}}
-    said = [
+    messages = [
         {"role": "user", "content": "Hello"},
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "call_1", "content": "It is done"},
     ]
     url = f"{gateway.url}/beta/v1/chat/completions"
     for _ in range(2):
-        body = {"model": "mistral/echo", "messages": said}
+        body = {"model": "mistral/echo", "messages": messages}
         async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
             assert answer.status == 200, await answer.text()
             dropped = answer.headers["x-gateway-dropped"].split(", ")
@@ -294,20 +309,20 @@ async def test_mistral_answers_calls_with_fields_of_other_providers(gateway: Gat
 
 
 async def test_mistral_accepts_explicit_defaults(gateway: Gateway):
-    said = [{"role": "user", "content": "Hello"}]
+    messages = [{"role": "user", "content": "Hello"}]
     asked = {"logprobs": False, "logit_bias": {}, "modalities": ["text"], "tool_choice": "auto"}
-    message, _ = await chat(gateway, {"model": "mistral/echo", "messages": said, **asked})
+    message, _ = await chat(gateway, {"model": "mistral/echo", "messages": messages, **asked})
     assert "Hello" in text_of(message)
     url = f"{gateway.url}/beta/v1/chat/completions"
-    asked = {"model": "mistral/echo", "messages": said, "logprobs": True}
+    asked = {"model": "mistral/echo", "messages": messages, "logprobs": True}
     async with gateway.http.post(url, json=asked, headers=gateway.bearer()) as answer:
         assert answer.status == 400
         assert "logprobs" in (await answer.json())["error"]["message"]
 
 
 async def test_one_refused_effort_leaves_the_others_available(gateway: Gateway):
-    said = [{"role": "user", "content": "Hello"}]
-    body = {"model": "openai-o/echo", "messages": said}
+    messages = [{"role": "user", "content": "Hello"}]
+    body = {"model": "openai-o/echo", "messages": messages}
     url = f"{gateway.url}/beta/v1/chat/completions"
     for effort, dropped in (("xhigh", "reasoning_effort"), ("low", None)):
         asked = {**body, "reasoning_effort": effort}

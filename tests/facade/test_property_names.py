@@ -120,16 +120,16 @@ FIELDS = [{}, {"top_logprobs": None, "user": "u"}]
 @pytest.mark.parametrize("fields", FIELDS, ids=["plain", "translated"])
 async def test_a_chats_call_has_the_callers_names(gateway, server, stream, fields):
     tools = chat_tools(SCHEMA, PLAIN)
-    said = await ask(
+    answer = await ask(
         gateway, "chat/completions", messages=[ASKED], tools=tools, stream=stream, **fields
     )
     arguments = ["", ""]
     if stream:
-        for event in events(said):
+        for event in events(answer):
             for call in event["choices"][0]["delta"].get("tool_calls", ()):
                 arguments[call["index"]] += call["function"].get("arguments", "")
     else:
-        calls = json.loads(said)["choices"][0]["message"]["tool_calls"]
+        calls = json.loads(answer)["choices"][0]["message"]["tool_calls"]
         arguments = [call["function"]["arguments"] for call in calls]
     assert json.loads(arguments[0]) == dict.fromkeys([*NAMES, "again"], BIG)
     assert json.loads(arguments[1]) == {"a": BIG}
@@ -162,7 +162,7 @@ async def test_names_inside_of_arguments_are_restored(gateway, server, stream, f
     messages = [ASKED, {"role": "assistant", "content": None, "tool_calls": [call]}]
     messages.append({"role": "tool", "tool_call_id": "c", "content": "ok"})
     server.repeats = True
-    said = await ask(
+    answer = await ask(
         gateway,
         "chat/completions",
         messages=messages,
@@ -178,7 +178,7 @@ async def test_names_inside_of_arguments_are_restored(gateway, server, stream, f
     assert sent["rows"][0].keys() == ids.keys() != {"@odata.id"}
     arguments = "".join(
         call["function"].get("arguments", "")
-        for event in (events(said) if stream else [json.loads(said)])
+        for event in (events(answer) if stream else [json.loads(answer)])
         for choice in event["choices"]
         for call in choice.get("delta", choice.get("message")).get("tool_calls", ())
     )
@@ -188,8 +188,8 @@ async def test_names_inside_of_arguments_are_restored(gateway, server, stream, f
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_responses_call_has_the_callers_names(gateway, stream):
     tools = [{"type": "function", "name": "f", "parameters": SCHEMA}]
-    said = await ask(gateway, "responses", input="Go", tools=tools, stream=stream, store=False)
-    response = events(said)[-1]["response"] if stream else json.loads(said)
+    answer = await ask(gateway, "responses", input="Go", tools=tools, stream=stream, store=False)
+    response = events(answer)[-1]["response"] if stream else json.loads(answer)
     (call,) = response["output"]
     assert json.loads(call["arguments"]) == dict.fromkeys([*NAMES, "again"], BIG)
 
@@ -218,6 +218,6 @@ async def test_earlier_calls_have_the_names_that_are_sent(gateway, server, field
 
 async def test_names_in_messages_pass_unchanged(gateway, server):
     tools = [{"name": "f", "input_schema": SCHEMA}]
-    said = await ask(gateway, "messages", messages=[ASKED], tools=tools, max_tokens=50)
-    assert json.loads(said)["content"][0]["input"].keys() == {*NAMES, "again"}
+    answer = await ask(gateway, "messages", messages=[ASKED], tools=tools, max_tokens=50)
+    assert json.loads(answer)["content"][0]["input"].keys() == {*NAMES, "again"}
     assert server.bodies[0]["tools"][0]["input_schema"] == SCHEMA

@@ -59,22 +59,22 @@ def upstream(bodies: list[Any], details: list[Any], is_late: bool) -> web.Applic
     async def chat(request: web.Request) -> web.Response:
         body = await request.json()
         bodies.append(body)
-        said = [message for message in body["messages"] if message["role"] == "assistant"]
-        if any(message.get("reasoning_details") != details for message in said):
+        messages = [message for message in body["messages"] if message["role"] == "assistant"]
+        if any(message.get("reasoning_details") != details for message in messages):
             error = {"message": "Invalid `signature` in `thinking` block", "code": 400}
             return web.json_response({"error": error}, status=400)
-        if said:
+        if messages:
             message: Any = {"role": "assistant", "content": "Done."}
         else:
             message = {"role": "assistant", "content": None, "tool_calls": [CALL]}
             message |= {"reasoning": text or None, "reasoning_details": details}
-        reason = "stop" if said else "tool_calls"
+        reason = "stop" if messages else "tool_calls"
         head = {"id": "gen-1", "model": "m"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         if not body.get("stream"):
             choices = [{"index": 0, "message": message, "finish_reason": reason}]
             return web.json_response({**head, "choices": choices, "usage": usage})
-        chunks = [{"content": "Done."}] if said else [*deltas(details, is_late)]
+        chunks = [{"content": "Done."}] if messages else [*deltas(details, is_late)]
         events = [{"index": 0, "delta": delta, "finish_reason": None} for delta in chunks]
         events.append({"index": 0, "delta": {}, "finish_reason": reason})
         lines = [orjson.dumps({**head, "choices": [one]}).decode() for one in events]

@@ -127,8 +127,8 @@ class TestEveryEndpoint:
             **(gateway.bearer() if path == CHAT else gateway.api_key()),
             "Content-Type": "application/json",
         }
-        answer, told = await ask(gateway, path, data=body, headers=headers)
-        assert_refused(path, answer, told, 400)
+        answer, answer_body = await ask(gateway, path, data=body, headers=headers)
+        assert_refused(path, answer, answer_body, 400)
 
     async def test_deep_nesting(self, gateway, path):
         headers = {
@@ -136,8 +136,8 @@ class TestEveryEndpoint:
             "Content-Type": "application/json",
         }
         deep = b'{"messages":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-        answer, told = await ask(gateway, path, data=deep, headers=headers)
-        assert_refused(path, answer, told, 400)
+        answer, body = await ask(gateway, path, data=deep, headers=headers)
+        assert_refused(path, answer, body, 400)
 
     async def test_another_content_type(self, gateway, path):
         answer, body = await ask(gateway, path, data="a=b")
@@ -221,11 +221,11 @@ class TestExtensions:
         )
         body = {**GOOD, "model": "sandbox/text", "messages": [{"role": "user", "content": [part]}]}
         blind = {**body, "multimodal": {"image": {"model": "sandbox/text"}}}
-        answer, told = await ask(gateway, path, json=blind)
-        assert_refused(path, answer, told, 400, "multimodal.image.model")
+        answer, answer_body = await ask(gateway, path, json=blind)
+        assert_refused(path, answer, answer_body, 400, "multimodal.image.model")
         passed = {**body, "multimodal": {"enabled": False}}
-        answer, told = await ask(gateway, path, json=passed)
-        assert "does not read images" in assert_refused(path, answer, told, 400)
+        answer, answer_body = await ask(gateway, path, json=passed)
+        assert "does not read images" in assert_refused(path, answer, answer_body, 400)
 
     async def test_fallback_disabled_asks_the_model_alone(self, gateway, path):
         body = {**GOOD, "model": "with-fallback", "fallback": "disabled"}
@@ -242,14 +242,14 @@ class TestExtensions:
 @each_row("stream", [False, True])
 @each_row("provider", ["sandbox", "openai", "anthropic", "gemini"])
 async def test_a_too_long_prompt_is_refused_with_both_numbers(gateway, provider, stream):
-    said = [{"role": "user", "content": "word " * 50_000}]
-    body = {**GOOD, "model": f"{provider}/small", "messages": said, "stream": stream}
-    answer, told = await ask(gateway, MESSAGES, json=body)
-    assert_refused(MESSAGES, answer, told, 400)
-    assert told["error"]["type"] == "invalid_request_error"
+    messages = [{"role": "user", "content": "word " * 50_000}]
+    body = {**GOOD, "model": f"{provider}/small", "messages": messages, "stream": stream}
+    answer, answer_body = await ask(gateway, MESSAGES, json=body)
+    assert_refused(MESSAGES, answer, answer_body, 400)
+    assert answer_body["error"]["type"] == "invalid_request_error"
     # Coding agents look for these words, and compact the conversation.
     told_as = r"prompt is too long: \d{5} tokens > 40000 maximum"
-    assert re.match(told_as, told["error"]["message"])
+    assert re.match(told_as, answer_body["error"]["message"])
 
 
 @each_row("path", [CHAT, MESSAGES])
@@ -268,11 +268,11 @@ async def test_a_too_long_prompt_is_refused_with_both_numbers(gateway, provider,
 )
 async def test_a_provider_that_fails(gateway, path, stream, provider, model, status, code):
     body = {**GOOD, "model": f"{provider}/{model}", "stream": stream, "fallback": "disabled"}
-    answer, told = await ask(gateway, path, json=body)
+    answer, answer_body = await ask(gateway, path, json=body)
     if path == CHAT and status == 529:
         status = 503
-    assert_refused(path, answer, told, status)
-    error = told["error"]
+    assert_refused(path, answer, answer_body, status)
+    error = answer_body["error"]
     assert error["code"] == code
     (attempt,) = error["attempts"]
     assert (attempt["step"], attempt["model"]) == ("primary", f"{provider}/{model}")
@@ -282,15 +282,15 @@ async def test_a_provider_that_fails(gateway, path, stream, provider, model, sta
 
 async def test_more_tokens_than_the_model_writes(gateway):
     for path in (CHAT, MESSAGES):
-        answer, told = await ask(gateway, path, json={**GOOD, "model": "short"})
-        assert "10" in assert_refused(path, answer, told, 400, "max_tokens")
+        answer, body = await ask(gateway, path, json={**GOOD, "model": "short"})
+        assert "10" in assert_refused(path, answer, body, 400, "max_tokens")
 
 
 async def test_fallback_fields_are_refused_below_coding(gateway):
     for field in ("fallback", "fallback_config"):
         body = {**GOOD, field: "auto" if field == "fallback" else {}}
-        answer, told = await ask(gateway, CODING, json=body)
-        assert_refused(CODING, answer, told, 400, field)
+        answer, answer_body = await ask(gateway, CODING, json=body)
+        assert_refused(CODING, answer, answer_body, 400, field)
 
 
 async def test_a_field_no_header_can_name_is_still_left_out(gateway):

@@ -123,13 +123,13 @@ async def told(call: Call) -> list[tuple[float, bytes]]:
 
 def content(written: list[tuple[float, bytes]]) -> tuple[bytes, bytes]:
     """Return the head and the body of an answer in chunks, which must be whole."""
-    head, _, rest = b"".join(data for _, data in written).partition(b"\r\n\r\n")
+    head, _, remainder = b"".join(data for _, data in written).partition(b"\r\n\r\n")
     body = b""
-    while size := int(rest.split(b"\r\n")[0], 16):
-        chunk = rest.partition(b"\r\n")[2]
+    while size := int(remainder.split(b"\r\n")[0], 16):
+        chunk = remainder.partition(b"\r\n")[2]
         assert chunk[size : size + 2] == b"\r\n"
-        body, rest = body + chunk[:size], chunk[size + 2 :]
-    assert rest == b"0\r\n\r\n"
+        body, remainder = body + chunk[:size], chunk[size + 2 :]
+    assert remainder == b"0\r\n\r\n"
     return head, body
 
 
@@ -287,11 +287,11 @@ def test_messages_are_written_once_and_in_order(
     async def check() -> None:
         call = Call(messages, failure() if fails else EOF, sum(more))
         written = await told(call)
-        said = "".join(text for _, text in zip(delays, texts, strict=False))
+        whole_text = "".join(text for _, text in zip(delays, texts, strict=False))
         if written[0][1].startswith(b"HTTP/1.1 500 "):
-            assert fails and not said and at + sum(more) <= HOLD_S
+            assert fails and not whole_text and at + sum(more) <= HOLD_S
             return
         body = content(written)[1]
-        assert body.replace(SIGN, b"").decode() == said + ("#" if fails else ".")
+        assert body.replace(SIGN, b"").decode() == whole_text + ("#" if fails else ".")
 
     check()

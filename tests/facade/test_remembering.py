@@ -73,27 +73,27 @@ class RememberedConversation:
             json=self.body(*messages, **fields),
             headers=self.headers(),
         ) as answer:
-            told = await answer.read()
+            body = await answer.read()
             is_stream = answer.content_type == "text/event-stream"
-            return answer, told.decode() if is_stream else orjson.loads(told)
+            return answer, body.decode() if is_stream else orjson.loads(body)
 
     async def say(self, *messages: dict[str, Any] | str, **fields: Any) -> str:
         """Send messages, a text being the user's; give the text of the answer."""
         sent = [one if isinstance(one, dict) else said("user", one) for one in messages]
-        answer, told = await self.ask(*sent, **fields)
-        assert answer.status == 200, told
-        if isinstance(told, str):
-            return told
+        answer, body = await self.ask(*sent, **fields)
+        assert answer.status == 200, body
+        if isinstance(body, str):
+            return body
         if self.path == CHAT:
-            return told["choices"][0]["message"]["content"]
-        return "".join(block.get("text", "") for block in told["content"])
+            return body["choices"][0]["message"]["content"]
+        return "".join(block.get("text", "") for block in body["content"])
 
     async def see(self, path: str = "") -> Any:
         name = self.name.replace("/", "%2F")
         url = f"{self.gateway.url}/beta/v1/memories/{name}{path}"
         async with self.gateway.http.get(url, headers=self.gateway.bearer()) as answer:
-            told = await answer.json()
-            return told if answer.status == 200 else answer.status
+            body = await answer.json()
+            return body if answer.status == 200 else answer.status
 
     async def turns(self) -> list[list[str]]:
         """Return the texts of each turn, the oldest first; of other parts their types."""
@@ -181,8 +181,8 @@ async def test_tools_are_called_over_a_memory_in_chat(gateway, name):
     function = {"name": "look", "parameters": LOOK}
     tools = [{"type": "function", "function": function}]
     conversation = RememberedConversation(gateway, CHAT, name, tools=tools)
-    _, told = await conversation.ask(said("user", "Ask the tool look"))
-    (call,) = told["choices"][0]["message"]["tool_calls"]
+    _, body = await conversation.ask(said("user", "Ask the tool look"))
+    (call,) = body["choices"][0]["message"]["tool_calls"]
     assert (await conversation.see("/turns"))["data"][0]["open"] is True
     result = {"role": "tool", "tool_call_id": call["id"], "content": "sunny"}
     assert "sunny" in await conversation.say(result)
@@ -199,12 +199,12 @@ async def test_tools_are_called_over_a_memory_in_messages(gateway, model, name):
         await conversation.say(f"Lamp {number}")
     asked = said("user", "Ask the tool look about the lamp")
     thinking = {"type": "enabled", "budget_tokens": 1024}
-    _, told = await conversation.ask(asked, thinking=thinking, max_tokens=3000)
-    call = next(block for block in told["content"] if block["type"] == "tool_use")
+    _, body = await conversation.ask(asked, thinking=thinking, max_tokens=3000)
+    call = next(block for block in body["content"] if block["type"] == "tool_use")
     answered = {"type": "tool_result", "tool_use_id": call["id"], "content": "bright"}
     # The results and what the user says with them, as a whole transcript with its thoughts.
     more = said("user", [answered, {"type": "text", "text": "And now?"}])
-    sent = [asked, said("assistant", told["content"]), more]
+    sent = [asked, said("assistant", body["content"]), more]
     answer = await conversation.say(*sent, thinking=thinking, max_tokens=3000)
     assert "bright" in answer
     assert "Lamp 0" in answer  # quoted
@@ -343,8 +343,8 @@ async def test_only_one_writes_and_others_are_asked_to_wait(tmp_path, path, name
 
         await until(is_free)
         writer = await opened(conversation, "sandbox/stall-half")
-        answer, told = await conversation.ask(said("user", "Two"))
-        assert (answer.status, told["error"]["code"]) == (429, "memory_busy")
+        answer, body = await conversation.ask(said("user", "Two"))
+        assert (answer.status, body["error"]["code"]) == (429, "memory_busy")
         assert int(answer.headers["Retry-After"]) >= 1
         assert (await conversation.see())["state"] == "writing"
         # Whoever reads does not wait for who writes.
@@ -356,8 +356,8 @@ async def test_only_one_writes_and_others_are_asked_to_wait(tmp_path, path, name
 async def test_a_memory_that_is_one_too_many_is_refused(tmp_path, path):
     async with running_gateway(tmp_path, memory={"quota": {"enterprise": 1}}) as gateway:
         await RememberedConversation(gateway, path, "a").say("One")
-        answer, told = await RememberedConversation(gateway, path, "b").ask(said("user", "One"))
-        assert (answer.status, told["error"]["code"]) == (403, "memory_quota_exceeded")
+        answer, body = await RememberedConversation(gateway, path, "b").ask(said("user", "One"))
+        assert (answer.status, body["error"]["code"]) == (403, "memory_quota_exceeded")
         url = f"{gateway.url}/beta/v1/memories/a"
         async with gateway.http.delete(url, headers=gateway.bearer()) as deleted:
             assert deleted.status == 200
@@ -406,5 +406,5 @@ async def test_a_failed_request_frees_its_slot_before_the_answer(tmp_path, field
             conversation = RememberedConversation(gateway, CHAT, f"memory/{number}", stream=stream)
             content = fields.get("content", "Hello")
             options = {name: value for name, value in fields.items() if name != "content"}
-            answer, told = await conversation.ask(said("user", content), **options)
-            assert answer.status == status, (number, told)
+            answer, body = await conversation.ask(said("user", content), **options)
+            assert answer.status == status, (number, body)

@@ -52,11 +52,11 @@ class Cached:
         async with self.gateway.http.post(
             self.gateway.url + path, json=body, headers=headers
         ) as answer:
-            told = await answer.read()
+            answer_body = await answer.read()
         result = answer.headers.get("x-gateway-cache", "")
         if result == "hit":
             assert answer.headers["x-gateway-attempts"] == "0"
-        return result, answer.headers.get("age"), told
+        return result, answer.headers.get("age"), answer_body
 
     async def kept(self, count: int) -> None:
         """Wait until so many answers are stored."""

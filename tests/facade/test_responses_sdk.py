@@ -86,9 +86,9 @@ async def test_a_text(client, model, stream):
 async def test_a_tool_loop_with_the_output_sent_back(client, model, stream):
     asked = "What is the weather, and the time? Ask your tools in parallel."
     items: list[Any] = [{"role": "user", "content": asked}]
-    given = {"model": model, "tools": TOOLS, "reasoning": {"effort": "low"}}
-    given["max_output_tokens"] = 4000
-    response = await ask(client, stream, **given, input=items, tool_choice="required")
+    fields = {"model": model, "tools": TOOLS, "reasoning": {"effort": "low"}}
+    fields["max_output_tokens"] = 4000
+    response = await ask(client, stream, **fields, input=items, tool_choice="required")
     calls = [item for item in response.output if item.type == "function_call"]
     assert [call.name for call in calls] == ["get_weather", "get_time"]
     items += [item.to_dict() for item in response.output]
@@ -96,7 +96,7 @@ async def test_a_tool_loop_with_the_output_sent_back(client, model, stream):
         {"type": "function_call_output", "call_id": call.call_id, "output": f"<{call.name}>"}
         for call in calls
     ]
-    response = await ask(client, stream, **given, input=items)
+    response = await ask(client, stream, **fields, input=items)
     assert "<get_weather>" in response.output_text
     assert "<get_time>" in response.output_text
 
@@ -107,12 +107,12 @@ GO_ON = {"role": "user", "content": "Go on"}
 
 @STREAMED
 async def test_signed_thoughts_go_back_to_their_provider(client, gateway, stream):
-    given = {"model": "anthropic/echo", **THINKING}
-    response = await ask(client, stream, **given, input="Think")
+    fields = {"model": "anthropic/echo", **THINKING}
+    response = await ask(client, stream, **fields, input="Think")
     thought, _ = response.output
     assert thought.type == "reasoning" and thought.encrypted_content.startswith("gw1.")
     items = [item.to_dict() for item in response.output]
-    await ask(client, stream, **given, input=[*items, GO_ON])
+    await ask(client, stream, **fields, input=[*items, GO_ON])
     async with gateway.http.get(f"{gateway.upstream}/sandbox/log") as answer:
         sent = (await answer.json())[-1]["body"]
     first = sent["messages"][0]["content"][0]
@@ -122,15 +122,15 @@ async def test_signed_thoughts_go_back_to_their_provider(client, gateway, stream
 
 @STREAMED
 async def test_thoughts_are_signed_for_providers_that_sign_none(client, stream):
-    given = {"model": "openai/echo", **THINKING}
-    response = await ask(client, stream, **given, input="Think")
+    fields = {"model": "openai/echo", **THINKING}
+    response = await ask(client, stream, **fields, input="Think")
     items = [item.to_dict() for item in response.output]
     raw = client.responses.with_raw_response
-    answer = await raw.create(**given, input=[*items, GO_ON], store=False)
+    answer = await raw.create(**fields, input=[*items, GO_ON], store=False)
     # This provider refuses thoughts, so that they are left out at the last moment.
     assert answer.headers["x-gateway-dropped"] == "input[].summary"
     items[0]["summary"][0]["text"] = "Forged."
-    answer = await raw.create(**given, input=[*items, GO_ON], store=False)
+    answer = await raw.create(**fields, input=[*items, GO_ON], store=False)
     assert answer.headers["x-gateway-dropped"] == "input[].summary"
 
 
@@ -143,13 +143,13 @@ async def test_custom_tools_are_functions_to_other_providers(client, gateway, mo
     choice = {"type": "custom", "name": "apply_patch"}
     asked = 'Add "a\\b"\n☕'
     items: list[Any] = [{"role": "user", "content": asked}]
-    given = {"model": model, "tools": [tool], "store": False}
-    response = await ask(client, stream, **given, input=items, tool_choice=choice)
+    fields = {"model": model, "tools": [tool], "store": False}
+    response = await ask(client, stream, **fields, input=items, tool_choice=choice)
     (call,) = (item for item in response.output if item.type == "custom_tool_call")
     assert (call.name, call.input) == ("apply_patch", asked)
     output = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "<done>"}
     items += [item.to_dict() for item in response.output] + [output]
-    raw = await client.responses.with_raw_response.create(**given, input=items)
+    raw = await client.responses.with_raw_response.create(**fields, input=items)
     assert "<done>" in raw.parse().output_text
     assert raw.headers["x-gateway-dropped"] == "tools[0].format"
     if not model.startswith("sandbox"):
@@ -188,13 +188,13 @@ async def test_files_by_value_and_by_id(client):
 
 @STREAMED
 async def test_a_cut_answer_is_incomplete(client, model, stream):
-    given = {"model": model, "input": "one two three", "max_output_tokens": 3, "store": False}
+    fields = {"model": model, "input": "one two three", "max_output_tokens": 3, "store": False}
     if stream:
-        events = [event async for event in await client.responses.create(**given, stream=True)]
+        events = [event async for event in await client.responses.create(**fields, stream=True)]
         assert events[-1].type == "response.incomplete"
         response = events[-1].response
     else:
-        response = await client.responses.create(**given)
+        response = await client.responses.create(**fields)
     assert response.incomplete_details.reason == "max_output_tokens"
     assert response.output[-1].status == "incomplete"
 
@@ -233,9 +233,9 @@ async def test_a_search_is_an_item_and_its_pages_are_cited(client, web, model, s
 
 
 async def test_a_conversation_is_remembered(client):
-    given = {"model": "openai/echo", "conversation": "talk", "store": False}
-    await client.responses.create(**given, input="My name is Ada")
-    response = await client.responses.create(**given, input="sandbox: history")
+    fields = {"model": "openai/echo", "conversation": "talk", "store": False}
+    await client.responses.create(**fields, input="My name is Ada")
+    response = await client.responses.create(**fields, input="sandbox: history")
     assert response.conversation.id == "talk"
     raw = await client.get("/memories/talk/turns", cast_to=object)
     assert "My name is Ada" in str(raw)

@@ -81,10 +81,10 @@ async def test_items_are_read_as_the_client_has_them(at: ResponseGateway) -> Non
     assert len({item.id for item in listed.data}) == len(sent)
     for item in listed.data:
         ITEM.validate_python(item.to_dict(), strict=True)
-        found = await at.ada.conversations.items.retrieve(
+        retrieved = await at.ada.conversations.items.retrieve(
             item.id, conversation_id=conversation.id, include=["message.output_text.logprobs"]
         )
-        assert found == item
+        assert retrieved == item
     assert [item.type for item in listed.data] == [
         *("message", "message", "message"),
         *("function_call", "function_call_output", "reasoning"),
@@ -120,10 +120,10 @@ async def test_an_id_that_is_there_already_becomes_another(at: ResponseGateway) 
     conversation = await at.ada.conversations.create(items=[same])
     created = await at.ada.conversations.items.create(conversation.id, items=[same])
     assert created.data[0].id != "msg_1"
-    found = await at.ada.conversations.items.retrieve(
+    retrieved = await at.ada.conversations.items.retrieve(
         created.data[0].id, conversation_id=conversation.id
     )
-    assert found == created.data[0]
+    assert retrieved == created.data[0]
     first = await at.ada.conversations.items.retrieve("msg_1", conversation_id=conversation.id)
     assert first.id == "msg_1"
 

@@ -163,8 +163,8 @@ def by_grpc() -> list[tuple[GenerateRequest, str]]:
     item = {"type": "computer_call_output", "call_id": "c", "output": {"file_id": "file-1"}}
     twice = b'{"type":"x","file_id":null,"file_id":"file-1"}'
     marked = Block(text="a", cache_control=escaped({"type": "x", "container": "c"}).encode())
-    said = Message(role=ROLE_ASSISTANT, blocks=[Block(text="a")])
-    said.extra.CopyFrom(opaque(openai, {"x": {"file_id": "file-1"}}))
+    message = Message(role=ROLE_ASSISTANT, blocks=[Block(text="a")])
+    message.extra.CopyFrom(opaque(openai, {"x": {"file_id": "file-1"}}))
     image = Media(kind=MEDIA_KIND_IMAGE, url=GOOGLE_FILE, mime_type="image/png")
     return [
         (wanted(openai, extra=opaque(openai, {"thread_id": "t"})), "extra.thread_id"),
@@ -195,7 +195,7 @@ def by_grpc() -> list[tuple[GenerateRequest, str]]:
             "tools[0].vector_store_ids",
         ),
         (
-            wanted(openai, messages=[said, Message(role=ROLE_USER, blocks=[Block(text="b")])]),
+            wanted(openai, messages=[message, Message(role=ROLE_USER, blocks=[Block(text="b")])]),
             "messages[0].extra.x.file_id",
         ),
         (wanted(openai, Block(media=image)), "messages[0].blocks[1]"),

@@ -90,9 +90,11 @@ async def test_a_response_is_retrieved_as_it_was_answered(
         answered = [event async for event in events][-1].response
     else:
         answered = await at.ada.responses.create(model=ECHO, input="Hi", metadata={"a": "b"})
-    found = await at.ada.responses.retrieve(answered.id, include=["message.output_text.logprobs"])
-    assert found.to_dict() == answered.to_dict()
-    assert found.store
+    retrieved = await at.ada.responses.retrieve(
+        answered.id, include=["message.output_text.logprobs"]
+    )
+    assert retrieved.to_dict() == answered.to_dict()
+    assert retrieved.store
 
 
 async def test_nothing_is_stored_without_store(tmp_path: Path) -> None:
@@ -110,7 +112,7 @@ async def test_nothing_is_stored_without_store(tmp_path: Path) -> None:
 async def test_responses_of_others_are_unknown(at: ResponseGateway) -> None:
     own = await at.ada.responses.create(model=ECHO, input="secret")
     for response_id in (own.id, "resp_" + 48 * "0", "x" * 300, "a b"):
-        wanted = f"Response with id '{response_id[:128]}"
+        expected = f"Response with id '{response_id[:128]}"
         for call in (
             at.bob.responses.retrieve(response_id),
             at.bob.responses.cancel(response_id),
@@ -119,7 +121,7 @@ async def test_responses_of_others_are_unknown(at: ResponseGateway) -> None:
         ):
             with pytest.raises(openai.NotFoundError) as raised:
                 await call
-            assert raised.value.body["message"].startswith(wanted)
+            assert raised.value.body["message"].startswith(expected)
             assert raised.value.body["type"] == "invalid_request_error"
         with pytest.raises(openai.BadRequestError) as refused:
             await at.bob.responses.create(model=ECHO, input="x", previous_response_id=response_id)
@@ -227,8 +229,8 @@ async def test_the_end_of_a_stream_is_stored_before_it_is_sent(at: ResponseGatew
     stream = await at.ada.responses.create(model=ECHO, input="Hi", stream=True)
     async for event in stream:
         if event.type == "response.completed":
-            found = await at.ada.responses.retrieve(event.response.id)
-            assert found.to_dict() == event.response.to_dict()
+            retrieved = await at.ada.responses.retrieve(event.response.id)
+            assert retrieved.to_dict() == event.response.to_dict()
             break
     else:
         raise AssertionError("the stream has no end")
@@ -241,9 +243,9 @@ async def test_a_failed_stream_is_stored_as_failed(at: ResponseGateway) -> None:
     )
     *_, last = [event async for event in stream]
     assert last.type == "response.failed"
-    found = await at.ada.responses.retrieve(last.response.id)
-    assert found.to_dict() == last.response.to_dict()
-    assert (found.status, found.error is not None) == ("failed", True)
+    retrieved = await at.ada.responses.retrieve(last.response.id)
+    assert retrieved.to_dict() == last.response.to_dict()
+    assert (retrieved.status, retrieved.error is not None) == ("failed", True)
 
 
 async def test_a_stream_whose_client_leaves_is_stored_as_cancelled(at: ResponseGateway) -> None:
@@ -279,8 +281,8 @@ async def test_a_conversation_is_a_memory(at: ResponseGateway) -> None:
     assert first.conversation is not None and first.conversation.id == "talk"
     second = await at.ada.responses.create(model=ECHO, input=RECITE, conversation="talk")
     assert "I am Ada." in second.output_text
-    found = await at.ada.responses.retrieve(second.id)
-    assert found.conversation is not None and found.conversation.id == "talk"
+    retrieved = await at.ada.responses.retrieve(second.id)
+    assert retrieved.conversation is not None and retrieved.conversation.id == "talk"
 
 
 async def test_storage_that_is_used_up_is_an_error(tmp_path: Path) -> None:

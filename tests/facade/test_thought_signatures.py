@@ -80,21 +80,21 @@ def results(content: Any) -> dict[str, Any]:
 
 
 async def test_a_chats_tool_loop_keeps_them(gateway):
-    told = await chat(gateway, [ASKED])
-    first, second = told["tool_calls"]
+    answer = await chat(gateway, [ASKED])
+    first, second = answer["tool_calls"]
     signature = first["extra_content"]["google"]["thought_signature"]
     assert "extra_content" not in second
-    again = await chat(gateway, [ASKED, told, *chat_results(told)])
+    again = await chat(gateway, [ASKED, answer, *chat_results(answer)])
     assert again["content"].count("sunny") == 2
     assert signatures(await sent(gateway)) == [signature, ""]
 
 
 async def test_a_message_s_tool_loop_keeps_them_in_redacted_thinking(gateway):
-    told = await ask(gateway, [ASKED])
-    kinds = [block["type"] for block in told]
+    answer = await ask(gateway, [ASKED])
+    kinds = [block["type"] for block in answer]
     assert kinds == ["text", "redacted_thinking", "tool_use", "tool_use"]
-    assert told[1]["data"].startswith("gw1.")
-    again = await ask(gateway, [ASKED, {"role": "assistant", "content": told}, results(told)])
+    assert answer[1]["data"].startswith("gw1.")
+    again = await ask(gateway, [ASKED, {"role": "assistant", "content": answer}, results(answer)])
     assert again[0]["text"].count("sunny") == 2
     first, second = signatures(await sent(gateway))
     assert first not in ("", DUMMY)
@@ -103,13 +103,13 @@ async def test_a_message_s_tool_loop_keeps_them_in_redacted_thinking(gateway):
 
 async def test_thinking_before_a_call_has_the_call_s_signature(gateway):
     choice = {"type": "any"}
-    told = await ask(gateway, [ASKED], thinking=THINKING, tool_choice=choice)
-    assert [block["type"] for block in told] == ["thinking", "tool_use", "tool_use"]
-    again = {"role": "assistant", "content": told}
-    await ask(gateway, [ASKED, again, results(told)], thinking=THINKING)
+    answer = await ask(gateway, [ASKED], thinking=THINKING, tool_choice=choice)
+    assert [block["type"] for block in answer] == ["thinking", "tool_use", "tool_use"]
+    again = {"role": "assistant", "content": answer}
+    await ask(gateway, [ASKED, again, results(answer)], thinking=THINKING)
     contents = await sent(gateway)
     thought = contents[1]["parts"][0]
-    assert (thought["text"], thought["thought"]) == (told[0]["thinking"], True)
+    assert (thought["text"], thought["thought"]) == (answer[0]["thinking"], True)
     assert "thoughtSignature" not in thought
     assert signatures(contents)[0] not in ("", DUMMY)
 
@@ -125,24 +125,24 @@ async def test_a_text_signature_is_returned_with_its_chat_text(gateway):
 
 async def test_callers_of_messages_read_the_text_last(gateway):
     hello = {"role": "user", "content": "hello"}
-    told = await ask(gateway, [hello], thinking=THINKING)
-    assert [block["type"] for block in told] == ["thinking", "text"]
+    answer = await ask(gateway, [hello], thinking=THINKING)
+    assert [block["type"] for block in answer] == ["thinking", "text"]
     plain = await ask(gateway, [hello])
     assert [block["type"] for block in plain] == ["text"]
 
 
 async def test_calls_of_another_model_are_marked_as_such(gateway):
-    told = await chat(gateway, [ASKED], model="openai/echo")
-    again = await chat(gateway, [ASKED, told, *chat_results(told)])
+    answer = await chat(gateway, [ASKED], model="openai/echo")
+    again = await chat(gateway, [ASKED, answer, *chat_results(answer)])
     assert "sunny" in again["content"]
     assert signatures(await sent(gateway)) == [DUMMY, ""]
 
 
 @pytest.mark.parametrize("model", ["anthropic/echo", "openai/echo", "sandbox/echo"])
 async def test_no_other_provider_gets_them(gateway, model):
-    told = await ask(gateway, [ASKED], thinking=THINKING)
-    again = {"role": "assistant", "content": told}
-    more = await ask(gateway, [ASKED, again, results(told)], model=model)
+    answer = await ask(gateway, [ASKED], thinking=THINKING)
+    again = {"role": "assistant", "content": answer}
+    more = await ask(gateway, [ASKED, again, results(answer)], model=model)
     assert "sunny" in more[0]["text"]
 
 
@@ -157,26 +157,26 @@ async def test_the_servers_memory_keeps_those_of_calls(gateway):
 
 
 async def test_one_that_gemini_doubts_is_not_sent_again(gateway):
-    told = await chat(gateway, [ASKED])
-    call = told["tool_calls"][0]
+    answer = await chat(gateway, [ASKED])
+    call = answer["tool_calls"][0]
     call["extra_content"]["google"]["thought_signature"] = "AAAA"
-    again = await chat(gateway, [ASKED, told, *chat_results(told)])
+    again = await chat(gateway, [ASKED, answer, *chat_results(answer)])
     assert "sunny" in again["content"]
     assert signatures(await sent(gateway)) == [DUMMY, ""]
 
 
 async def test_one_that_a_caller_made_up_is_not_sent_at_all(gateway):
-    told = await ask(gateway, [ASKED])
-    told[1]["data"] = told[1]["data"][:-3] + "AAA"
-    await ask(gateway, [ASKED, {"role": "assistant", "content": told}, results(told)])
+    answer = await ask(gateway, [ASKED])
+    answer[1]["data"] = answer[1]["data"][:-3] + "AAA"
+    await ask(gateway, [ASKED, {"role": "assistant", "content": answer}, results(answer)])
     assert signatures(await sent(gateway)) == [DUMMY, ""]
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 async def test_no_other_server_is_sent_the_signature_of_a_chat(gateway, provider):
-    told = await chat(gateway, [ASKED])
-    signature = told["tool_calls"][0]["extra_content"]["google"]["thought_signature"]
-    again = await chat(gateway, [ASKED, told, *chat_results(told)], f"{provider}/echo")
+    answer = await chat(gateway, [ASKED])
+    signature = answer["tool_calls"][0]["extra_content"]["google"]["thought_signature"]
+    again = await chat(gateway, [ASKED, answer, *chat_results(answer)], f"{provider}/echo")
     assert again["content"].count("sunny") == 2
     body = str(await body_of(gateway, provider))
     assert signature not in body and "extra_content" not in body
@@ -184,8 +184,8 @@ async def test_no_other_server_is_sent_the_signature_of_a_chat(gateway, provider
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 async def test_no_other_server_is_sent_the_signature_of_messages(gateway, provider):
-    told = await ask(gateway, [ASKED], thinking=THINKING)
-    again = [ASKED, {"role": "assistant", "content": told}, results(told)]
+    answer = await ask(gateway, [ASKED], thinking=THINKING)
+    again = [ASKED, {"role": "assistant", "content": answer}, results(answer)]
     await ask(gateway, again, f"{provider}/echo")
     await ask(gateway, again)
     signature = signatures(await sent(gateway))[0]

@@ -21,8 +21,8 @@ def upstream(bodies: list[Any]) -> web.Application:
     async def chat(request: web.Request) -> web.Response:
         body = await request.json()
         bodies.append(body)
-        said = [message for message in body["messages"] if message["role"] == "assistant"]
-        if any("reasoning_content" not in message for message in said):
+        messages = [message for message in body["messages"] if message["role"] == "assistant"]
+        if any("reasoning_content" not in message for message in messages):
             error = {"message": TOLD, "type": "invalid_request_error", "param": None}
             return web.json_response({"error": error}, status=400)
         message = {"role": "assistant", "content": "Done.", "reasoning_content": "So."}
@@ -64,9 +64,9 @@ async def test_thinking_that_the_gateway_signed_goes_back_too(tmp_path):
                 return orjson.loads(await answer.read())
 
         first = [{"role": "user", "content": "Go"}]
-        told = await ask(first)
-        assert [block["type"] for block in told["content"]] == ["thinking", "text"]
-        again = {"role": "assistant", "content": told["content"]}
+        answer_body = await ask(first)
+        assert [block["type"] for block in answer_body["content"]] == ["thinking", "text"]
+        again = {"role": "assistant", "content": answer_body["content"]}
         await ask([*first, again, {"role": "user", "content": "And?"}])
     assert bodies[1]["messages"][1]["reasoning_content"] == "So."
 

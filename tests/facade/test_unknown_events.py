@@ -129,13 +129,13 @@ async def test_fields_beside_those_with_a_name_stay_in_their_events(tmp_path, me
 async def test_the_whole_answer_is_read_without_what_stood_beside_it(tmp_path):
     async with running_gateway(tmp_path, upstream(beside)) as gateway:
         shown = await events(gateway, "chat/completions", gateway.bearer())
-    said = "".join(one["choices"][0]["delta"].get("content") or "" for one in shown)
-    assert said.startswith("Hi there you!") and "error" not in shown[-1]
+    text = "".join(one["choices"][0]["delta"].get("content") or "" for one in shown)
+    assert text.startswith("Hi there you!") and "error" not in shown[-1]
 
 
 async def test_callers_of_chat_read_the_answer_without_them(tmp_path):
     async with running_gateway(tmp_path, upstream()) as gateway:
         shown = await events(gateway, "chat/completions", gateway.bearer())
-    said = "".join(one["choices"][0]["delta"].get("content") or "" for one in shown)
-    assert said.startswith("Hi") and "error" not in shown[-1]
+    text = "".join(one["choices"][0]["delta"].get("content") or "" for one in shown)
+    assert text.startswith("Hi") and "error" not in shown[-1]
     assert shown[-1]["choices"][0]["finish_reason"] == "stop"

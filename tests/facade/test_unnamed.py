@@ -203,10 +203,10 @@ async def test_of_the_same_answer_messages_show_what_they_can(tmp_path):
             "max_tokens": 9,
             "messages": [{"role": "user", "content": "Go"}],
         }
-        told = await (await ask(gateway, body, gateway.api_key())).json()
-    kinds = [block["type"] for block in told["content"]]
+        answer_body = await (await ask(gateway, body, gateway.api_key())).json()
+    kinds = [block["type"] for block in answer_body["content"]]
     assert kinds == ["thinking", "text", "redacted_thinking", "tool_use"]  # Gemini's signature
-    assert told["content"][1]["text"] == "Look:![image](https://a.example/b.png)"
+    assert answer_body["content"][1]["text"] == "Look:![image](https://a.example/b.png)"
 
 
 @pytest.mark.parametrize("signature", [UUID, "nothing"])
@@ -216,10 +216,10 @@ async def test_messages_return_thinking_for_any_signature_scheme(tmp_path, signa
         first = {"role": "user", "content": "Go"}
         body = {"model": "anthropic/m", "max_tokens": 9, "messages": [first]}
         body["metadata"] = {"user_id": signature}
-        told = await (await ask(gateway, body, gateway.api_key())).json()
-        assert [block["type"] for block in told["content"]] == ["thinking", "tool_use"]
+        answer_body = await (await ask(gateway, body, gateway.api_key())).json()
+        assert [block["type"] for block in answer_body["content"]] == ["thinking", "tool_use"]
         result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "42"}
-        again = [{"role": "assistant", "content": told["content"]}]
+        again = [{"role": "assistant", "content": answer_body["content"]}]
         again.append({"role": "user", "content": [result]})
         await ask(gateway, {**body, "messages": [first, *again]}, gateway.api_key())
     thinking = bodies[1]["messages"][1]["content"][0]

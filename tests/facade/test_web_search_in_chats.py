@@ -190,8 +190,8 @@ async def test_openai_search_options_pass_without_a_search_engine(without_engine
 
 async def test_options_of_another_shape_are_a_providers_own(client, gateway):
     options = {"search_context_size": "huge", "user_location": {"latitude": 1}, "engine": "x"}
-    given = body("openai/echo", web_search_options=options)
-    raw = await client.chat.completions.with_raw_response.create(**given)
+    request_body = body("openai/echo", web_search_options=options)
+    raw = await client.chat.completions.with_raw_response.create(**request_body)
     assert {f"web_search_options.{name}" for name in options} <= set(
         raw.headers["x-gateway-dropped"].replace(" ", "").split(",")
     )

@@ -1,4 +1,4 @@
-"""What a newcomer does: clone, `make run`, and the README from top to bottom.
+"""The steps of a newcomer: clone, `make run`, and the README from top to bottom.
 
     python -m tests.newcomer
 

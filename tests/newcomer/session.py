@@ -1,4 +1,4 @@
-"""What a newcomer pastes: one shell and one Python session, against one gateway."""
+"""The blocks that a newcomer pastes: one shell and one Python session, against one gateway."""
 
 import os
 import re

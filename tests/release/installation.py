@@ -66,8 +66,8 @@ def check(programs: Path, folder: Path) -> None:
     )
     assert shown.stdout == f"gateway {VERSION}\n"
     with running(programs, folder) as (url, key):
-        said, _ = ask(url, key, "sandbox/echo", "Hello")
-        assert "Hello" in said, said
+        answer_text, _ = ask(url, key, "sandbox/echo", "Hello")
+        assert "Hello" in answer_text, answer_text
         page = _get(f"{url}/console").decode()
         for asset in re.findall(r'"(/console/assets/[^"]+)"', page):
             assert _get(url + asset)
@@ -78,8 +78,8 @@ def check(programs: Path, folder: Path) -> None:
             "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{data}"},
         }
         text = {"type": "text", "text": "(sandbox: recite)"}
-        said, adapted = ask(url, key, "sandbox/text", [text, part])
-        assert _TEXT in said and adapted, (said, adapted)
+        answer_text, adapted = ask(url, key, "sandbox/text", [text, part])
+        assert _TEXT in answer_text and adapted, (answer_text, adapted)
 
 
 def check_bare(programs: Path, folder: Path) -> None:

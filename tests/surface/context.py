@@ -1,4 +1,4 @@
-"""What a request has around a part, so that nothing but the part decides what becomes of it."""
+"""The rest of a request around a part, so that nothing but the part decides its outcome."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any

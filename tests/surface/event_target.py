@@ -28,7 +28,7 @@ _NAMED = "x-gateway-dropped"
 
 @dataclass(frozen=True)
 class Received:
-    """What a caller received of a stream: its events, its error and the parts named as dropped."""
+    """A received stream: its events, its error and the parts named as dropped."""
 
     events: Sequence[Json]
     error: str

@@ -1,4 +1,4 @@
-"""What became of a part of a request: compares what a provider was sent with it and without it."""
+"""The outcome of a part of a request: compares the provider's requests with it and without it."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -101,12 +101,12 @@ def test_a_chats_empty_messages_and_parts_are_counted():
 
 
 def test_blocks_of_a_chats_assistant_stand_in_their_own_fields():
-    said = {"role": "assistant", "reasoning_content": "hm", "content": [WORD], "refusal": "no"}
+    message = {"role": "assistant", "reasoning_content": "hm", "content": [WORD], "refusal": "no"}
     result = {"role": "tool", "tool_call_id": "c1", "content": [WORD, IMAGE]}
     paths = of_chat(
         messages=[
             user(IMAGE),
-            {**said, "tool_calls": [CALL, {**CALL, "id": "c2"}]},
+            {**message, "tool_calls": [CALL, {**CALL, "id": "c2"}]},
             result,
             user(IMAGE),
         ]
@@ -168,8 +168,8 @@ def test_origins_are_the_same_after_a_way_through_json():
 
 
 def test_a_plain_conversation_needs_no_marks():
-    said = [user(WORD), {"role": "assistant", "content": "b"}]
-    body = orjson.dumps({"model": "m", "messages": said * 3})
+    messages = [user(WORD), {"role": "assistant", "content": "b"}]
+    body = orjson.dumps({"model": "m", "messages": messages * 3})
     assert openai.parse_chat(body).source_map == SourceMap()
 
 

@@ -69,8 +69,8 @@ PARSERS: list[Any] = [
 
 
 def body(field: str, text: str, settings: dict[str, Any]) -> bytes:
-    said = [{"role": "user", "content": text}]
-    return orjson.dumps({"model": "m", field: said, **settings})
+    messages = [{"role": "user", "content": text}]
+    return orjson.dumps({"model": "m", field: messages, **settings})
 
 
 @each_row(("parse", "field", "settings"), PARSERS)
@@ -91,13 +91,13 @@ def test_a_conversation_nested_too_deeply_is_refused() -> None:
     """As for the second step of a chain, after the first refused it."""
     call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": "deep"}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "b"}
-    said = [
+    messages = [
         {"role": "user", "content": "a"},
         {"role": "assistant", "content": [call]},
         {"role": "user", "content": [result]},
     ]
     tools = [{"name": "f", "input_schema": {"type": "object"}}]
-    whole = orjson.dumps({"model": "m", "max_tokens": 9, "messages": said, "tools": tools})
+    whole = orjson.dumps({"model": "m", "max_tokens": 9, "messages": messages, "tools": tools})
     nested = b'{"a":' * 198 + b"1" + b"}" * 198
     lazy = lazy_of(MESSAGES(whole.replace(b'"deep"', nested), lazily=True))
     assert lazy is not None

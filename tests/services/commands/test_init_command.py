@@ -14,7 +14,7 @@ from tests.services.gateway_command import Command
 
 @pytest.fixture
 def local_models(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """What the local servers of this machine list: nothing, until a test sets it."""
+    """Return the models of the local servers of this machine: none, until a test sets them."""
     listed: dict[str, list[str]] = {}
 
     async def learn(client: object, providers: Mapping[str, object]) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""What `gateway up` prints of what it has read."""
+"""The report of the files and settings that `gateway up` has read."""
 
 import json
 from collections.abc import Iterator

@@ -179,10 +179,10 @@ async def test_a_prefill_is_never_repeated():
 async def test_a_model_that_is_known_to_refuse_a_prefill_repeats_none(refuses, said):
     provider = PlayedProvider([[start(), *text("Once upon", " a time"), *end()]])
     provider.prefills = True
-    wanted = request()
+    expected = request()
     prefill = Message(role=conversation.ROLE_ASSISTANT, blocks=[Block(text="Once upon")])
-    wanted.messages.append(prefill)
-    whole = await engine(provider, refuses=refuses).generate(wanted)
+    expected.messages.append(prefill)
+    whole = await engine(provider, refuses=refuses).generate(expected)
     assert whole.choices[0].blocks[0].text == said
 
 

@@ -55,9 +55,9 @@ def test_the_table_knows_every_reason():
 def test_every_reason_has_its_status_and_type(name):
     error = GatewayError(Reason.Value(f"REASON_{name}"), "why")
     status, body = render_error(error, "req_1")
-    told = orjson.loads(body)
-    assert (status, told["error"]["type"]) == TYPES[name]
-    assert told["error"]["code"] == name.lower()
+    parsed = orjson.loads(body)
+    assert (status, parsed["error"]["type"]) == TYPES[name]
+    assert parsed["error"]["code"] == name.lower()
     if status != 413:  # The SDK's own list of types lacks that one.
         ErrorResponse.model_validate_json(body, strict=True)
 

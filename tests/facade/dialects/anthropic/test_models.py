@@ -36,9 +36,9 @@ def test_a_model_has_its_known_facts():
     )
     body = render_model(model)
     ModelInfo.model_validate_json(body, strict=True)
-    told = orjson.loads(body)
-    capabilities = told.pop("capabilities")
-    assert told == {
+    parsed = orjson.loads(body)
+    capabilities = parsed.pop("capabilities")
+    assert parsed == {
         "id": "fast",
         "type": "model",
         "display_name": "Fast",
@@ -57,11 +57,11 @@ def test_a_model_has_its_known_facts():
 def test_an_unknown_model_is_listed_without_facts():
     body = render_model(Model(name="x", display_name="x", inputs=[MEDIA_KIND_DOCUMENT]))
     ModelInfo.model_validate_json(body, strict=True)
-    told = orjson.loads(body)
-    assert told["created_at"] == "1970-01-01T00:00:00Z"
-    assert told["max_input_tokens"] is told["max_tokens"] is None
-    assert told["capabilities"]["pdf_input"] == {"supported": True}
-    assert told["capabilities"]["thinking"]["supported"] is False
+    parsed = orjson.loads(body)
+    assert parsed["created_at"] == "1970-01-01T00:00:00Z"
+    assert parsed["max_input_tokens"] is parsed["max_tokens"] is None
+    assert parsed["capabilities"]["pdf_input"] == {"supported": True}
+    assert parsed["capabilities"]["thinking"]["supported"] is False
 
 
 def test_pages_go_forward_to_the_end():

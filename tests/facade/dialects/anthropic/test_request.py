@@ -295,8 +295,10 @@ def test_built_in_tools_are_used_only_when_asked_for():
 
 
 def test_counting_needs_no_max_tokens():
-    given = body(max_tokens=..., thinking={"type": "enabled", "budget_tokens": 9000}, tools=[TOOL])
-    counted = parse_count_tokens(orjson.dumps(given), betas=["b"], coding=False)
+    request_body = body(
+        max_tokens=..., thinking={"type": "enabled", "budget_tokens": 9000}, tools=[TOOL]
+    )
+    counted = parse_count_tokens(orjson.dumps(request_body), betas=["b"], coding=False)
     assert counted.stream is False
     assert not counted.request.HasField("max_tokens")
     assert counted.request.thinking.budget_tokens == 9000

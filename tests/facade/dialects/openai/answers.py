@@ -40,8 +40,12 @@ def choice(*blocks: Block, reason: str = "END_TURN", **fields: Any) -> Choice:
 
 
 def answer(*choices: Choice, **fields: Any) -> inference.GenerateResponse:
-    given: dict[str, Any] = {"id": "chatcmpl-1", "model": "model-1", "usage": Usage(input_tokens=3)}
-    return inference.GenerateResponse(choices=choices, **given | fields)
+    request_fields: dict[str, Any] = {
+        "id": "chatcmpl-1",
+        "model": "model-1",
+        "usage": Usage(input_tokens=3),
+    }
+    return inference.GenerateResponse(choices=choices, **request_fields | fields)
 
 
 def whole(response: inference.GenerateResponse) -> ChatCompletion:
@@ -111,8 +115,8 @@ def streamed(
 
 def chunks(raw: bytes) -> list[dict[str, Any]]:
     """Read the chunks of a whole stream, which is all `data:` lines up to `[DONE]`."""
-    *events, rest = raw.decode().split("\n\n")
-    assert rest == ""
+    *events, remainder = raw.decode().split("\n\n")
+    assert remainder == ""
     assert events.pop() == "data: [DONE]"
     assert all(event.startswith("data: ") and "\n" not in event for event in events)
     return [json.loads(event.removeprefix("data: ")) for event in events]

@@ -45,16 +45,19 @@ def test_an_error_names_its_field_and_reason() -> None:
 def test_a_reason_has_its_status_and_type(reason: str, status: int, kind: str) -> None:
     error = GatewayError(Reason.Value(f"REASON_{reason}"), "what happened")
     found, raw = render_error(error, "req_1")
-    told = json.loads(raw)["error"]
-    assert (found, told["type"], told["code"]) == (status, kind, reason.lower())
-    assert told["param"] is None
+    error_object = json.loads(raw)["error"]
+    assert (found, error_object["type"], error_object["code"]) == (status, kind, reason.lower())
+    assert error_object["param"] is None
 
 
 def test_a_provider_of_this_dialect_has_its_own_code_and_param() -> None:
     error = GatewayError(errors_pb2.REASON_UPSTREAM_REJECTED, "what happened")
     error.upstream_code, error.upstream_param = "unsupported_value", "messages[0].content"
-    told = json.loads(render_error(error, "req_1")[1])["error"]
-    assert (told["code"], told["param"]) == ("unsupported_value", "messages[0].content")
+    error_object = json.loads(render_error(error, "req_1")[1])["error"]
+    assert (error_object["code"], error_object["param"]) == (
+        "unsupported_value",
+        "messages[0].content",
+    )
 
 
 def test_its_code_may_be_a_number() -> None:

@@ -40,8 +40,8 @@ def rendered(*blocks: conversation.Block, reason: str = "TOOL_USE") -> dict[str,
     """Return the choice of an answer, which the official client has read."""
     raw = render_function_completion(answer(choice(*blocks, reason=reason)), CREATED)
     ChatCompletion.model_validate_json(raw, strict=True)
-    (found,) = orjson.loads(raw)["choices"]
-    return dict(found)
+    (parsed,) = orjson.loads(raw)["choices"]
+    return dict(parsed)
 
 
 def streamed(*blocks: conversation.Block, reason: str = "TOOL_USE") -> list[dict[str, Any]]:

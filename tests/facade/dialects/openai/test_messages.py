@@ -109,22 +109,22 @@ def test_tool_calls_keep_their_bytes() -> None:
 
 
 def test_assistant_blocks_are_thinking_text_refusal_calls() -> None:
-    told = message(
+    parsed = message(
         role="assistant",
         tool_calls=[CALL],
         refusal="no more",
         content=[{"type": "text", "text": "yes"}, {"type": "refusal", "refusal": "no"}],
         reasoning_content="hm",
     )
-    assert [block.WhichOneof("kind") for block in told.blocks] == [
+    assert [block.WhichOneof("kind") for block in parsed.blocks] == [
         "thinking",
         "text",
         "refusal",
         "refusal",
         "tool_use",
     ]
-    assert told.blocks[0].thinking == conversation.Thinking(text="hm")
-    assert [told.blocks[i].refusal for i in (2, 3)] == ["no", "no more"]
+    assert parsed.blocks[0].thinking == conversation.Thinking(text="hm")
+    assert [parsed.blocks[i].refusal for i in (2, 3)] == ["no", "no more"]
 
 
 def test_thinking_alone_is_a_message() -> None:
@@ -133,7 +133,7 @@ def test_thinking_alone_is_a_message() -> None:
 
 
 def test_an_answer_can_be_sent_back_as_clients_print_it() -> None:
-    told = message(
+    parsed = message(
         role="assistant",
         content="hi",
         refusal=None,
@@ -142,18 +142,18 @@ def test_an_answer_can_be_sent_back_as_clients_print_it() -> None:
         function_call=None,
         tool_calls=None,
     )
-    assert told == Message(role=conversation.ROLE_ASSISTANT, blocks=[Block(text="hi")])
+    assert parsed == Message(role=conversation.ROLE_ASSISTANT, blocks=[Block(text="hi")])
 
 
 def test_what_has_no_name_stays_where_it_was() -> None:
-    told = message(
+    parsed = message(
         role="assistant",
         content=[{"type": "text", "text": "hi", "prompt_cache_breakpoint": {"mode": "explicit"}}],
         tool_calls=[{**CALL, "extra_content": {"google": {"thought_signature": "s"}}}],
         prefix=True,
     )
-    assert json_of(told.extra) == {"prefix": True}
-    text, call = told.blocks
+    assert json_of(parsed.extra) == {"prefix": True}
+    text, call = parsed.blocks
     assert json_of(text.extra) == {"prompt_cache_breakpoint": {"mode": "explicit"}}
     assert json_of(call.extra) == {"extra_content": {"google": {"thought_signature": "s"}}}
 
@@ -170,17 +170,17 @@ def test_what_has_no_name_stays_where_it_was() -> None:
 def test_thoughts_keep_the_name_they_came_under(
     fields: dict[str, Any], field: str, rest: dict[str, Any]
 ) -> None:
-    told = message(role="assistant", content="a", **fields)
-    thinking = told.blocks[0].thinking
+    parsed = message(role="assistant", content="a", **fields)
+    thinking = parsed.blocks[0].thinking
     assert (thinking.text, thinking.field) == ("hm", field)
-    assert (json_of(told.extra) if rest else {}) == rest
-    assert told.HasField("extra") == bool(rest)
+    assert (json_of(parsed.extra) if rest else {}) == rest
+    assert parsed.HasField("extra") == bool(rest)
 
 
 @pytest.mark.parametrize("content", [{}, {"content": None}, {"content": ""}])
 def test_a_message_may_be_a_recording_alone(content: dict[str, Any]) -> None:
-    told = message(role="assistant", audio={"id": "audio_1"}, **content)
-    assert (list(told.blocks), json_of(told.extra)) == ([], {"audio": {"id": "audio_1"}})
+    parsed = message(role="assistant", audio={"id": "audio_1"}, **content)
+    assert (list(parsed.blocks), json_of(parsed.extra)) == ([], {"audio": {"id": "audio_1"}})
 
 
 def test_fields_of_a_function_without_a_name_stay_in_it() -> None:

@@ -57,16 +57,16 @@ def test_prices_are_dollars_for_a_million_tokens() -> None:
 
 
 def test_what_is_not_known_is_null() -> None:
-    told = json.loads(render_model(Model(name="x", display_name="x", provider="p")))
-    assert (told["max_input_tokens"], told["max_output_tokens"]) == (None, None)
-    assert told["capabilities"]["inputs"] == ["text"]
-    assert told["capabilities"]["tools"] is None
+    parsed = json.loads(render_model(Model(name="x", display_name="x", provider="p")))
+    assert (parsed["max_input_tokens"], parsed["max_output_tokens"]) == (None, None)
+    assert parsed["capabilities"]["inputs"] == ["text"]
+    assert parsed["capabilities"]["tools"] is None
 
 
 def test_every_medium_has_a_name() -> None:
     kinds = list(conversation.MediaKind.values())[1:]
-    told = json.loads(render_model(Model(inputs=kinds)))
-    assert told["capabilities"]["inputs"] == ["text", "image", "pdf", "audio", "video"]
+    parsed = json.loads(render_model(Model(inputs=kinds)))
+    assert parsed["capabilities"]["inputs"] == ["text", "image", "pdf", "audio", "video"]
 
 
 def test_a_list_keeps_its_order() -> None:

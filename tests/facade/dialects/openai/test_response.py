@@ -30,8 +30,10 @@ def message(*blocks: Block) -> dict[str, Any]:
     """Return the message that an answer of these blocks has, after a strict check."""
     response = answer(choice(*blocks))
     whole(response)
-    told: dict[str, Any] = json.loads(render_completion(response, CREATED))["choices"][0]["message"]
-    return told
+    parsed: dict[str, Any] = json.loads(render_completion(response, CREATED))["choices"][0][
+        "message"
+    ]
+    return parsed
 
 
 def test_an_answer_has_every_field_that_clients_look_for() -> None:
@@ -98,9 +100,9 @@ def test_an_answer_without_anything_is_an_empty_string() -> None:
 
 def test_tool_calls_alone_have_no_content() -> None:
     calls = [call("c1", "f", '{"a":1}'), call("c2", "g", ""), call("c3", "k", "x", freeform=True)]
-    told = message(*calls)
-    assert told["content"] is None
-    assert told["tool_calls"] == [
+    parsed = message(*calls)
+    assert parsed["content"] is None
+    assert parsed["tool_calls"] == [
         {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}},
         {"id": "c2", "type": "function", "function": {"name": "g", "arguments": "{}"}},
         {"id": "c3", "type": "custom", "custom": {"name": "k", "input": "x"}},
@@ -108,8 +110,8 @@ def test_tool_calls_alone_have_no_content() -> None:
 
 
 def test_a_custom_call_may_be_empty() -> None:
-    told = message(call("c1", "k", "", freeform=True))
-    assert told["tool_calls"][0]["custom"] == {"name": "k", "input": ""}
+    parsed = message(call("c1", "k", "", freeform=True))
+    assert parsed["tool_calls"][0]["custom"] == {"name": "k", "input": ""}
 
 
 def test_a_refusal_is_separate_from_content() -> None:
@@ -121,9 +123,9 @@ def test_a_refusal_is_separate_from_content() -> None:
 
 
 def test_thinking_is_sent_as_reasoning_content() -> None:
-    told = message(thinking("a"), Block(redacted_thinking="?"), thinking("b"), text("c"))
-    assert told["reasoning_content"] == "ab"
-    assert told["content"] == "c"
+    parsed = message(thinking("a"), Block(redacted_thinking="?"), thinking("b"), text("c"))
+    assert parsed["reasoning_content"] == "ab"
+    assert parsed["content"] == "c"
     assert message(thinking("a"))["content"] == ""
     assert "reasoning_content" not in message(thinking(""), text("c"))
 
@@ -132,18 +134,18 @@ def test_what_this_dialect_wrote_comes_back_at_its_place() -> None:
     signed = call("c1", "f", "{}")
     signed.extra.CopyFrom(own(extra_content={"google": {"thought_signature": "s"}}, id="other"))
     one = choice(text("a", own(annotations=[])), signed, extra=own(images=["x"], content="no"))
-    told = json.loads(render_completion(answer(one), CREATED))["choices"][0]["message"]
-    assert told["annotations"] == []
-    assert told["images"] == ["x"]
-    (only,) = told["tool_calls"]
+    parsed = json.loads(render_completion(answer(one), CREATED))["choices"][0]["message"]
+    assert parsed["annotations"] == []
+    assert parsed["images"] == ["x"]
+    (only,) = parsed["tool_calls"]
     assert only["extra_content"] == {"google": {"thought_signature": "s"}}
     assert only["id"] == "c1"
-    assert told["content"] == "a"
+    assert parsed["content"] == "a"
 
 
 def rendered(one: Choice) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(render_completion(answer(one), CREATED))
-    return told["choices"][0]["message"]
+    parsed: dict[str, Any] = json.loads(render_completion(answer(one), CREATED))
+    return parsed["choices"][0]["message"]
 
 
 def test_an_answer_without_text_has_no_content() -> None:
@@ -225,8 +227,8 @@ def test_tokens_of_the_cache_are_tokens_of_the_prompt() -> None:
         "completion_tokens_details": {"accepted_prediction_tokens": 2, "reasoning_tokens": 5},
     }
     foreign = Usage(input_tokens=1, extra=FOREIGN)
-    told = json.loads(render_completion(answer(choice(text("a")), usage=foreign), CREATED))
-    assert "type" not in told["usage"]
+    parsed = json.loads(render_completion(answer(choice(text("a")), usage=foreign), CREATED))
+    assert "type" not in parsed["usage"]
 
 
 def test_answers_are_numbered_in_their_order() -> None:

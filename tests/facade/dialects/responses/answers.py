@@ -57,8 +57,8 @@ def found(number: int, *urls: str) -> Block:
 
 def echo(**fields: Any) -> Echo:
     """Return what the response to a body with these fields repeats."""
-    given = {"model": "m", "input": "x"} | fields
-    return parse_request(json.dumps(given).encode()).state.echo
+    request_fields = {"model": "m", "input": "x"} | fields
+    return parse_request(json.dumps(request_fields).encode()).state.echo
 
 
 def rendered(response: GenerateResponse, given: Echo | None = None) -> dict[str, Any]:
@@ -101,8 +101,8 @@ def streamed(batches: Iterable[Sequence[Event]], given: Echo | None = None) -> l
 
 def read(raw: bytes) -> list[dict[str, Any]]:
     """Return the events of a stream, each accepted by the client's type and numbered in order."""
-    *parts, rest = raw.decode().split("\n\n")
-    assert rest == ""
+    *parts, remainder = raw.decode().split("\n\n")
+    assert remainder == ""
     events = []
     for number, part in enumerate(parts):
         name, data = part.split("\n")

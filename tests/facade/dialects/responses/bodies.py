@@ -17,8 +17,8 @@ FUNCTION = {"type": "function", "name": "look", "parameters": {"type": "object"}
 
 def body(**fields: Any) -> bytes:
     """Return a body that is valid but for `fields`; a field given as `...` is left out."""
-    given = {"model": "m", "input": "hello"} | fields
-    written = {name: value for name, value in given.items() if value is not ...}
+    request_fields = {"model": "m", "input": "hello"} | fields
+    written = {name: value for name, value in request_fields.items() if value is not ...}
     return json.dumps(written, separators=(",", ":")).encode()
 
 

@@ -109,9 +109,9 @@ def test_an_answer_sent_back_is_one_message() -> None:
 
 
 def test_texts_of_two_items_are_two_messages() -> None:
-    said = {"role": "assistant", "content": "x"}
-    assert len(messages(said, said)) == 2
-    assert len(messages(CALL, said, OUTPUT)) == 2
+    message = {"role": "assistant", "content": "x"}
+    assert len(messages(message, message)) == 2
+    assert len(messages(CALL, message, OUTPUT)) == 2
 
 
 def test_outputs_may_have_parts() -> None:
@@ -140,11 +140,11 @@ def test_other_items_are_opaque() -> None:
 
 def test_searches_are_items_but_the_gateways_own_are_left_out() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
-    said = {"role": "assistant", "content": "x"}
-    (message,) = messages(search, said)
+    assistant_message = {"role": "assistant", "content": "x"}
+    (message,) = messages(search, assistant_message)
     assert json_of(message.blocks[0].opaque) == search
     assert message.blocks[1].text == "x"
-    assert len(messages({**search, "id": "ws_gw1"}, said)[0].blocks) == 1
+    assert len(messages({**search, "id": "ws_gw1"}, assistant_message)[0].blocks) == 1
     calls, result = messages(CALL, search, OUTPUT)
     assert [block.WhichOneof("kind") for block in calls.blocks] == ["tool_use", "opaque"]
     assert result.blocks[0].HasField("tool_result")

@@ -18,9 +18,9 @@ SCHEMA = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "str
 
 
 def test_a_text_is_a_message_of_the_user() -> None:
-    given = request()
-    assert given.dialect == conversation.DIALECT_RESPONSES
-    (message,) = given.messages
+    sent_request = request()
+    assert sent_request.dialect == conversation.DIALECT_RESPONSES
+    (message,) = sent_request.messages
     assert (message.role, message.blocks[0].text) == (conversation.ROLE_USER, "hello")
 
 
@@ -31,7 +31,7 @@ def test_instructions_are_the_first_message() -> None:
 
 
 def test_settings_have_their_canonical_names() -> None:
-    given = request(
+    sent_request = request(
         max_output_tokens=7,
         temperature=0.5,
         top_p=0.25,
@@ -41,9 +41,13 @@ def test_settings_have_their_canonical_names() -> None:
         include=["message.output_text.logprobs"],
         top_logprobs=3,
     )
-    assert (given.max_tokens, given.temperature, given.top_p) == (7, 0.5, 0.25)
-    assert (given.end_user, given.service_tier) == ("u", "flex")
-    assert (given.thinking.effort, given.logprobs, given.top_logprobs) == ("low", True, 3)
+    assert (sent_request.max_tokens, sent_request.temperature, sent_request.top_p) == (7, 0.5, 0.25)
+    assert (sent_request.end_user, sent_request.service_tier) == ("u", "flex")
+    assert (sent_request.thinking.effort, sent_request.logprobs, sent_request.top_logprobs) == (
+        "low",
+        True,
+        3,
+    )
 
 
 def test_a_format_is_canonical() -> None:
@@ -57,19 +61,19 @@ def test_a_format_is_canonical() -> None:
 
 def test_a_format_without_a_schema_is_any_object() -> None:
     form = {"type": "json_schema", "name": "n"}
-    given = request(text={"format": form})
-    assert given.output_format.kind == OutputFormat.KIND_JSON_OBJECT
-    assert json_of(given.extra) == {"text": {"format": form}}
+    sent_request = request(text={"format": form})
+    assert sent_request.output_format.kind == OutputFormat.KIND_JSON_OBJECT
+    assert json_of(sent_request.extra) == {"text": {"format": form}}
 
 
 def test_an_unknown_format_is_for_this_dialect_alone() -> None:
-    given = request(text={"format": {"type": "grammar"}})
-    assert json_of(given.extra) == {"text": {"format": {"type": "grammar"}}}
-    assert list(given.extra.required) == ["text"]
+    sent_request = request(text={"format": {"type": "grammar"}})
+    assert json_of(sent_request.extra) == {"text": {"format": {"type": "grammar"}}}
+    assert list(sent_request.extra.required) == ["text"]
 
 
 def test_fields_without_a_name_are_kept() -> None:
-    given = request(
+    sent_request = request(
         reasoning={"effort": "low", "summary": "auto"},
         text={"verbosity": "low", "format": SCHEMA},
         include=["reasoning.encrypted_content"],
@@ -79,7 +83,7 @@ def test_fields_without_a_name_are_kept() -> None:
         newest={"x": 1},
         nothing=None,
     )
-    assert json_of(given.extra) == {
+    assert json_of(sent_request.extra) == {
         "newest": {"x": 1},
         "reasoning": {"effort": "low", "summary": "auto"},
         "text": {"verbosity": "low", "format": SCHEMA},
@@ -88,7 +92,7 @@ def test_fields_without_a_name_are_kept() -> None:
         "truncation": "auto",
         "prompt_cache_key": "k",
     }
-    named = set(given.extra.covered_paths)
+    named = set(sent_request.extra.covered_paths)
     assert {"include", "metadata", "reasoning.effort", "text.format.schema"} <= named
     assert not named & {"truncation", "prompt_cache_key", "newest"}
 
@@ -132,13 +136,13 @@ def test_what_breaks_a_rule_is_refused_by_its_path(fields: dict, param: str) -> 
 def test_tools() -> None:
     free = {"type": "custom", "name": "free", "format": {"type": "grammar"}}
     search = {"type": "web_search", "search_context_size": "low", "external_web_access": False}
-    given = request(
+    sent_request = request(
         tools=[{**FUNCTION, "strict": True, "defer_loading": True}, free, {"type": "mcp"}, search],
         tool_choice={"type": "function", "name": "look"},
         parallel_tool_calls=False,
         max_tool_calls=2,
     )
-    function, custom, mcp, web = given.tools
+    function, custom, mcp, web = sent_request.tools
     assert (function.name, function.strict) == ("look", True)
     assert json_of(function.extra) == {"defer_loading": True}
     assert (custom.name, custom.opaque, json_of(custom.extra)) == ("free", True, free)
@@ -150,8 +154,11 @@ def test_tools() -> None:
         max_uses=2,
         foreign_fields=["external_web_access"],
     )
-    assert (given.tool_choice.mode, given.tool_choice.name) == (ToolChoice.MODE_TOOL, "look")
-    assert given.tool_choice.disable_parallel_tool_use
+    assert (sent_request.tool_choice.mode, sent_request.tool_choice.name) == (
+        ToolChoice.MODE_TOOL,
+        "look",
+    )
+    assert sent_request.tool_choice.disable_parallel_tool_use
 
 
 @pytest.mark.parametrize(
@@ -173,8 +180,13 @@ def test_wrong_tools_are_refused(tools: list, choice: object, param: str) -> Non
 
 
 def test_a_search_may_be_chosen() -> None:
-    given = request(tools=[{"type": "web_search_preview"}], tool_choice={"type": "web_search"})
-    assert (given.tool_choice.mode, given.tool_choice.name) == (ToolChoice.MODE_TOOL, "web_search")
+    sent_request = request(
+        tools=[{"type": "web_search_preview"}], tool_choice={"type": "web_search"}
+    )
+    assert (sent_request.tool_choice.mode, sent_request.tool_choice.name) == (
+        ToolChoice.MODE_TOOL,
+        "web_search",
+    )
 
 
 @pytest.mark.parametrize(
@@ -277,13 +289,13 @@ def test_state_survives_another_process() -> None:
 
 def test_a_step_sets_other_parameters() -> None:
     steps = [{"step_id": "s", "model": "n", "parameters": {"instructions": "b", "top_p": 0.5}}]
-    given = request(
+    sent_request = request(
         instructions="a",
         metadata={"k": "v"},
         fallback="enabled",
         fallback_config={"strategy": {"mode": "sequential"}, "steps": steps},
     )
-    (step,) = given.fallback_config.steps
+    (step,) = sent_request.fallback_config.steps
     assert [message.blocks[0].text for message in step.parameters.messages] == ["b", "hello"]
     assert step.parameters.top_p == 0.5
     assert not step.parameters.HasField("extra")

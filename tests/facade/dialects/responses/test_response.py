@@ -96,7 +96,7 @@ def test_a_plain_answer_has_what_openai_fills_in() -> None:
 
 
 def test_fields_of_the_request_are_repeated() -> None:
-    given = {
+    fields = {
         "instructions": "be kind",
         "metadata": {"k": "v"},
         "temperature": 0.5,
@@ -108,9 +108,9 @@ def test_fields_of_the_request_are_repeated() -> None:
         "conversation": "c",
         "service_tier": "auto",
     }
-    response = rendered(answer(choice(text("x"))), echo(**given))
+    response = rendered(answer(choice(text("x"))), echo(**fields))
     same = ("instructions", "metadata", "temperature", "store", "tool_choice")
-    assert {name: response[name] for name in same} == {name: given[name] for name in same}
+    assert {name: response[name] for name in same} == {name: fields[name] for name in same}
     assert response["reasoning"] == {"effort": "low", "summary": None}
     assert response["text"]["format"]["strict"] is False
     function, web = response["tools"]

@@ -47,27 +47,27 @@ def sent(given: LazyRequest) -> dict[str, Any]:
     ],
 )
 def test_plain_conversations_go_as_they_came(fields: dict[str, Any]) -> None:
-    given = lazy(**fields)
-    assert given is not None and given.has_whole_body
+    lazy_request = lazy(**fields)
+    assert lazy_request is not None and lazy_request.has_whole_body
     names = ("input", "instructions", "tools")
-    assert sent(given) == {
+    assert sent(lazy_request) == {
         name: value for name, value in {"input": "hello", **fields}.items() if name in names
     }
-    assert given.complete() == request(**fields)
+    assert lazy_request.complete() == request(**fields)
 
 
 def test_settings_go_with_them_where_they_are_plain() -> None:
     plain = {"max_output_tokens": 3, "temperature": 0.5, "metadata": {"k": "v"}}
-    given = lazy(**plain)
-    assert given is not None and given.has_whole_body
-    assert sent(given) == {"input": "hello", **plain}
-    assert given.complete() == request(**plain)
+    lazy_request = lazy(**plain)
+    assert lazy_request is not None and lazy_request.has_whole_body
+    assert sent(lazy_request) == {"input": "hello", **plain}
+    assert lazy_request.complete() == request(**plain)
     other = {"reasoning": {"effort": "low"}, "newest": 1, "tools": [FUNCTION]}
-    given = lazy(**other)
-    assert given is not None and not given.has_whole_body
-    assert given.request.thinking.effort == "low"
-    assert sent(given) == {"input": "hello", "tools": [FUNCTION]}
-    assert given.complete() == request(**other)
+    lazy_request = lazy(**other)
+    assert lazy_request is not None and not lazy_request.has_whole_body
+    assert lazy_request.request.thinking.effort == "low"
+    assert sent(lazy_request) == {"input": "hello", "tools": [FUNCTION]}
+    assert lazy_request.complete() == request(**other)
 
 
 @each_row(
@@ -99,27 +99,26 @@ def test_others_are_translated(fields: dict[str, Any]) -> None:
 def test_large_numbers_beside_it_stay_what_they_are() -> None:
     schema = {"type": "object", "maxProperties": 2**70}
     form = {"format": {"type": "json_schema", "name": "n", "schema": schema}}
-    found = parse_request(body(newest=2**70, text=form), lazily=True)
-    given = lazy_of(found)
-    assert given is not None and not given.has_whole_body
-    assert json.loads(given.complete().extra.json)["newest"] == 2**70
-    echoed = json.loads(b"{%b}" % found.state.echo.json)
+    parsed = parse_request(body(newest=2**70, text=form), lazily=True)
+    lazy = lazy_of(parsed)
+    assert lazy is not None and not lazy.has_whole_body
+    assert json.loads(lazy.complete().extra.json)["newest"] == 2**70
+    echoed = json.loads(b"{%b}" % parsed.state.echo.json)
     assert echoed["text"]["format"]["schema"] == schema
 
 
 def test_nulls_and_labels_of_answers_say_nothing() -> None:
     labels = {"id": "i", "status": "completed"}
-    given = lazy(input=[{**USER, "id": None, "phase": None}, {**CALL, **labels}, OUTPUT])
-    assert given is not None
-    assert sent(given)["input"] == [USER, {**CALL, **labels}, OUTPUT]
+    lazy_request = lazy(input=[{**USER, "id": None, "phase": None}, {**CALL, **labels}, OUTPUT])
+    assert lazy_request is not None
+    assert sent(lazy_request)["input"] == [USER, {**CALL, **labels}, OUTPUT]
 
 
 def test_the_last_of_twin_members_is_what_counts() -> None:
     twins = b'{"role":"user","content":[{"type":"input_text","text":"a","text":"b"}],"role":"user"}'
-    found = parse_request(b'{"model":"m","input":[%b]}' % twins, lazily=True)
-    given = lazy_of(found)
-    assert given is not None
-    assert sent(given)["input"] == [{**USER, "content": [{"type": "input_text", "text": "b"}]}]
+    lazy = lazy_of(parse_request(b'{"model":"m","input":[%b]}' % twins, lazily=True))
+    assert lazy is not None
+    assert sent(lazy)["input"] == [{**USER, "content": [{"type": "input_text", "text": "b"}]}]
 
 
 PLAIN = {
@@ -151,12 +150,12 @@ OTHERS = (GONE, None, True, -1, 0.5, "", "x", "assistant", [], [1], [{}], {}, {"
 def parsed(given: dict[str, Any], *, lazily: bool) -> Any:
     """Return the canonical request, or why a body is refused."""
     try:
-        found = parse_request(orjson.dumps(given), lazily=lazily)
+        parsed = parse_request(orjson.dumps(given), lazily=lazily)
     except GatewayError as error:
         return error.message
-    lazy_request = lazy_of(found)
-    request = found.request if lazy_request is None else lazy_request.complete()
-    return in_order(MessageToDict(request)), found.stream
+    lazy = lazy_of(parsed)
+    request = parsed.request if lazy is None else lazy.complete()
+    return in_order(MessageToDict(request)), parsed.stream
 
 
 def in_order(value: Any) -> Any:

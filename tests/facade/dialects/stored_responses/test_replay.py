@@ -154,6 +154,6 @@ def test_items_without_an_id_of_their_own_get_one() -> None:
 
 def _read(raw: bytes) -> list[dict[str, Any]]:
     """Return events whose numbers need not begin at 0."""
-    *parts, rest = raw.decode().split("\n\n")
-    assert rest == ""
+    *parts, remainder = raw.decode().split("\n\n")
+    assert remainder == ""
     return [json.loads(part.partition("\ndata: ")[2]) for part in parts]

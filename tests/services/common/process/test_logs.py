@@ -17,8 +17,8 @@ def line(**values: Any) -> dict[str, Any]:
     written = JsonFormatter().format(logging.makeLogRecord(values))
     assert "\n" not in written
     assert len(written) < 50_000
-    told: dict[str, Any] = json.loads(written)
-    return told
+    parsed: dict[str, Any] = json.loads(written)
+    return parsed
 
 
 def test_a_line_says_what_it_is_given():

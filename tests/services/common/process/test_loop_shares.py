@@ -164,7 +164,7 @@ async def test_results_and_errors_pass() -> None:
 
 async def test_a_failure_leaves_nothing_for_the_garbage_collector() -> None:
     class Held:
-        """What the frames of a failed task hold, such as a body that is refused."""
+        """An object that the frames of a failed task hold, such as a body that is refused."""
 
     freed: list[weakref.ref[Held]] = []
 

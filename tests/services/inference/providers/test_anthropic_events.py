@@ -207,9 +207,11 @@ def test_events_of_newer_versions_are_kept_beside_the_answer() -> None:
     new = [{"type": "brand_new", "x": number} for number in range(3)]
     early, later, last = (Event(unknown=opaque(event)) for event in new)
     plain = events_of(*STREAM)
-    told = events_of(new[0], STREAM[0], {"type": "ping"}, new[1], *STREAM[1:-1], new[2], STREAM[-1])
-    assert told == [*plain[:2], early, later, *plain[2:], last]
-    assert added_up(told) == added_up(plain)
+    events = events_of(
+        new[0], STREAM[0], {"type": "ping"}, new[1], *STREAM[1:-1], new[2], STREAM[-1]
+    )
+    assert events == [*plain[:2], early, later, *plain[2:], last]
+    assert added_up(events) == added_up(plain)
 
 
 def test_unknown_events_before_the_answer_are_bounded() -> None:
@@ -225,10 +227,10 @@ def test_unknown_events_before_the_answer_are_bounded() -> None:
 def test_deltas_keep_unknown_fields_beside_their_text() -> None:
     began = started(0, {"type": "text", "text": ""})
     said = [delta(0, "text_delta", text="a", x=1), delta(0, "text_delta", text="b")]
-    told = events_of(BEGIN, began, *said, stopped(0), ended(), OVER)
+    events = events_of(BEGIN, began, *said, stopped(0), ended(), OVER)
     beside = Event(opaque=opaque({"type": "text_delta", "text": "", "x": 1}))
-    assert told[3:6] == [Event(text="a"), beside, Event(text="b")]
-    (block,) = added_up(told).choices[0].blocks
+    assert events[3:6] == [Event(text="a"), beside, Event(text="b")]
+    (block,) = added_up(events).choices[0].blocks
     assert (block.text, orjson.loads(block.extra.json)) == ("ab", {"x": 1})
 
 

@@ -274,28 +274,28 @@ def test_an_error_in_the_body_sets_the_status(error: object, reason: str, status
 
 
 def test_a_refusal_keeps_the_provider_s_code_and_param() -> None:
-    told = {"message": "m", "code": "unsupported_value", "param": "messages[0].content[1].type"}
+    error = {"message": "m", "code": "unsupported_value", "param": "messages[0].content[1].type"}
     for found in (
-        judged(400, orjson.dumps({"error": told})),
-        in_band("acme", orjson.dumps({"error": told | {"type": "invalid_request_error"}})),
+        judged(400, orjson.dumps({"error": error})),
+        in_band("acme", orjson.dumps({"error": error | {"type": "invalid_request_error"}})),
     ):
-        assert (found.upstream_code, found.upstream_param) == (told["code"], told["param"])
+        assert (found.upstream_code, found.upstream_param) == (error["code"], error["param"])
         assert found.param == ""
 
 
 @pytest.mark.parametrize("code", [400, 3001, "3230"])
 def test_codes_that_are_numbers_are_kept_as_they_were_written(code: int | str) -> None:
     # vLLM and OpenRouter write the status, Mistral a number of its own.
-    told = {"object": "error", "message": "m", "type": "BadRequestError", "code": code}
-    found = judged(400, orjson.dumps(told))
+    error = {"object": "error", "message": "m", "type": "BadRequestError", "code": code}
+    found = judged(400, orjson.dumps(error))
     assert found.upstream_code == code and type(found.upstream_code) is type(code)
 
 
 def test_openrouter_s_error_has_the_inner_provider_s_message() -> None:
     raw = '{"error": {"message": "Unsupported parameter"}}'
     metadata = {"raw": raw, "provider_name": "OpenAI"}
-    told = {"message": "Provider returned error", "code": 400, "metadata": metadata}
-    assert judged(400, orjson.dumps({"error": told})).message == f"Provider returned error: {raw}"
+    error = {"message": "Provider returned error", "code": 400, "metadata": metadata}
+    assert judged(400, orjson.dumps({"error": error})).message == f"Provider returned error: {raw}"
 
 
 @each_row(

@@ -318,9 +318,9 @@ def test_choices_that_were_asked_for() -> None:
 
 def test_an_error_in_a_stream_is_reported_with_its_wait() -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7.5s"}]
-    told = {"code": 429, "message": "Quota.", "status": "RESOURCE_EXHAUSTED", "details": details}
+    error = {"code": 429, "message": "Quota.", "status": "RESOURCE_EXHAUSTED", "details": details}
     with pytest.raises(UpstreamError) as raised:
-        streamed(wire(chunk(text("a")), {"error": told}))
+        streamed(wire(chunk(text("a")), {"error": error}))
     assert Reason.Name(raised.value.reason) == "REASON_UPSTREAM_RATE_LIMITED"
     assert raised.value.retry_after_s == 8
 

@@ -159,8 +159,8 @@ async def test_a_stream_needs_a_reason_to_finish(here: ScriptedUpstream, ends: b
 async def test_an_invalid_key_is_the_operators_matter(here: ScriptedUpstream) -> None:
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
     words = "API key not valid. Please pass a valid API key."
-    told = {"code": 400, "message": words, "status": "INVALID_ARGUMENT", "details": [info]}
-    here.server.plays(lambda c: c.answer(orjson.dumps({"error": told}), 400))
+    error_object = {"code": 400, "message": words, "status": "INVALID_ARGUMENT", "details": [info]}
+    here.server.plays(lambda c: c.answer(orjson.dumps({"error": error_object}), 400))
     error = await failure(provider(here.upstream(None)), call(stream=False))
     assert Reason.Name(error.reason) == "REASON_UPSTREAM_AUTH"
 

@@ -82,16 +82,16 @@ async def test_a_server_without_the_encoding_is_mended(
 ) -> None:
     other = [0.5, 1] if encoding == BASE64 else encoded(0.5, 1)
     response = await asked(here, answer_of(other, other, extra={"a": [1]}), encoding=encoding)
-    told = orjson.loads(response.passthrough)
-    assert [item["embedding"] for item in told["data"]] == (wanted or [encoded(0.5, 1)] * 2)
-    assert (told["extra"], told["usage"], told["model"]) == ({"a": [1]}, USAGE, "m-1")
+    parsed = orjson.loads(response.passthrough)
+    assert [item["embedding"] for item in parsed["data"]] == (wanted or [encoded(0.5, 1)] * 2)
+    assert (parsed["extra"], parsed["usage"], parsed["model"]) == ({"a": [1]}, USAGE, "m-1")
 
 
 async def test_what_a_server_leaves_out_is_added(here: ScriptedUpstream) -> None:
     items = [{"embedding": [2, 1], "index": 1, "own": 7}, {"embedding": [0.5, 1], "index": 0}]
     response = await asked(here, orjson.dumps({"data": items}))
-    told = orjson.loads(response.passthrough)
-    assert told == {
+    parsed = orjson.loads(response.passthrough)
+    assert parsed == {
         "object": "list",
         "model": "embed",
         "data": [
@@ -154,11 +154,11 @@ async def test_any_value_in_an_answer_is_json_or_a_failure(
                 response = await asked(here, orjson.dumps(changed), encoding=encoding)
             except UpstreamError:
                 continue
-            told = orjson.loads(response.passthrough)
-            kinds = {type(item["embedding"]) for item in told["data"]}
+            parsed = orjson.loads(response.passthrough)
+            kinds = {type(item["embedding"]) for item in parsed["data"]}
             assert kinds == {str if encoding == BASE64 else list}
-            assert [item["index"] for item in told["data"]] == [0, 1]
-            assert told["usage"]["prompt_tokens"] == response.input_tokens
+            assert [item["index"] for item in parsed["data"]] == [0, 1]
+            assert parsed["usage"]["prompt_tokens"] == response.input_tokens
 
 
 @given(

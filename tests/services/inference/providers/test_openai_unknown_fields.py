@@ -251,7 +251,7 @@ def test_pages_of_a_text_are_citations_in_other_dialects() -> None:
     place = {"start_index": 2, "end_index": 4, "title": "A"}
     cited = {"type": "url_citation", "url_citation": {**CITED["url_citation"], **place}}
     broken = {"url_citation": {**cited["url_citation"], "end_index": 1}}
-    wanted = Citation(url="https://a.example", title="A", start_index=2, end_index=4)
+    expected = Citation(url="https://a.example", title="A", start_index=2, end_index=4)
     of_all = [
         Citation(url="https://a.example", end_index=6),
         Citation(url="https://a.example", title="A", end_index=6),
@@ -259,10 +259,10 @@ def test_pages_of_a_text_are_citations_in_other_dialects() -> None:
     for dialect in (ANTHROPIC, NONE):
         cites = says(annotations=[1, CITED, broken, cited])
         streamed = only(says(content="See"), says(content=" it"), cites, dialect=dialect)
-        assert list(streamed.blocks[0].citations) == [*of_all, wanted]
+        assert list(streamed.blocks[0].citations) == [*of_all, expected]
     message = {"role": "assistant", "content": "See it", "annotations": [cited]}
     (block,) = whole(message, dialect=ANTHROPIC).choices[0].blocks
-    assert list(block.citations) == [wanted]
+    assert list(block.citations) == [expected]
     called = calls(0, "{}", name="f", id="c1")
     (text, _) = only(
         says(content="See"), says(**called), says(annotations=[cited]), dialect=NONE

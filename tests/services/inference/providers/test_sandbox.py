@@ -87,7 +87,7 @@ async def test_a_tool_is_called_and_its_result_quoted():
     assert asked.choices[0].finish.reason == conversation_pb2.FINISH_REASON_TOOL_USE
     assert (use.name, use.input) == ("get_weather", '{"city":"get weather"}')
     result = ToolResult(tool_use_id=use.id, blocks=[Block(text="sunny")], is_error=True)
-    told = await answered(
+    answer = await answered(
         call(
             "get weather",
             Message(role=ASSISTANT, blocks=asked.choices[0].blocks),
@@ -95,7 +95,7 @@ async def test_a_tool_is_called_and_its_result_quoted():
             tools=[TOOL],
         )
     )
-    assert texts(told) == 'Sandbox echo: The tool failed with "sunny".'
+    assert texts(answer) == 'Sandbox echo: The tool failed with "sunny".'
 
 
 async def test_media_of_the_message_and_of_all_its_results_are_named():

@@ -31,9 +31,9 @@ class TextReader:
 
     def feed(self, text: bytes, out: list[Any]) -> None:
         out.append(TextEvent(text))
-        if found := re.findall(rb"data: (.*)\n\n", text):
-            self.has_content = self.has_content or found != [b"role"]
-            self.ended = self.ended or found[-1] == b"last"
+        if matches := re.findall(rb"data: (.*)\n\n", text):
+            self.has_content = self.has_content or matches != [b"role"]
+            self.ended = self.ended or matches[-1] == b"last"
 
     def read_whole(self, answer: dict[str, Any], out: list[Any]) -> None:
         out.append(answer)
@@ -52,8 +52,8 @@ async def streamed(upstream: Upstream) -> list[list[bytes]]:
     batches: list[list[bytes]] = []
     async with aclosing(texts_of(upstream)) as texts:
         async for (text,) in texts:
-            if found := re.findall(rb"data: (.*)\n\n", text):
-                batches.append(found)
+            if matches := re.findall(rb"data: (.*)\n\n", text):
+                batches.append(matches)
     return batches
 
 

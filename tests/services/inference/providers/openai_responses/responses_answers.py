@@ -270,8 +270,8 @@ def both(*items: Json, **fields: Any) -> GenerateResponse:
 
 
 def fields_in(json: bytes) -> Json:
-    found: Json = orjson.loads(json)
-    return found
+    parsed: Json = orjson.loads(json)
+    return parsed
 
 
 def said_in(events: Iterable[Event]) -> list[str]:

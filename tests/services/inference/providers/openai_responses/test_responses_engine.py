@@ -173,9 +173,9 @@ async def test_a_doubted_reasoning_item_is_left_out(gateway: Gateway) -> None:
     block = Block(extra=opaque(item))
     block.thinking.signature = item["encrypted_content"]
     turns = [says(USER, "a"), says(ASSISTANT, block, "b"), says(USER, "c")]
-    found = await gateway.ask(request("openai/echo", *turns))
-    assert said(found) == 'Sandbox echo: you said "c".'
-    assert found.route.attempts == 2
+    answer = await gateway.ask(request("openai/echo", *turns))
+    assert said(answer) == 'Sandbox echo: you said "c".'
+    assert answer.route.attempts == 2
     assert [item["type"] for item in gateway.sent["input"]] == ["message"] * 3
 
 
@@ -194,9 +194,9 @@ async def test_a_plain_request_goes_and_comes_as_it_is(gateway: Gateway) -> None
     fields = {"input": [{"role": "user", "content": "hi"}], "metadata": {"a": "b"}}
 
     def lazy() -> LazyRequest:
-        wanted = GenerateRequest(model="openai/echo", dialect=RESPONSES, takes_passthrough=True)
+        expected = GenerateRequest(model="openai/echo", dialect=RESPONSES, takes_passthrough=True)
         return AddingLazyRequest(
-            wanted,
+            expected,
             fields,
             lambda target: target.messages.append(says(USER, "hi")),
             size=99,
@@ -205,8 +205,8 @@ async def test_a_plain_request_goes_and_comes_as_it_is(gateway: Gateway) -> None
         )
 
     whole = await gateway.ask(lazy())
-    told = orjson.loads(whole.passthrough)
-    assert (told["object"], told["metadata"]) == ("response", {"a": "b"})
+    parsed = orjson.loads(whole.passthrough)
+    assert (parsed["object"], parsed["metadata"]) == ("response", {"a": "b"})
     events = await gateway.stream(lazy())
     assert gateway.sent["input"] == fields["input"]
     sent = [orjson.loads(event) for event in natives(events)]
@@ -228,11 +228,11 @@ async def test_a_plain_request_goes_and_comes_as_it_is(gateway: Gateway) -> None
 async def test_own_events_come_where_nothing_may_change_them(
     gateway: Gateway, fields: dict[str, Any], is_native: bool
 ) -> None:
-    wanted = request("openai/echo", takes_passthrough=True)
+    expected = request("openai/echo", takes_passthrough=True)
     for name, value in fields.items():
-        wanted.ClearField(name)
-        wanted.MergeFrom(GenerateRequest(**{name: value}))
-    events = await gateway.stream(wanted)
+        expected.ClearField(name)
+        expected.MergeFrom(GenerateRequest(**{name: value}))
+    events = await gateway.stream(expected)
     assert any(event.native for event in events) == is_native
 
 
@@ -240,13 +240,13 @@ async def test_own_events_come_where_nothing_may_change_them(
 async def test_a_server_without_the_endpoint_is_asked_as_usual(
     gateway: Gateway, stream: bool
 ) -> None:
-    wanted = request("lacks/qwen3:8b", says(SYSTEM, "Be brief."), says(USER, "hi"))
-    wanted.takes_passthrough = True
+    expected = request("lacks/qwen3:8b", says(SYSTEM, "Be brief."), says(USER, "hi"))
+    expected.takes_passthrough = True
 
     async def answer() -> str:
         if stream:
-            return "".join(event.text for event in await gateway.stream(wanted))
-        return said(await gateway.ask(wanted))
+            return "".join(event.text for event in await gateway.stream(expected))
+        return said(await gateway.ask(expected))
 
     assert "hi" in await answer()
     assert gateway.paths == ["/ollama/v1/responses", "/ollama/v1/chat/completions"]
@@ -272,9 +272,9 @@ async def test_the_provider_searches_the_web_itself(gateway: Gateway) -> None:
     own = {"type": "web_search", "search_context_size": "low"}
     web = WebTool(kind=WebTool.KIND_SEARCH)
     tool = Tool(opaque=True, extra=opaque(own), web=web)
-    found = await gateway.ask(request("openai/echo", says(USER, "web search"), tools=[tool]))
+    answer = await gateway.ask(request("openai/echo", says(USER, "web search"), tools=[tool]))
     assert gateway.sent["tools"] == [own]
-    item = orjson.loads(found.choices[0].blocks[0].opaque.json)
+    item = orjson.loads(answer.choices[0].blocks[0].opaque.json)
     assert item["type"] == "web_search_call"
     with pytest.raises(GatewayError, match=re.escape("tools[0]: chat/echo cannot search")):
         await gateway.ask(request("chat/echo", tools=[tool]))

@@ -55,10 +55,10 @@ def read_whole(given: Json) -> None:
         pass
     passed = passthrough(orjson.dumps(given))
     if passed is not None:
-        told = orjson.loads(passed.passthrough)
-        assert NO_STATE.items() <= told.items() and told.get("conversation") is None
-        assert next(iter(told)) == "id"
-        assert told.keys() - OWN == given.keys() - OWN
+        parsed = orjson.loads(passed.passthrough)
+        assert NO_STATE.items() <= parsed.items() and parsed.get("conversation") is None
+        assert next(iter(parsed)) == "id"
+        assert parsed.keys() - OWN == given.keys() - OWN
 
 
 def read_stream(events: list[Json], *, native: bool) -> None:

@@ -199,8 +199,8 @@ def test_a_404_of_something_else_is_not_about_the_path(message: str) -> None:
 
 
 async def test_a_refusal_of_encrypted_thoughts_is_learnt(here: ScriptedUpstream) -> None:
-    told = {"message": "Encrypted content is not supported with this model.", "param": "include"}
-    here.server.plays(lambda c: c.answer(orjson.dumps({"error": told}), 400))
+    error = {"message": "Encrypted content is not supported with this model.", "param": "include"}
+    here.server.plays(lambda c: c.answer(orjson.dumps({"error": error}), 400))
     with pytest.raises(UpstreamError) as raised:
         await events_from(provider(here), call_of(thinks=None))
     assert new_refusals(raised.value, frozenset()) == [ENCRYPTED_REASONING]
@@ -227,10 +227,10 @@ async def test_a_refusal_of_encrypted_thoughts_is_learnt(here: ScriptedUpstream)
 async def test_a_conversation_goes_as_it_is_unless_fields_are_refused(
     here: ScriptedUpstream, fields: dict[str, object], refused_fields: frozenset[str], goes: bool
 ) -> None:
-    given = {"input": "hi", **fields}
+    request_fields = {"input": "hi", **fields}
     lazy = LazyRequest(
         GenerateRequest(dialect=DIALECT_RESPONSES),
-        given,
+        request_fields,
         size=1,
         requires_official_api=True,
     )

@@ -133,10 +133,10 @@ def test_log_probabilities_are_a_thing_to_include() -> None:
 
 
 def test_a_plain_request_goes_as_its_caller_wrote_it() -> None:
-    given = {"input": [{"role": "user", "content": "hi"}], "temperature": 1, "store": True}
-    call = with_written(call_of(stream=True), given)
-    assert body_of(call) == {"model": "gpt-1", **given, "stream": True, "store": False}
-    assert given["store"] is True, "it is the caller's"
+    fields = {"input": [{"role": "user", "content": "hi"}], "temperature": 1, "store": True}
+    call = with_written(call_of(stream=True), fields)
+    assert body_of(call) == {"model": "gpt-1", **fields, "stream": True, "store": False}
+    assert fields["store"] is True, "it is the caller's"
     assert body_of(call, pass_stateful=True)["store"] is True
 
 
