@@ -71,25 +71,33 @@ class BackgroundRenderer(ResponseStream):
     def encode(self, events: Iterable[Event]) -> bytes:
         """Return the bytes of a batch of events, possibly none."""
         batch = [*events]
-        before = len(self._dropped) + len(self._adapted)
         for event in batch:
             if event.HasField("start"):
                 self._add_changes(event.start.route)
             elif event.HasField("continued"):
                 self._add_changes(event.continued)
         _add(self._dropped, foreign_parts_of_events(batch, DIALECT_RESPONSES))
-        if len(self._dropped) + len(self._adapted) > before:
-            changes = {"dropped": [*self._dropped], "adapted": [*self._adapted]}
-            present = {name: paths for name, paths in changes.items() if paths}
-            self._echo = self._requested.with_member("gateway", present)
         return super().encode(batch)
+
+    def finish(self) -> bytes:
+        """Return the end of a complete response."""
+        self._set_changes()
+        return super().finish()
 
     def _add_changes(self, route: RouteInfo) -> None:
         _add(self._dropped, self._paths.dropped(route.dropped))
         _add(self._adapted, self._paths.adapted(route.adapted))
+        self._set_changes()
+
+    def _set_changes(self) -> None:
+        """Set what the response object says of changes."""
+        changes = {"dropped": [*self._dropped], "adapted": [*self._adapted]}
+        if present := {name: paths for name, paths in changes.items() if paths}:
+            self._echo = self._requested.with_member("gateway", present)
 
     def error(self, error: GatewayError) -> bytes:
         """Return the end of an interrupted response, with the field paths of its caller."""
+        self._set_changes()
         return super().error(self._paths.translate(error))
 
     def content(self, events: bytes = b"") -> ResponseContent:
