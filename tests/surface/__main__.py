@@ -1,6 +1,7 @@
 """Print the rows that the table lacks: `python -m tests.surface`.
 
-Each has what becomes of its part today, to be reviewed: where nothing was seen, `open`.
+Each has what becomes of its part today, to be reviewed: where nothing was seen, `?`, which is no
+verdict.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ def missing(table: str) -> list[Part]:
 
 def show(part: Part, outcomes: Sequence[str]) -> None:
     """Print the row of a part."""
-    row = [one if is_verdict(one) else "open" for one in outcomes]
+    row = [one if is_verdict(one) else "?" for one in outcomes]
     print(line(part.path, row), flush=True)
 
 

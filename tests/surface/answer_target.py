@@ -29,6 +29,8 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
 }
 # What the gateway generates for each answer.
 VOLATILE = frozenset({"created", "created_at", "completed_at"})
+# Names of dropped parts that are not those of the provider: by the kind of the medium.
+_NAMED_AS = {"inlineData": "document"}
 
 
 class AnswerTarget:
@@ -74,7 +76,7 @@ class AnswerTarget:
 def _names_in(part: Part) -> Iterator[str]:
     """Yield the names by which a response may say that a part of an answer was dropped."""
     for step in (*part.field.steps, *filter(None, [part.step])):
-        yield f"answer.{step.name}"
+        yield f"answer.{_NAMED_AS.get(step.name, step.name)}"
         yield f"answer.{step.tag}"
 
 

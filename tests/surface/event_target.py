@@ -24,6 +24,8 @@ MODELS = {
 # Fields of events that number them, or differ between streams.
 _COUNTED = frozenset({"sequence_number", "obfuscation"})
 _NAMED = "x-gateway-dropped"
+# Events that end a stream as failed.
+_ERRORS = ("error", "response.failed")
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,17 @@ class EventTarget:
         """Return what becomes of a part of a stream for a caller of a dialect."""
         stream, others = streams(table, part)
         received = await self._ask(table, caller, stream)
-        without = await self._ask(table, caller, others[0])
-        names = [step.name for step in part.field.steps]
         if received.error:
-            is_named = any(name in received.error for name in names)
-            return "refused" if is_named else f"refused without its name: {received.error}"
+            # The only events that a caller is told of as an error are errors.
+            is_error = any(part.path.startswith(f"events[{kind}]") for kind in _ERRORS)
+            return "refused" if is_error else f"refused as a whole: {received.error}"
+        without = await self._ask(table, caller, others[0])
+        for other in others[1:]:
+            if without.error:
+                without = await self._ask(table, caller, other)
         if without.error:
             return f"refused without it: {without.error}"
+        names = [step.name for step in part.field.steps]
         if changed := changed_paths(without.events, received.events):
             values = [*values_at({"events": stream}, names)]
             arrived = [*values_at({"events": received.events}, names)]

@@ -28,6 +28,7 @@ _BLOCKS: Mapping[str, Json] = {
     "input_json_delta": {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {}},
     "thinking_delta": {"type": "thinking", "thinking": "", "signature": ""},
     "signature_delta": {"type": "thinking", "thinking": "Hm.", "signature": ""},
+    "citations_delta": {"type": "text", "text": "It rains."},
     "compaction_delta": {"type": "compaction", "content": None},
 }
 _TEXT_BLOCK = {"type": "text", "text": ""}
@@ -141,5 +142,9 @@ def _responses(event: Json | None) -> list[Json]:
     done = {"type": "response.output_item.done", "output_index": 0, "item": text}
     completed = {**response, "status": "completed", "output": [text]}
     end = {"type": "response.completed", "response": completed}
+    match event:
+        case {"type": "response.completed" | "response.incomplete" as kind, "response": ended}:
+            status = kind.removeprefix("response.")
+            end, event = {**event, "response": {**ended, "status": status}}, None
     events = [started, done, *([event] if event else []), end]
     return [{**one, "sequence_number": number} for number, one in enumerate(events)]

@@ -46,6 +46,7 @@ _VALUES: Mapping[str, Sequence[Any]] = {
     ),
     "file_url": ("https://example.com/x.pdf", "https://example.com/y.pdf"),
     "url": ("https://example.com/x", "https://example.com/y"),
+    "uri": ("https://example.com/x", "https://example.com/y"),
     "data": _PICTURES,
     "InputAudio.data": _SOUNDS,
     "BetaBase64PDFSourceParam.data": _PDFS,

@@ -15,7 +15,6 @@ them:
 `refused`      400 with its name; of an answer, 502, or an error event
 `ours`         the gateway itself does what it says
 `needless`     it does not arrive, and no answer is another without it
-`open`         not settled: it is lost unnamed, or a verdict is about to change; nothing is checked
 =============  ===================================================================================
 """
 
@@ -44,7 +43,7 @@ LISTENERS: Mapping[str, Sequence[str]] = {
     "events_of_responses": ("responses",),
 }
 COLUMNS = {**KINDS, **CALLERS, **LISTENERS}
-WORDS = frozenset({"passes", "text", "dropped", "refused", "ours", "needless", "open"})
+WORDS = frozenset({"passes", "text", "dropped", "refused", "ours", "needless"})
 TO = "to "
 FOLDER = Path(__file__).parent / "verdicts"
 
@@ -87,8 +86,6 @@ def is_verdict(word: str) -> bool:
 def agrees(verdict: str, outcome: str) -> bool:
     """Return whether what became of a part is what its verdict says."""
     match verdict:
-        case "open":
-            return True
         case "ours":
             return outcome == "nothing" or outcome.startswith(TO)
         case "needless":

@@ -53,7 +53,6 @@ def test_paths_of_parts_are_unique() -> None:
         ("ours", "refused", False),
         ("needless", "nothing", True),
         ("needless", "dropped", False),
-        ("open", "nothing", True),
     ],
 )
 def test_a_verdict_is_held_against_what_became(verdict: str, outcome: str, expected: bool) -> None:

@@ -2,6 +2,7 @@
 
 import binascii
 import hashlib
+from collections.abc import Callable
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Media, Opaque
 from services.common.errors import GatewayError
@@ -10,8 +11,9 @@ from services.inference.paths import block_path
 from services.inference.providers.foreign_blocks import text_of_block
 from services.inference.providers.request_fields import RequestFields, read_object
 
-# Path by which dropped blocks are reported.
+# Paths by which dropped blocks and fields are reported.
 _OPAQUE = "messages[].blocks[].opaque"
+_MARKS_IN_RESULTS = "messages[].blocks[].tool_result.blocks[].cache_control"
 
 
 class ConversationWriter:
@@ -50,6 +52,20 @@ class ConversationWriter:
         else:
             raise self._refuse("parts of this type")
         return text
+
+    def _referenced(self, opaque: Opaque, renamed: Callable[[str], str] = str) -> str:
+        """Return the text in place of a tool reference, "" for any other block.
+
+        Args:
+            opaque: the block.
+            renamed: returns the provider's name of a tool.
+        """
+        name = referenced_tool(opaque)
+        if not name:
+            return ""
+        if read_object(opaque.json, self._path()).get("cache_control"):
+            self._fields.drop(_MARKS_IN_RESULTS)
+        return f"[The tool {renamed(name)} can be called.]"
 
     def _refuse(self, content: str) -> GatewayError:
         """Return the error for unsupported content of the current block."""

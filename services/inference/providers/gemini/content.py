@@ -20,7 +20,6 @@ from services.inference.providers.conversation_writer import (
     ConversationWriter,
     base64_of,
     image_type_of,
-    referenced_tool,
 )
 from services.inference.providers.gemini import sanitizing, signatures
 from services.inference.providers.request_fields import Json, RequestFields
@@ -214,8 +213,8 @@ class Conversation(ConversationWriter):
                 texts.append(inner.text)
             elif kind == "media":
                 media.append(self._media(inner.media))
-            elif name := referenced_tool(inner.opaque):
-                texts.append(f"[The tool {name} can be called.]")
+            elif text := self._referenced(inner.opaque, sanitizing.function_name):
+                texts.append(text)
             elif kind == "opaque":
                 texts.append(self._foreign_text(inner.opaque))
             else:

@@ -12,7 +12,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from services.common.messages.plain_message import PlainCall, PlainMessage
-from services.inference.providers.conversation_writer import ConversationWriter, referenced_tool
+from services.inference.providers.conversation_writer import ConversationWriter
 from services.inference.providers.gemini import signatures
 from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.cache_breakpoints import (
@@ -354,9 +354,8 @@ class Conversation(ConversationWriter):
             return [self._with_breakpoint({**self._kept(block), **medium}, block)]
         path = self._path()
         if kind == "opaque":
-            if tool_name := referenced_tool(block.opaque):
-                tool_name = self._fields.tool_name(tool_name)
-                return [text_part(f"[The tool {tool_name} can be called.]")]
+            if text := self._referenced(block.opaque, self._fields.tool_name):
+                return [text_part(text)]
             if self._fields.is_native_opaque(block.opaque):
                 return [self._fields.own_value(block.opaque, path, "parts of this type")]
             text = self._foreign_text(block.opaque)

@@ -11,7 +11,6 @@ from services.inference.providers.conversation_writer import (
     ConversationWriter,
     base64_of,
     image_type_of,
-    referenced_tool,
 )
 from services.inference.providers.openai_responses.fields import ResponsesFields
 from services.inference.providers.request_fields import Json, read_object
@@ -196,10 +195,7 @@ class Input(ConversationWriter):
         if kind == "opaque":
             if self._fields.is_native_opaque(block.opaque):
                 return [self._fields.own_value(block.opaque, self._path(), "parts of this type")]
-            if tool_name := referenced_tool(block.opaque):
-                text = f"[The tool {tool_name} can be called.]"
-            else:
-                text = self._foreign_text(block.opaque)
+            text = self._referenced(block.opaque) or self._foreign_text(block.opaque)
             return self._text(Block(text=text), is_model=is_model)
         raise self._fields.unsupported(self._path(), f"{kind or 'empty blocks'} here")
 
