@@ -6,16 +6,14 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from aiohttp import web
 
-from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.facade.odd_answers import PATHS, Asking, asking_gateway, sse, text_of
 from tests.grid import each_row
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Json = dict[str, Any]
 
-PATHS = {"chat": "chat/completions", "messages": "messages", "responses": "responses"}
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 COUNTED = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
 BOM = b"\xef\xbb\xbf"
@@ -110,101 +108,16 @@ PAIRS = [(kind, path) for kind in STREAMS for path in PATHS if kind != "response
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server() -> AsyncIterator[Json]:
-    """Return a provider of every dialect; "body" is what it answers, and "type" the type of it."""
-    told: Json = {}
-
-    async def serve(request: web.Request) -> web.Response:
-        return web.Response(body=told["body"], content_type=told["type"])
-
-    app = web.Application()
-    app.router.add_post("/{path:.*}", serve)
-    async with serving(app) as told["url"]:
-        yield told
+async def asking(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Asking]:
+    async with asking_gateway(tmp_path_factory.mktemp("gateway")) as one:
+        yield one
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gateway(server: Json, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
-    url = server["url"]
-    providers = {
-        "openai": {"kind": "openai", "base_url": f"{url}/v1", "responses": False},
-        "responses": {"kind": "openai", "base_url": f"{url}/v1", "responses": True},
-        "anthropic": {"kind": "anthropic", "base_url": url},
-        "gemini": {"kind": "gemini", "base_url": f"{url}/v1beta"},
-    }
-    settings = {name: {**one, "api_key": "k"} for name, one in providers.items()}
-    folder = tmp_path_factory.mktemp("gateway")
-    async with running_gateway(folder, url, providers=settings) as running:
-        yield running
-
-
-class Asking:
-    """Asks a gateway whose provider answers with bytes."""
-
-    def __init__(self, gateway: Gateway, server: Json) -> None:
-        self._gateway = gateway
-        self._server = server
-
-    async def stream(self, kind: str, path: str, data: bytes) -> str:
-        """Return the text that a caller receives of a stream."""
-        self._server |= {"body": _odd(data), "type": "text/event-stream"}
-        raw = await self._ask(kind, path, stream=True)
-        events = [json.loads(line[6:]) for line in raw.splitlines() if line.startswith("data: {")]
-        return "".join(map(_text_in, events))
-
-    async def whole(self, kind: str, path: str, data: bytes) -> Json:
-        """Return what a caller receives of a whole answer."""
-        self._server |= {"body": _odd(data), "type": "application/json"}
-        answer: Json = json.loads(await self._ask(kind, path))
-        return answer
-
-    async def _ask(self, kind: str, path: str, **fields: Any) -> str:
-        body: Json = {"model": f"{kind}/m", "fallback": "disabled", **fields}
-        said = [{"role": "user", "content": "Hi"}]
-        body |= {"input": "Hi", "store": False} if path == "responses" else {"messages": said}
-        body |= {"max_tokens": 100} if path == "messages" else {}
-        gateway = self._gateway
-        headers = gateway.api_key() if path == "messages" else gateway.bearer()
-        url = f"{gateway.url}/beta/v1/{PATHS[path]}"
-        async with gateway.http.post(url, json=body, headers=headers) as answer:
-            text = await answer.text("utf-8")
-            assert answer.status == 200, text
-            return text
-
-
-@pytest.fixture
-def asking(gateway: Gateway, server: Json) -> Asking:
-    return Asking(gateway, server)
-
-
-def _odd(data: bytes) -> bytes:
-    for word, odd in ODD.items():
-        data = data.replace(word, odd)
+def odd(data: bytes) -> bytes:
+    """Return a text with what stands for its words."""
+    for word, written in ODD.items():
+        data = data.replace(word, written)
     return data
-
-
-def sse(events: Sequence[Json], between: bytes = b"") -> bytes:
-    pieces = [b"data: %b\n\n" % json.dumps(one).encode() for one in events]
-    if "choices" in events[0]:
-        pieces.append(b"data: [DONE]\n\n")
-    return between + b"".join(piece + between for piece in pieces)
-
-
-def _text_in(event: Json) -> str:
-    assert "error" not in event and event.get("type") != "error", event
-    if event.get("type") == "response.output_text.delta":
-        return str(event["delta"])
-    if "choices" in event:
-        return "".join(one["delta"].get("content") or "" for one in event["choices"])
-    return str(event.get("delta", {}).get("text", "")) if "type" in event else ""
-
-
-def text_of(path: str, answer: Json) -> str:
-    """Return the text of a whole answer."""
-    if path == "chat":
-        return str(answer["choices"][0]["message"]["content"])
-    content = answer["content"] if path == "messages" else answer["output"][0]["content"]
-    return "".join(one["text"] for one in content)
 
 
 GAPS = [
@@ -216,16 +129,16 @@ GAPS = [
 @each_row("between", GAPS)
 @pytest.mark.parametrize(("kind", "path"), PAIRS)
 async def test_events_without_data(asking: Asking, kind: str, path: str, between: bytes) -> None:
-    data = sse(STREAMS[kind](["Hel", "lo"]), between)
+    data = odd(sse(STREAMS[kind](["Hel", "lo"]), between))
     assert await asking.stream(kind, path, data) == "Hello"
 
 
 @pytest.mark.parametrize(("kind", "path"), PAIRS)
 async def test_byte_order_marks(asking: Asking, kind: str, path: str) -> None:
-    data = sse(STREAMS[kind](["Hel", "lo"]))
+    data = odd(sse(STREAMS[kind](["Hel", "lo"])))
     assert await asking.stream(kind, path, BOM + data) == "Hello"
     assert await asking.stream(kind, path, data.replace(b"data: ", b"data: " + BOM)) == "Hello"
-    answer = await asking.whole(kind, path, BOM + json.dumps(WHOLE[kind]("Hello")).encode())
+    answer = await asking.whole(kind, path, BOM + odd(json.dumps(WHOLE[kind]("Hello")).encode()))
     assert text_of(path, answer) == "Hello"
 
 
@@ -243,8 +156,8 @@ HALVES = [
 async def test_halves_of_a_character(
     asking: Asking, kind: str, path: str, texts: list[str], expected: str
 ) -> None:
-    assert await asking.stream(kind, path, sse(STREAMS[kind](texts))) == expected
-    whole = await asking.whole(kind, path, json.dumps(WHOLE[kind]("".join(texts))).encode())
+    assert await asking.stream(kind, path, odd(sse(STREAMS[kind](texts)))) == expected
+    whole = await asking.whole(kind, path, odd(json.dumps(WHOLE[kind]("".join(texts))).encode()))
     assert text_of(path, whole) == expected
 
 
@@ -316,8 +229,8 @@ async def test_a_response_of_unknown_parts_is_not_empty(
 ) -> None:
     note = f"[The model answered with {name}, which this endpoint cannot show.]"
     answer = candidate([part], finishReason="STOP")
-    whole = await asking.whole("gemini", "responses", json.dumps(answer).encode())
+    whole = await asking.whole("gemini", "responses", odd(json.dumps(answer).encode()))
     assert text_of("responses", whole) == note
-    assert await asking.stream("gemini", "responses", sse([answer])) == note
+    assert await asking.stream("gemini", "responses", odd(sse([answer]))) == note
     spoken = candidate([part, {"text": "Hello"}], finishReason="STOP")
-    assert await asking.stream("gemini", "responses", sse([spoken])) == "Hello"
+    assert await asking.stream("gemini", "responses", odd(sse([spoken]))) == "Hello"

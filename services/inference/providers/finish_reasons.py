@@ -61,8 +61,10 @@ _REASONS = {
 _FAILURES = frozenset(
     {
         "abort",  # vLLM, SGLang
+        "cancelled",  # proxies
         "error",  # OpenRouter, Mistral, Cohere
         "error_limit",  # Cohere
+        "function_call_filter",  # Gemini
         "insufficient_system_resource",  # DeepSeek
         "malformed_function_call",  # Gemini
         "network_error",  # Z.ai
@@ -75,10 +77,13 @@ _FAILURES = frozenset(
 
 def is_failure(reason: str) -> bool:
     """Return whether a finish reason reports that the generation failed."""
-    return reason.lower() in _FAILURES
+    # Google's server of OpenAI's API sends `function_call_filter: MALFORMED_FUNCTION_CALL`.
+    return not _FAILURES.isdisjoint(reason.lower().split(": "))
 
 
 def canonical_reason(reason: str) -> FinishReason.ValueType:
     """Return the canonical finish reason; the end of a turn for an unknown one."""
     # Some servers send Gemini's reasons as `content_filter: SAFETY`.
-    return _REASONS.get(reason) or _REASONS.get(reason.lower().partition(":")[0], _END)
+    return _REASONS.get(reason) or _REASONS.get(
+        reason.lower().replace("-", "_").partition(":")[0], _END
+    )

@@ -5,7 +5,13 @@ Source: docs.claude.com, "Citations", "Web search tool", "Handling stop reasons"
 
 from collections.abc import Iterable, Iterator
 
-from gateway.conversation.v1.conversation_pb2 import Block, Citation
+from gateway.conversation.v1.conversation_pb2 import (
+    FINISH_REASON_END_TURN,
+    FINISH_REASON_TOOL_USE,
+    Block,
+    Citation,
+)
+from gateway.inference.v1.inference_pb2 import Finish
 from services.common.messages.notes import note_on_unknown_parts
 from services.inference.providers.anthropic.parts import Json, block_of
 
@@ -48,11 +54,12 @@ def of_text(citations: Iterable[Citation], length: int) -> Iterator[Citation]:
 class Translation:
     """What callers of other dialects receive of an answer beside the events of its blocks."""
 
-    __slots__ = ("_has_known", "_length", "_pages", "_unknown")
+    __slots__ = ("_has_called", "_has_known", "_length", "_pages", "_unknown")
 
     def __init__(self) -> None:
         self._length = 0  # characters of the open text
         self._pages: list[Citation] = []  # cited by the open text
+        self._has_called = False
         self._has_known = False  # whether any block is known to other dialects
         self._unknown: set[str] = set()  # types of the other blocks
 
@@ -63,6 +70,12 @@ class Translation:
             self._unknown.add(kind)
         else:
             self._has_known = True
+            self._has_called = self._has_called or block.HasField("tool_use")
+
+    def end(self, finish: Finish) -> None:
+        """Correct the end of an answer with calls: some servers end it like any other."""
+        if self._has_called and finish.reason == FINISH_REASON_END_TURN:
+            finish.reason = FINISH_REASON_TOOL_USE
 
     def say(self, text: str) -> None:
         """Add more of the open text."""

@@ -40,6 +40,8 @@ _DELTAS = {
     "signature_delta": ("thinking", "signature"),
     "input_json_delta": ("tool_use", "partial_json"),
 }
+# Deltas that begin a block if none is open.
+_IMPLIED = frozenset({"text_delta", "thinking_delta"})
 # By kind of streamed block: the field of its delta events.
 _KIND_OF_DELTA = {"text": "text", "thinking": "thinking", "tool_use": "input"}
 # Known fields by event type.
@@ -91,14 +93,16 @@ def _read_whole(message: Json, answer: GenerateResponse, bounds: Bounds, transla
         raise MalformedError("content")
     choice = answer.choices.add()
     translation = Translation() if translates else None
+    call_ids: set[str] = set()
     for raw in content:
         bounds.part()
         fields = an_object(raw, "content")
         block = block_of(fields) if translation is None else with_citations(fields)
         if translation is not None:
             translation.begin(block, fields["type"])
-        if block.HasField("tool_use") and not block.tool_use.input:
-            block.tool_use.input = "{}"
+        if block.HasField("tool_use"):
+            _rename(block, call_ids)
+            block.tool_use.input = block.tool_use.input or "{}"
         choice.blocks.append(block)
     if translation is not None and (last := translation.last_block(message.get("stop_details"))):
         choice.blocks.append(last)
@@ -109,6 +113,8 @@ def _read_whole(message: Json, answer: GenerateResponse, bounds: Bounds, transla
     counts.add(message)
     answer.usage.CopyFrom(counts.usage())
     choice.finish.CopyFrom(finish_of(message, end))
+    if translation is not None:
+        translation.end(choice.finish)
 
 
 class StreamReader:
@@ -136,7 +142,10 @@ class StreamReader:
         # The open block: its kind, the provider's index, whether it has arguments.
         self._kind = ""
         self._index: object = None
+        self._indices: set[object] = set()  # of all blocks
         self._has_input = False
+        self._input = ""
+        self._call_ids: set[str] = set()
         self._number = -1
         self._early: list[Event] = []  # unknown events before the start of the answer
 
@@ -257,19 +266,28 @@ class StreamReader:
         self._index = event.get("index")
         if not isinstance(self._index, int | None):
             raise MalformedError("index")
+        self._indices.add(self._index)
         self._number += 1
         if self._translation is not None:
             self._translation.begin(block, event["content_block"]["type"])
-        self._has_input = bool(block.tool_use.input)
+        self._has_input = False
+        if self._kind == "tool_use":
+            _rename(block, self._call_ids)
+            # The whole input is held, as deltas may repeat it.
+            self._input, block.tool_use.input = block.tool_use.input, ""
         events.append(Event(block=self._number, block_start=block))
 
     def _block_delta(self, event: Json, events: list[Event]) -> None:
-        if not self._kind or event.get("index") != self._index:
-            raise MalformedError("index")
         delta = an_object(event.get("delta"), "delta")
         kind = delta.get("type")
         if not isinstance(kind, str):
             raise MalformedError("delta.type")
+        if not self._kind and kind in _IMPLIED:
+            # Some servers do not begin their blocks of text.
+            block = {"type": _DELTAS[kind][0], _DELTAS[kind][1]: ""}
+            self._block_start({"index": event.get("index"), "content_block": block}, events)
+        if not self._is_of_open_block(event):
+            raise MalformedError("index")
         translation = self._translation
         if translation is not None and self._kind == "text" and translation.takes_citation(delta):
             self._kept(delta)
@@ -312,16 +330,27 @@ class StreamReader:
         return Opaque(dialect=conversation_pb2.DIALECT_ANTHROPIC, json=kept)
 
     def _block_stop(self, event: Json, events: list[Event]) -> None:
-        if not self._kind or event.get("index") != self._index:
+        if self._is_of_open_block(event):
+            self._close_block(events)
+
+    def _is_of_open_block(self, event: Json) -> bool:
+        """Return whether an event is of the open block.
+
+        Anthropic itself has numbered the deltas of a block otherwise than its start. A number of no
+        block is therefore that of the open one, and the end of no block, as some servers send it,
+        has no effect.
+        """
+        index = event.get("index")
+        if not isinstance(index, int | None):
             raise MalformedError("index")
-        self._close_block(events)
+        return bool(self._kind) and (index == self._index or index not in self._indices)
 
     def _close_block(self, events: list[Event]) -> None:
         if not self._kind:
             return
         if self._kind == "tool_use" and not self._has_input:
             # A call without arguments has no deltas, but other dialects need valid JSON.
-            events.append(Event(block=self._number, input="{}"))
+            events.append(Event(block=self._number, input=self._input or "{}"))
         if self._translation is not None:
             pages = self._translation.end_text()
             events += [Event(block=self._number, citation=page) for page in pages]
@@ -337,6 +366,8 @@ class StreamReader:
         finish = None
         if delta.get("stop_reason") and not self._finished:
             finish = finish_of(delta, beside | delta)
+            if self._translation is not None:
+                self._translation.end(finish)
             beside.clear()
             self._close_block(events)
             if self._translation is not None:
@@ -346,8 +377,10 @@ class StreamReader:
             within = {"delta": inside} if inside else {}
             fields = {**beside, **within, "type": "message_delta"}
             events.append(Event(unknown=self._kept(fields)))
-        if event.get("usage") is not None:
-            self._counts.add(event)
+        # Anthropic's documentation once had the usage in the delta, and some servers follow it.
+        holder = event if event.get("usage") is not None else delta
+        if holder.get("usage") is not None:
+            self._counts.add(holder)
             events.append(Event(usage=self._counts.usage()))
         if finish is not None:
             self._finished = True
@@ -374,6 +407,14 @@ _READERS: Mapping[object, Callable[[StreamReader, Json, list[Event]], None]] = {
     "message_delta": StreamReader._message_delta,
     "message_stop": StreamReader._message_stop,
 }
+
+
+def _rename(block: Block, call_ids: set[str]) -> None:
+    """Give a call another id if an earlier one has the same; add it to the ids."""
+    use = block.tool_use
+    if use.id in call_ids:
+        use.id = f"{use.id}_{len(call_ids)}"
+    call_ids.add(use.id)
 
 
 def _extract_delta(event: Any) -> str | None:

@@ -25,6 +25,10 @@ Json = dict[str, Any]
 
 # Exceptions that values of wrong types cause in the parsing code.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_COUNTS = (
+    *("promptTokenCount", "toolUsePromptTokenCount", "cachedContentTokenCount"),
+    *("candidatesTokenCount", "thoughtsTokenCount"),
+)
 # Reasons why a prompt is blocked, in Google's reference of PromptFeedback.
 _BLOCK_REASONS = frozenset({"SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY"})
 
@@ -98,7 +102,7 @@ class AnswerReader:
         """Parse a whole response, or a chunk of a stream."""
         usage = chunk.get("usageMetadata")
         if usage:
-            self._usage = usage
+            self._usage = _highest(self._usage or {}, usage)
         candidates = chunk.get("candidates") or ()
         if not self._started and (candidates or usage):
             self._start(chunk, out)
@@ -171,15 +175,23 @@ class AnswerReader:
         )
 
 
-def _usage(metadata: Json) -> Usage:
+def _highest(before: Json, usage: Json) -> Json:
+    """Return the counts of usage, each the highest so far: they never fall, and some are left out.
+
+    Raises:
+        ValueError: a count is invalid.
+    """
+    reports = (before, usage)
+    return {name: max(tokens(one.get(name) or 0) for one in reports) for name in _COUNTS}
+
+
+def _usage(counts: Json) -> Usage:
     """Return the usage; Google counts cached tokens in the prompt, and thoughts separately."""
-    cached = tokens(metadata.get("cachedContentTokenCount") or 0)
-    read = tokens(metadata.get("promptTokenCount") or 0)
-    read += tokens(metadata.get("toolUsePromptTokenCount") or 0)
-    thoughts = tokens(metadata.get("thoughtsTokenCount") or 0)
+    cached, thoughts = counts["cachedContentTokenCount"], counts["thoughtsTokenCount"]
+    read = counts["promptTokenCount"] + counts["toolUsePromptTokenCount"]
     return Usage(
         input_tokens=max(0, read - cached),
-        output_tokens=tokens(metadata.get("candidatesTokenCount") or 0) + thoughts,
+        output_tokens=counts["candidatesTokenCount"] + thoughts,
         cache_read_input_tokens=cached,
         reasoning_tokens=thoughts,
     )

@@ -63,6 +63,10 @@ class _Waiting:
             yield "".join(texts), logprobs
 
 
+# The arguments of a call without any.
+EMPTY = "{}"
+
+
 @dataclass(slots=True)
 class ToolCall:
     """A tool call, as far as it has been received.
@@ -75,6 +79,8 @@ class ToolCall:
             choice.
         freeform: whether the arguments are free text.
         said: the arguments that have been sent.
+        holds_empty: whether the arguments began with `{}`, which is held until the end of the call:
+            some servers send it before the arguments.
         queued: whether the call has its place among the blocks.
         closed: whether its block has ended.
         extra: unknown fields.
@@ -86,21 +92,27 @@ class ToolCall:
     is_named: bool = False
     freeform: bool = False
     said: list[str] = field(default_factory=list)
+    holds_empty: bool = False
     queued: bool = False
     closed: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
 
     def has_arguments(self) -> bool:
         """Return whether any arguments have been received."""
-        return bool(self.said or self.waiting.text())
+        return bool(self.said or self.holds_empty or self.waiting.text())
+
+    def is_empty(self) -> bool:
+        """Return whether the arguments are `{}` so far."""
+        return self.holds_empty and not any(self.said) and not self.waiting.text()
 
     def is_whole(self) -> bool:
         """Return whether only white space can follow the arguments that have been sent."""
-        return not self.freeform and _is_json("".join(self.said))
+        return self.is_empty() or (not self.freeform and _is_json("".join(self.said)))
 
     def is_received(self) -> bool:
         """Return whether only white space can follow the arguments that have been received."""
-        return not self.freeform and _is_json("".join(self.said) + self.waiting.text())
+        received = "".join(self.said) + self.waiting.text()
+        return not self.freeform and _is_json(received or EMPTY * self.holds_empty)
 
 
 @dataclass(slots=True)
@@ -328,6 +340,8 @@ class Blocks:
             return
         if self._open == "text" and self.citations:
             self._cite(out)
+        if isinstance(self._open, ToolCall) and self._open.is_empty():
+            self._say_input(self._open, EMPTY, b"", out)
         if self._open == "thinking" and self.details is not None:
             if state := self.details.take():
                 out.append(Event(choice=self._choice, block=self._number, signature=state))

@@ -10,7 +10,7 @@ from services.common.messages.notes import note_on_unknown_parts
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.openai import reasoning_details
-from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
+from services.inference.providers.openai.blocks import EMPTY, Blocks, TextKind, ToolCall
 from services.inference.providers.openai.reasoning_details import ReceivedDetails
 from services.inference.providers.openai.tool_calls import Piece, ReceivedCalls, may_be_tool
 from services.inference.providers.openai.unknown_fields import (
@@ -273,7 +273,10 @@ class Choice:
             self._add_name(call, piece.name)
         if extra := unknown_call_fields(fields, kind, function):
             self.blocks.keep(call, extra, out)
-        self.blocks.tool(call, piece.arguments, logprobs, out)
+        written = piece.arguments
+        if written.strip() == EMPTY and not (call.freeform or call.has_arguments()):
+            call.holds_empty, written = True, ""
+        self.blocks.tool(call, written, logprobs, out)
 
     def _add_name(self, call: ToolCall, name: str) -> None:
         """Add a piece of a call's name; most servers send it whole, some repeat it."""

@@ -29,7 +29,11 @@ def read_usage(reported: Json, previous: Usage | None) -> Event:
     """
     prompt: Json = reported.get(_PROMPT) or {}
     completion: Json = reported.get(_COMPLETION) or {}
-    total = tokens(reported.get("prompt_tokens") or 0)
+    # Some servers have the names of responses, and some only the total beside the input.
+    total = tokens(reported.get("prompt_tokens") or reported.get("input_tokens") or 0)
+    output = tokens(reported.get("completion_tokens") or reported.get("output_tokens") or 0)
+    if total and not output:
+        output = max(0, tokens(reported.get("total_tokens") or 0) - total)
     # DeepSeek and Moonshot use their own names.
     cached = (
         prompt.get("cached_tokens")
@@ -40,7 +44,7 @@ def read_usage(reported: Json, previous: Usage | None) -> Event:
     event = Event()
     usage = event.usage
     usage.input_tokens = max(0, total - read - written)
-    usage.output_tokens = tokens(reported.get("completion_tokens") or 0)
+    usage.output_tokens = output
     usage.cache_creation_input_tokens = written
     usage.cache_read_input_tokens = read
     usage.reasoning_tokens = tokens(completion.get("reasoning_tokens") or 0)
