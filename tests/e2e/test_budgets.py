@@ -158,3 +158,24 @@ async def test_a_stream_whose_caller_leaves_costs_what_is_recorded(tmp_path: Pat
         used = (await callers.get("/beta/v1/usage/me"))["usage"]["day"]
         assert (used["requests"], used["estimated"], used["unpriced"]) == (1, 1, 0)
         assert used["input_tokens"] > 0
+
+
+async def test_a_stream_cut_by_a_stop_costs_what_was_delivered(tmp_path: Path) -> None:
+    # The settings before end with [limits].
+    settings = "drain_s = 1\n" + SETTINGS
+    async with limited(tmp_path, settings, spend_per_day="10") as callers:
+        callers.upstream.plays("quick", actions.dawdles(1e6))
+        chunks = callers.stream("dear", max_tokens=1_000)
+        assert b'"content"' in await anext(chunks)
+        stopping = asyncio.create_task(asyncio.to_thread(callers.at.process.stop))
+        cut = b"".join([chunk async for chunk in chunks])
+        assert b'"error"' in cut and b"[DONE]" not in cut
+        assert await stopping == 0
+    async with limited(tmp_path, settings, spend_per_day="10") as callers:
+        budget, usage = await spent_by(callers)
+        used = (await callers.get("/beta/v1/usage/me"))["usage"]["day"]
+    assert (used["requests"], used["estimated"], used["unpriced"]) == (1, 1, 0)
+    assert used["input_tokens"] > 0
+    # Not what was reserved: some words.
+    assert 0 < used["output_tokens"] < 100
+    assert 0 < budget == usage

@@ -65,6 +65,27 @@ class Callers:
         except aiohttp.ClientError:
             return 0
 
+    async def stream(self, model: str, **fields: Any) -> AsyncIterator[bytes]:
+        """Ask for a stream; yield its pieces as they arrive, from the first content on."""
+        body = {
+            "model": model,
+            "messages": [{"role": "user", "content": "Hello"}],
+            "fallback": "disabled",
+            "stream": True,
+            **fields,
+        }
+        headers = {"authorization": f"Bearer {self.at.key}"}
+        url = f"{self.at.address}/beta/v1/chat/completions"
+        async with self._http.post(url, json=body, headers=headers) as answer:
+            assert answer.status == 200
+            head = b""
+            async for piece in answer.content.iter_any():
+                head += piece
+                if b'"content":"' in head:
+                    yield head
+                    head = b""
+            yield head
+
     async def get(self, path: str) -> Any:
         """Return the JSON at a path."""
         headers = {"authorization": f"Bearer {self.at.key}"}
