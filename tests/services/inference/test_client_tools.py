@@ -69,7 +69,7 @@ def opaque(dialect: int, fields: object) -> Opaque:
 def test_a_custom_tool_becomes_a_function(dialect, tool, target, choice, dropped) -> None:
     request = request_of(dialect, tool, choice)
     before = request.SerializeToString(deterministic=True)
-    changed, tools, left_out, _ = with_functions(request, target)
+    changed, tools, left_out, *_ = with_functions(request, target)
     assert request.SerializeToString(deterministic=True) == before
     assert (tools, list(left_out)) == ({"edit": ClientTool("edit", is_freeform=True)}, [dropped])
     function, other = changed.tools
