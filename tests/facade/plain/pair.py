@@ -265,8 +265,8 @@ class Side:
             for sample in metric.samples
             if sample.value
             and not sample.name.endswith(("_created", "_bucket"))
-            # Of the loop, which both share.
-            and not sample.name.startswith("gateway_loop_delay")
+            # Of the loop and the process, which both share.
+            and not sample.name.startswith(("gateway_loop_delay", "process_"))
         }
         # Counted anew, as to read what all conversations before came to takes longer than one.
         metrics = self._metrics

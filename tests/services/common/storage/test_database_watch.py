@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from services.common.errors import GatewayError
 from services.common.settings import Storage
-from services.common.storage.database import open_engine, reading_once
+from services.common.storage.database import open_engine, reading
 from services.common.storage.database_watch import SILENT_S, DatabaseWatch
 from tests.attacks.stalling_proxy import stalling_proxy
 from tests.databases import PostgreSQL
@@ -34,7 +34,7 @@ async def test_a_silent_database_is_reported_until_it_answers(behind_proxy):
 
     registry = CollectorRegistry()
     watch = DatabaseWatch(engine, 15, registry, report, clock.monotonic)
-    async with reading_once(engine) as connection:
+    async with reading(engine) as connection:
         await connection.execute(text("SELECT 1"))
         await watch.check()
         assert registry.get_sample_value("gateway_database_connections", {"state": "in_use"}) == 1
@@ -86,7 +86,7 @@ async def test_failed_uses_are_counted_by_their_reason():
     registry = CollectorRegistry()
     DatabaseWatch(engine, 15, registry, report)
     with pytest.raises(GatewayError):
-        async with reading_once(engine):
+        async with reading(engine):
             pass
     counted = {"reason": "unavailable"}
     assert registry.get_sample_value("gateway_database_errors_total", counted) == 1

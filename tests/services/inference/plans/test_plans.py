@@ -70,13 +70,13 @@ def test_auto_retries_hedges_and_recovers() -> None:
     ]
     assert {one.retries for one in made.steps} == {Retries(most=2, jitter_s=0.25)}
     assert {one.timeout_s for one in made.steps} == {60}
-    assert made[1:] == (None, None, 7, 900, False, False, 0)
+    assert made[1:] == (None, None, 7, 900, False, False, 0, "chat")
 
 
 def test_disabled_asks_one_model_once() -> None:
     made = plan(request(fallback=DISABLED))
     assert [(one.target.name, one.retries) for one in made.steps] == [("a", Retries())]
-    assert made[1:] == (None, None, 0, None, True, False, 0)
+    assert made[1:] == (None, None, 0, None, True, False, 0, "chat")
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_one_choice_alone_is_recovered(n: int, recovered: int | None) -> None:
 
 def test_a_chain_has_its_own_bounds() -> None:
     bounded = plan(chain("a", config={"global_timeout_ms": 2500, "max_total_retries": 0}))
-    assert bounded[1:] == (2.5, 0, 0, 900, True, False, 0)
-    assert plan(chain("a"))[1:] == (None, None, 0, 900, True, False, 0)
+    assert bounded[1:] == (2.5, 0, 0, 900, True, False, 0, "chat")
+    assert plan(chain("a"))[1:] == (None, None, 0, 900, True, False, 0, "chat")
     assert plan(chain("a", config={"global_timeout_ms": 1})).timeout_s == 0.001
 
 
