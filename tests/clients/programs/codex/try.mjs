@@ -9,7 +9,7 @@ import { address, check, key, kinds, ofResponses, run } from "../steps.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "codex-"));
 const program = join(import.meta.dirname, "node_modules", ".bin", "codex");
-const server = `{command="${process.execPath}", args=["${join(import.meta.dirname, "notes.mjs")}"]}`;
+const server = `{command="${process.execPath}", args=["${join(import.meta.dirname, "..", "notes.mjs")}"]}`;
 const provider = `{name="gateway", base_url="${address}/beta/v1", env_key="GATEWAY_KEY"}`;
 
 function start(model, prompt, options = [], apiKey = key) {
