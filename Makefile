@@ -66,8 +66,9 @@ run: $(VENV)/.runs $(EXTRAS:%=$(VENV)/.extra-%) ## start the gateway on 127.0.0.
 	@exec $(BIN)/gateway up
 
 # Install the packages in the package-lock.json of a folder.
-NPM_CI = sh -c 'cd $(1) && npm=$$(dirname $$(command -v node))/../lib/node_modules/npm \
-	  && node $$npm/bin/npm-cli.js ci --silent --no-audit --no-fund'
+NPM = sh -c 'cd $(1) && npm=$$(dirname $$(command -v node))/../lib/node_modules/npm \
+	  && node $$npm/bin/npm-cli.js $(2) --silent --no-audit --no-fund'
+NPM_CI = $(call NPM,$(1),ci)
 
 $(CONSOLE)/node_modules/.installed: $(VENV)/.installed $(CONSOLE)/package.json $(CONSOLE)/package-lock.json
 	@$(WITH_NODE) $(call NPM_CI,$(CONSOLE))
@@ -100,13 +101,15 @@ sdks-newest: setup ## try the newest SDKs of the registry: fields that have no v
 
 # Client programs, each in its own environment beside its lock file.
 PROGRAMS := tests/clients/programs
+# Their packages for other platforms are not in the lock files, which `npm ci` refuses.
+PARTLY_LOCKED := opencode qwen-code
 $(PROGRAMS)/%/.venv/.installed: $(PROGRAMS)/%/requirements.lock $(VENV)/.installed
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
 	$(BIN)/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<
 	@touch $@
 
 $(PROGRAMS)/%/node_modules/.installed: $(PROGRAMS)/%/package.json $(PROGRAMS)/%/package-lock.json $(VENV)/.installed
-	$(WITH_NODE) $(call NPM_CI,$(PROGRAMS)/$*)
+	$(WITH_NODE) $(call NPM,$(PROGRAMS)/$*,$(if $(filter $*,$(PARTLY_LOCKED)),install --no-save,ci))
 	@touch $@
 
 INSTALLED := $(patsubst %/requirements.lock,%/.venv/.installed,$(wildcard $(PROGRAMS)/*/requirements.lock)) \
