@@ -35,6 +35,8 @@ _SENT_AT_ONCE = 64 << 10
 # and its events, about ten times its size, stay in memory until the caller reads them. The size
 # therefore decreases with the number of responses; with few responses large reads are faster.
 _READ_MOST, _READ_LEAST, _READ_OF_ALL = 64 << 10, 8 << 10, 1 << 20
+# Data of fewer bytes takes less time to parse than timing it is worth.
+_TIMED_FROM = 4 << 10
 # Receive buffer, shared by all connections.
 _BUFFER = memoryview(bytearray(_READ_MOST))
 
@@ -296,11 +298,12 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Parse received data, and let others have their turn before more is read."""
-        began = perf_counter()
+        is_timed = nbytes >= _TIMED_FROM and self._shares is not None
+        began = perf_counter() if is_timed else 0.0
         self._receive(nbytes)
         if not self._busy or self.is_received or self._failure is not None:
             return
-        if self._shares is not None and self._user:
+        if is_timed and self._shares is not None and self._user:
             self._shares.add(self._user, began)
             turn = self._shares.turn(self._user)
             if turn is not None:
