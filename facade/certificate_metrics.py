@@ -34,6 +34,6 @@ class CertificateMetrics:
                 # The library reads files with it too: nothing public reads a certificate that no
                 # peer has presented.
                 decoded = ssl._ssl._test_decode_cert(path)  # type: ignore[attr-defined]
-            except OSError:
+            except (OSError, AttributeError):  # a later Python may lack it
                 continue
             self._expiry.labels(name).set(ssl.cert_time_to_seconds(decoded["notAfter"]))

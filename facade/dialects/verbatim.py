@@ -5,6 +5,7 @@ texts stay bytes of the body, as a JSON string means the same to every parser. O
 serialized again from the checked values, so that no other value of a repeated member is passed on.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Final, Generic, Protocol, Self, TypeVar
@@ -113,7 +114,7 @@ class VerbatimReader(Generic[_Body]):
         return wire if self._is_plain(wire) else None
 
 
-class VerbatimRequest(LazyRequest, Generic[_Body]):
+class VerbatimRequest(LazyRequest, ABC, Generic[_Body]):
     """A request whose conversation is passed on as written, and parsed when it is first read.
 
     Args:
@@ -145,9 +146,9 @@ class VerbatimRequest(LazyRequest, Generic[_Body]):
             has_whole_body=settings is not None,
         )
 
+    @abstractmethod
     def begin_request(self) -> GenerateRequest:
         """Return the canonical request without the conversation."""
-        raise NotImplementedError
 
     def conversation(self, *names: str) -> dict[str, Any]:
         """Parse the parts of these names, by default all; return all parts parsed so far.

@@ -33,10 +33,10 @@ SOURCE = {"startIndex": 19, "endIndex": 31, "uri": "https://a.example"}
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[dict[str, Any]]:
     """Return a provider of several dialects; "answer" is what it answers, a list as a stream."""
-    told: dict[str, Any] = {}
+    provider: dict[str, Any] = {}
 
     async def serve(request: web.Request) -> web.Response:
-        answer = told["answer"]
+        answer = provider["answer"]
         if not isinstance(answer, list):
             return web.json_response(answer)
         lines = "".join(f"data: {json.dumps(one)}\n\n" for one in answer)
@@ -44,8 +44,8 @@ async def server() -> AsyncIterator[dict[str, Any]]:
 
     app = web.Application()
     app.router.add_post("/{path:.*}", serve)
-    async with serving(app) as told["url"]:
-        yield told
+    async with serving(app) as provider["url"]:
+        yield provider
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -74,8 +74,8 @@ def grounded(*texts: str, **fields: Any) -> list[Json]:
 async def ask(gateway: Gateway, path: str, model: str, **fields: Any) -> tuple[str, str]:
     """Return the dropped parts of an answer, and its text."""
     body: Json = {"model": model, "fallback": "disabled", **fields}
-    said = [{"role": "user", "content": "Hi"}]
-    body |= {"input": "Hi", "store": False} if path == "responses" else {"messages": said}
+    messages = [{"role": "user", "content": "Hi"}]
+    body |= {"input": "Hi", "store": False} if path == "responses" else {"messages": messages}
     body |= {"max_tokens": 2000} if path == "messages" else {}
     headers = gateway.api_key() if path == "messages" else gateway.bearer()
     url = f"{gateway.url}/beta/v1/{path}"

@@ -55,8 +55,8 @@ async def ask(
     async with gateway.http.post(gateway.url + path, json=body, headers=headers) as answer:
         answer_body = await answer.read()
     head = {name.lower(): value for name, value in answer.headers.items()}
-    found = [name for name in NAMES if name.encode() in answer_body]
-    return answer.status, head, found[0] if answer.status == 200 else answer_body.decode()
+    deployments = [name for name in NAMES if name.encode() in answer_body]
+    return answer.status, head, deployments[0] if answer.status == 200 else answer_body.decode()
 
 
 @every_way

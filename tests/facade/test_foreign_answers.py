@@ -288,17 +288,17 @@ async def test_a_background_response_says_what_was_dropped(
     async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
         text = await answer.text()
     if is_streamed:
-        told = json.loads(text.rsplit("data: ", 1)[1])["response"]
+        response = json.loads(text.rsplit("data: ", 1)[1])["response"]
     else:
-        told = await ended(gateway, json.loads(text)["id"])
-    assert told["status"] == "completed"
+        response = await ended(gateway, json.loads(text)["id"])
+    assert response["status"] == "completed"
     named = [
         "prompt_cache_key",
         "safety_identifier",
         "answer.server_tool_use",
         "answer.web_search_tool_result",
     ]
-    assert told["gateway"] == {"dropped": named}
+    assert response["gateway"] == {"dropped": named}
 
 
 async def test_a_background_response_without_changes(gateway: Gateway, server: Server) -> None:

@@ -203,10 +203,10 @@ class Call:
             name: its name in this call.
             place: its index among the tools that are sent.
         """
-        given = self.tool_names.get(name, name)
-        if given in self.schema_paths:
-            return self.schema_paths[given]
-        indices = (at for at, tool in enumerate(self.request.tools) if tool.name == given)
+        caller_name = self.tool_names.get(name, name)
+        if caller_name in self.schema_paths:
+            return self.schema_paths[caller_name]
+        indices = (at for at, tool in enumerate(self.request.tools) if tool.name == caller_name)
         return f"tools[{next(indices, place)}].input_schema"
 
     def request_headers(self, dialect: Dialect.ValueType) -> list[tuple[str, str]]:

@@ -410,7 +410,7 @@ _READERS: Mapping[object, Callable[[StreamReader, Json, list[Event]], None]] = {
 
 
 def _rename(block: Block, call_ids: set[str]) -> None:
-    """Give a call another id if an earlier one has the same; add it to the ids."""
+    """Replace the id of a call if an earlier one has the same; add the id to `call_ids`."""
     use = block.tool_use
     if use.id in call_ids:
         use.id = f"{use.id}_{len(call_ids)}"

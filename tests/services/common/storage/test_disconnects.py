@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 
 import asyncpg  # type: ignore[import-untyped]  # it brings no types
 import pytest
@@ -23,6 +24,8 @@ from services.common.storage.owners import ensure_owner, owners
 
 _COUNT = select(func.count()).select_from(owners)
 _NAME = "disconnected"
+# `reading` or `writing`.
+Opens = Callable[[AsyncEngine], AbstractAsyncContextManager[AsyncConnection]]
 _END = f"""
 SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = '{_NAME}'
 """
@@ -39,7 +42,7 @@ async def engine(storage: Storage) -> AsyncIterator[AsyncEngine]:
 
 
 async def end_connections(storage: Storage) -> None:
-    """Let the server close all connections of `engine`."""
+    """Close all connections of `engine`, on the side of the server."""
     connection = await asyncpg.connect(storage.database_url)
     try:
         await connection.execute(_END)
@@ -82,14 +85,14 @@ async def test_a_connection_that_ended_unnoticed_is_replaced(
 
 @pytest.mark.parametrize("block", [reading, writing])
 async def test_a_connection_known_to_have_ended_is_not_taken(
-    engine: AsyncEngine, storage: Storage, block: Callable[[AsyncEngine], object]
+    engine: AsyncEngine, storage: Storage, block: Opens
 ) -> None:
-    async with block(engine) as connection:  # type: ignore[attr-defined]  # either of the two
+    async with block(engine) as connection:
         assert await count(connection) == 0
     await end_connections(storage)
     for _ in range(10):  # the loop reads the ends of the connections
         await asyncio.sleep(0)
-    async with block(engine) as connection:  # type: ignore[attr-defined]  # either of the two
+    async with block(engine) as connection:
         assert await count(connection) == 0
 
 
