@@ -39,7 +39,9 @@ def translate_errors() -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise BlobMissingError from error
-    except (_store_error(), OSError) as error:
+    except Exception as error:
+        if not isinstance(error, (OSError, _store_error())):
+            raise
         if _is_full(error):
             log.error("the disk is full", extra={"store": str(error)})
             raise _storage_full() from error

@@ -77,7 +77,9 @@ async def test_a_body_is_sent_as_it_is_written(docs: Page, gateway: Gateway) -> 
 async def test_a_streamed_answer_is_shown_as_it_comes(docs: Page, gateway: Gateway) -> None:
     await docs.get_by_label("API key").fill(gateway.key)
     form = await opened_form(docs, "createChatCompletion")
-    body = {"model": "sandbox/slow", "messages": [{"role": "user", "content": "Hello"}]}
+    # Half an hour of pieces: it has not ended before it is stopped.
+    question = "Hello " * 36_000
+    body = {"model": "sandbox/slow", "messages": [{"role": "user", "content": question}]}
     await form.get_by_label("Body").fill(json.dumps(body))
     await form.get_by_label("Streamed").check()
     await form.get_by_role("button", name="Send").click()

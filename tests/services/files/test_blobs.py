@@ -1,5 +1,7 @@
+import asyncio
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from services.common.storage.database import open_engine
 from services.files.blob_errors import BlobMissingError
 from services.files.blob_store import Blobs
 from services.files.blobs import FOLDER, open_blobs
+from services.files.folder_blobs import FolderBlobs
 from services.files.repository import FileRepository
 from tests.services.files.running_file_store import MIB, reason_of
 
@@ -81,6 +84,18 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as raised:
         open_blobs(Storage(data_dir=tmp_path))
     assert str(tmp_path / FOLDER) in str(raised.value)
+
+
+async def test_a_cancelled_listing_loads_no_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs = FolderBlobs.at(tmp_path)
+    monkeypatch.setitem(sys.modules, "obstore.exceptions", None)
+    listing = asyncio.ensure_future(anext(blobs.entries()))
+    await asyncio.sleep(0)
+    listing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await listing
 
 
 async def test_a_database_that_is_down_is_a_store_that_is_down(tmp_path: Path) -> None:
