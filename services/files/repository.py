@@ -35,7 +35,7 @@ from gateway.files.v1.files_pb2 import File, ListFilesRequest, Purpose
 from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid
 from services.common.storage.database import (
-    insert_into,
+    insert_if_absent,
     metadata,
     reading,
     reading_once,
@@ -90,7 +90,17 @@ files = Table(
     Index("ix_files_expires_at_s", "expires_at_s"),
 )
 
-# The query for a file by its id. Built once: building a statement takes as long as executing it.
+# Built once: building a statement takes longer than executing it.
+_ADD_WITHIN_QUOTA = (
+    update(usage)
+    .where(
+        usage.c.owner_id == bindparam("its_owner_id"),
+        usage.c.size_bytes + bindparam("added_bytes") <= bindparam("quota"),
+    )
+    .values(files=usage.c.files + 1, size_bytes=usage.c.size_bytes + bindparam("added_bytes"))
+)
+_INSERT_FILE = insert(files)
+# The query for a file by its id.
 _FILE_BY_ID = select(files).where(
     files.c.owner_id == bindparam("owner"),
     files.c.expires_at_s > bindparam("now_s"),
@@ -130,17 +140,15 @@ class FileRepository:
         """
 
         async def insert_within_quota(connection: AsyncConnection) -> None:
-            await _open_account(connection, owner_id)
-            inserted = await connection.execute(
-                update(usage)
-                .where(usage.c.owner_id == owner_id, usage.c.size_bytes + file.size_bytes <= quota)
-                .values(files=usage.c.files + 1, size_bytes=usage.c.size_bytes + file.size_bytes)
+            await insert_if_absent(
+                connection, usage, {"owner_id": owner_id, "files": 0, "size_bytes": 0}
             )
-            if not inserted.rowcount:
+            added = {"its_owner_id": owner_id, "added_bytes": file.size_bytes, "quota": quota}
+            if not (await connection.execute(_ADD_WITHIN_QUOTA, added)).rowcount:
                 raise quota_exceeded(quota)
             if not in_time():
                 raise storage_unavailable()
-            await connection.execute(insert(files).values(owner_id=owner_id, **_to_row(file)))
+            await connection.execute(_INSERT_FILE, {"owner_id": owner_id, **_to_row(file)})
 
         with _translate_errors():
             await write(self._engine, insert_within_quota)
@@ -312,11 +320,6 @@ def _translate_errors() -> Iterator[None]:
         if error.reason != errors_pb2.REASON_UNAVAILABLE:
             raise
         raise storage_unavailable() from error
-
-
-async def _open_account(connection: AsyncConnection, owner_id: str) -> None:
-    empty = insert_into(connection, usage).values(owner_id=owner_id, files=0, size_bytes=0)
-    await connection.execute(empty.on_conflict_do_nothing())
 
 
 async def _remove(connection: AsyncConnection, which: Iterable[Any]) -> Sequence[str]:

@@ -3,9 +3,10 @@
 An iteration of the loop runs whatever is ready. When one user has a hundred requests in progress,
 it runs a hundred of their steps, and each step of another user's request waits as long. So the time
 of every step is added up by user. While users with little of it are there, the steps of the others
-take turns, a step in each iteration. After steps of some length there are none for as long, if one
-of a user with little ran a moment ago: his request may wait for a thread, or for a task that waits
-for another, and each such wait would last as long as a step of the others.
+take turns, a step in each iteration. After steps of some length there are none for some time, if
+one of a user with little ran a moment ago: his request may wait for a thread, or for a task that
+waits for another, and each such wait would last as long as a step of the others. While such
+requests are there, users with much have a quarter of the loop.
 
 `install` makes every task of a loop one that is timed. A step belongs to the user whom
 `user_of_task` names in the task's context: the facade sets it for a request, and the services for a
@@ -24,10 +25,11 @@ from services.common.process.recent_use import RecentUse
 
 # Whoever has used more of the loop lately (`RecentUse`) lets others go first.
 _MUCH_S = 0.1
-# After such steps have taken so long, there are none for as long, but at most so many seconds, if a
-# user with little had a step since they began or so many seconds before.
+# After such steps have taken so long, there are none for some times as long, but at most so many
+# seconds, if a user with little had a step since they began or so many seconds before.
 _LONG_S = 0.002
-_MOST_PAUSE_S = 0.02
+_PAUSE_FACTOR = 3
+_MOST_PAUSE_S = 0.2
 _JUST_NOW_S = 0.02
 # Others are there if one of their steps ran within so many seconds.
 _PRESENT_S = 0.5
@@ -105,7 +107,8 @@ class LoopShares:
         if self._taken_s > _LONG_S:
             taken_s, self._taken_s = self._taken_s, 0.0
             if self.monotonic() - self._other_ran_at < taken_s + _JUST_NOW_S:
-                self._loop.call_later(min(taken_s, _MOST_PAUSE_S), self._begin_next)
+                pause_s = min(_PAUSE_FACTOR * taken_s, _MOST_PAUSE_S)
+                self._loop.call_later(pause_s, self._begin_next)
                 return
         user = next(iter(self._waiting))
         steps = self._waiting.pop(user)

@@ -270,7 +270,7 @@ async def execute_many(
 
 def insert_into(connection: AsyncConnection, table: Table) -> Any:
     """Return an INSERT with support for ON CONFLICT, which SQLAlchemy has per dialect."""
-    return _insert_into(connection.dialect.name, table)
+    return insert_in(connection.dialect.name, table)
 
 
 async def insert_if_absent(
@@ -281,7 +281,8 @@ async def insert_if_absent(
     return (await connection.execute(statement, values)).rowcount == 1
 
 
-def _insert_into(dialect: str, table: Table) -> Any:
+def insert_in(dialect: str, table: Table) -> Any:
+    """Return the INSERT of `insert_into` for the name of a dialect."""
     # Imported here, so that only one of the two dialects is loaded.
     if dialect == "postgresql":
         from sqlalchemy.dialects import postgresql
@@ -295,7 +296,7 @@ def _insert_into(dialect: str, table: Table) -> Any:
 @cache
 def _insert_if_absent(dialect: str, table: Table) -> Any:
     """Return the statement of `insert_if_absent`; cached, since building it is slow."""
-    return _insert_into(dialect, table).on_conflict_do_nothing()
+    return insert_in(dialect, table).on_conflict_do_nothing()
 
 
 @asynccontextmanager

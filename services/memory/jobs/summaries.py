@@ -8,7 +8,7 @@ summary again. A withdrawn summary stays as a row, superseded.
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sqlalchemy import Row, Select, delete, func, insert, select, update
+from sqlalchemy import Row, bindparam, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
@@ -17,6 +17,14 @@ from services.common.storage.database import reading, reading_once
 from services.memory.storage.tables import summaries
 
 PREFIX = "summary_"
+
+# Built once: that takes longer than to execute it.
+_CURRENT = (
+    select(summaries)
+    .where(summaries.c.entity_id == bindparam("of_memory"), ~summaries.c.superseded)
+    .order_by(summaries.c.last_turn.desc())
+    .limit(1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +71,15 @@ class SummaryStore:
 
     async def current_in(self, connection: AsyncConnection, entity_id: str) -> Summary:
         """Return the current summary of a memory, read in the caller's transaction."""
-        row = (await connection.execute(_live(entity_id))).one_or_none()
+        row = (await connection.execute(_CURRENT, {"of_memory": entity_id})).one_or_none()
         return _to_summary(row)
 
     async def before(self, entity_id: str, turn: int) -> Summary:
         """Return the last summary that covers neither a turn nor later ones."""
         async with reading_once(self._engine) as connection:
-            earlier = _live(entity_id).where(summaries.c.last_turn < turn)
-            return _to_summary((await connection.execute(earlier)).one_or_none())
+            earlier = _CURRENT.where(summaries.c.last_turn < turn)
+            row = (await connection.execute(earlier, {"of_memory": entity_id})).one_or_none()
+            return _to_summary(row)
 
     async def up_to(self, entity_id: str, last_turn: int) -> tuple[Summary, Summary, bool]:
         """Return the data for making the summary up to a turn again.
@@ -80,8 +89,8 @@ class SummaryStore:
             degraded too; the first is `NO_SUMMARY` if there is none.
         """
         async with reading(self._engine) as connection:
-            upto = _live(entity_id).where(summaries.c.last_turn <= last_turn).limit(2)
-            rows = (await connection.execute(upto)).all()
+            upto = _CURRENT.where(summaries.c.last_turn <= last_turn).limit(2)
+            rows = (await connection.execute(upto, {"of_memory": entity_id})).all()
             later = await connection.scalar(
                 select(func.count()).where(
                     summaries.c.entity_id == entity_id,
@@ -142,15 +151,6 @@ class SummaryStore:
     async def remove_memory(self, connection: AsyncConnection, entity_id: str) -> None:
         """Erase all summaries of a memory."""
         await connection.execute(delete(summaries).where(summaries.c.entity_id == entity_id))
-
-
-def _live(entity_id: str) -> Select[Any]:
-    return (
-        select(summaries)
-        .where(summaries.c.entity_id == entity_id, ~summaries.c.superseded)
-        .order_by(summaries.c.last_turn.desc())
-        .limit(1)
-    )
 
 
 def _to_summary(row: Row[Any] | None) -> Summary:

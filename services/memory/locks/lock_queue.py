@@ -17,7 +17,7 @@ of its own that have reappeared.
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -35,7 +35,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.clock import Clock
-from services.common.storage.database import insert_into, reading_once, write
+from services.common.storage.database import insert_in, reading_once, write
 from services.common.storage.leased_rows import LeasedRows, delete_in_order, is_held_by_process
 from services.common.storage.owners import owners
 from services.memory.locks.opening import Opening
@@ -95,11 +95,16 @@ _ENTERED = select(
         0,
     ),
 ).where(memories.c.id == bindparam("entity_id"))
+_ADD_CLAIM = insert(claims)
+_REMOVE_CLAIM = delete(claims).where(claims.c.id == bindparam("claim_id"))
 _GIVE_UP = delete(claims).where(
     claims.c.id == bindparam("claim_id"),
     claims.c.entity_id == bindparam("claimed_id"),
     claims.c.ticket == bindparam("claim_ticket"),
 )
+
+
+_IS_MADE = memories.c.id == bindparam("made_id")
 
 
 class _QueuePosition(NamedTuple):
@@ -128,12 +133,11 @@ class LockQueue:
 
         async def enter(connection: AsyncConnection) -> Entry:
             entity_id, ticket = await _take_ticket(connection, mode, opening)
-            claim = {"id": claim_id, "entity_id": entity_id, "mode": mode.name, "ticket": ticket}
+            queued = {"entity_id": entity_id, "mode": mode.name, "ticket": ticket}
             await connection.execute(
-                insert(claims), {**claim, "ends_at_ms": self._rows.ends_at_ms()}
+                _ADD_CLAIM, {**queued, "id": claim_id, "ends_at_ms": self._rows.ends_at_ms()}
             )
             # Read last: whoever held the lock before has committed.
-            queued = {"entity_id": entity_id, "mode": mode.name, "ticket": ticket}
             *memory, ahead, owner_bytes = (await connection.execute(_ENTERED, queued)).one()
             record = to_record(memory)
             if ahead < mode.holders:
@@ -263,33 +267,38 @@ async def give_up_claim(
 
 async def remove_claim(connection: AsyncConnection, claim_id: str) -> None:
     """Remove a claim, if it exists."""
-    await connection.execute(delete(claims).where(claims.c.id == claim_id))
+    await connection.execute(_REMOVE_CLAIM, {"claim_id": claim_id})
 
 
 async def _take_ticket(
     connection: AsyncConnection, mode: LockMode, opening: Opening
 ) -> tuple[str, int]:
     """Return the id of the memory that is opened, and the next ticket of its queue."""
-    row = (await connection.execute(_next_ticket(connection, mode, opening.is_it()))).one_or_none()
+    dialect = connection.dialect.name
+    queue_mode = {"queue_mode": mode.name}
+    next_ticket = _next_ticket(dialect, opening.condition)
+    row = (await connection.execute(next_ticket, opening.parameters | queue_mode)).one_or_none()
     if row is None:
-        made = memories.c.id == await opening.make(connection)
-        row = (await connection.execute(_next_ticket(connection, mode, made))).one_or_none()
+        made = {"made_id": await opening.make(connection)}
+        row = (
+            await connection.execute(_next_ticket(dialect, _IS_MADE), made | queue_mode)
+        ).one_or_none()
     if row is None:
         raise lock_lost_error()
     entity_id, ticket = row
     return entity_id, ticket
 
 
-def _next_ticket(
-    connection: AsyncConnection, mode: LockMode, which: ColumnElement[bool]
-) -> Executable:
+@cache
+def _next_ticket(dialect: str, which: ColumnElement[bool]) -> Executable:
+    """Return the statement that adds to the tickets of the queue of a memory; built once."""
     # The memory is locked before its queue, in the same order as when a memory is deleted.
     first = (
-        select(memories.c.id, literal(mode.name), literal(1))
+        select(memories.c.id, bindparam("queue_mode", type_=queues.c.mode.type), literal(1))
         .where(which)
         .with_for_update(read=True, key_share=True)
     )
-    made = insert_into(connection, queues).from_select(
+    made = insert_in(dialect, queues).from_select(
         [queues.c.entity_id, queues.c.mode, queues.c.tickets], first
     )
     taken: Executable = made.on_conflict_do_update(

@@ -42,10 +42,11 @@ from services.memory.locks.lock_queue import (
 )
 from services.memory.locks.opening import KnownMemory, Opening
 from services.memory.storage.memory_records import (
+    OWNED,
     MemoryRecord,
     busy,
     lock_lost_error,
-    select_owned,
+    owned,
     to_record,
 )
 
@@ -54,6 +55,7 @@ _FIRST_POLL_S = 0.02
 _LONGEST_POLL_S = 0.1
 _POLL_GROWTH = 1.5
 _TO_WRITE = LockMode(WRITE, 1)
+_LOCK_RECORD = OWNED.with_for_update(key_share=True)
 
 _T = TypeVar("_T")
 
@@ -358,8 +360,8 @@ async def _lock_record(connection: AsyncConnection, lock: WriteLock) -> MemoryRe
     Raises:
         GatewayError: conflict, when the memory was deleted.
     """
-    query = select_owned(lock.entity_id, lock.owner_id).with_for_update(key_share=True)
-    row = (await connection.execute(query)).one_or_none()
+    owner = owned(lock.entity_id, lock.owner_id)
+    row = (await connection.execute(_LOCK_RECORD, owner)).one_or_none()
     if row is None:
         raise lock_lost_error()
     return to_record(row)

@@ -4,9 +4,9 @@ A turn finds its memory, waits for the lock and reads what it needs in one trans
 one would wait for the database, and for the event loop, once more.
 """
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
-from sqlalchemy import ColumnElement
+from sqlalchemy import ColumnElement, and_, bindparam
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.memory.storage.memory_records import MemoryRecord, lock_lost_error
@@ -17,10 +17,15 @@ class Opening(Protocol):
     """A memory that is being locked.
 
     Its methods execute statements, and await nothing else.
+
+    Attributes:
+        condition: the condition on `memories` that the memory fulfils, if it can be locked as is;
+            one for all memories, with bind parameters.
+        parameters: their values.
     """
 
-    def is_it(self) -> ColumnElement[bool]:
-        """Return the condition on `memories` that the memory fulfils, if it can be locked as is."""
+    condition: ClassVar[ColumnElement[bool]]
+    parameters: dict[str, str]
 
     async def make(self, connection: AsyncConnection) -> str:
         """Return the id of the memory, made such that it can be locked.
@@ -50,13 +55,12 @@ class Opening(Protocol):
 class KnownMemory:
     """A memory whose record is known: nothing is read or changed with its claims."""
 
-    def __init__(self, record: MemoryRecord) -> None:
-        self._record = record
+    condition: ClassVar[ColumnElement[bool]] = and_(
+        memories.c.id == bindparam("opened_id"), memories.c.owner_id == bindparam("its_owner_id")
+    )
 
-    def is_it(self) -> ColumnElement[bool]:
-        """Return the condition on the id and the owner."""
-        record = self._record
-        return (memories.c.id == record.id) & (memories.c.owner_id == record.owner_id)
+    def __init__(self, record: MemoryRecord) -> None:
+        self.parameters = {"opened_id": record.id, "its_owner_id": record.owner_id}
 
     async def make(self, _connection: AsyncConnection) -> str:
         """Refuse: the memory was deleted.

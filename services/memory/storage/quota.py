@@ -16,10 +16,11 @@ from services.memory.storage import transcript_rows
 from services.memory.storage.memory_records import (
     COLUMNS,
     IS_UNUSED,
+    OWNED,
     WAS_USED,
     MemoryRecord,
+    owned,
     quota_exceeded,
-    select_owned,
     to_record,
 )
 from services.memory.storage.tables import claims, memories, queues
@@ -113,7 +114,7 @@ async def delete_memory(connection: AsyncConnection, record: MemoryRecord) -> No
     The caller has deleted the rows of other stores before, in the same transaction.
     """
     # Until this row is locked, other transactions may still be adding rows that refer to it.
-    await connection.execute(select_owned(record.id, record.owner_id).with_for_update())
+    await connection.execute(OWNED.with_for_update(), owned(record.id, record.owner_id))
     await connection.execute(delete(queues).where(queues.c.entity_id == record.id))
     await delete_in_order(connection, claims, claims.c.entity_id == record.id)
     await transcript_rows.delete_transcript(connection, record.id)

@@ -17,7 +17,7 @@ is locked before its other rows, and its owner's row after it.
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from sqlalchemy import select, tuple_, update
+from sqlalchemy import bindparam, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
@@ -29,10 +29,11 @@ from services.common.storage.page_tokens import read_number, read_time_and_id, w
 from services.memory.storage import quota, transcript_rows
 from services.memory.storage.memory_records import (
     COLUMNS,
+    OWNED,
     WAS_USED,
     MemoryRecord,
     lock_lost_error,
-    select_owned,
+    owned,
     to_record,
 )
 from services.memory.storage.messages import message_key
@@ -40,6 +41,16 @@ from services.memory.storage.stored_turns import StoredTurn
 from services.memory.storage.tables import memories
 
 PREFIX = "memory_"
+
+# Built once: that takes longer than to execute it.
+_SAVE = (
+    update(memories)
+    .where(memories.c.id == bindparam("saved_id"), memories.c.owner_id == bindparam("its_owner_id"))
+    .values(
+        **{name: bindparam(name) for name in ("updated_at_ms", "epoch", "turns", "messages")},
+        size_bytes=memories.c.size_bytes + bindparam("added_bytes"),
+    )
+)
 
 # When several calls insert one memory at once, one succeeds and the others retry and find it.
 _ATTEMPTS = 3
@@ -78,7 +89,7 @@ class MemoryRepository:
     async def current(self, record: MemoryRecord) -> MemoryRecord | None:
         """Return a memory's current record; None when it is deleted, even if its name is reused."""
         async with reading_once(self._engine) as connection:
-            row = (await connection.execute(select_owned(record.id, record.owner_id))).one_or_none()
+            row = (await connection.execute(OWNED, owned(record.id, record.owner_id))).one_or_none()
         return to_record(row) if row else None
 
     async def names(self, owner_id: str, entity_ids: Collection[str]) -> dict[str, str]:
@@ -330,15 +341,16 @@ class MemoryRepository:
     async def _save(self, connection: AsyncConnection, record: MemoryRecord, size: int) -> None:
         record.updated_at_ms = max(record.updated_at_ms, self._clock.now_ms())
         await connection.execute(
-            update(memories)
-            .where(memories.c.id == record.id, memories.c.owner_id == record.owner_id)
-            .values(
-                updated_at_ms=record.updated_at_ms,
-                epoch=record.epoch,
-                turns=record.turns,
-                messages=record.messages,
-                size_bytes=memories.c.size_bytes + size,
-            )
+            _SAVE,
+            {
+                "saved_id": record.id,
+                "its_owner_id": record.owner_id,
+                "added_bytes": size,
+                "updated_at_ms": record.updated_at_ms,
+                "epoch": record.epoch,
+                "turns": record.turns,
+                "messages": record.messages,
+            },
         )
 
 

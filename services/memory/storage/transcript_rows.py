@@ -9,9 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     LargeBinary,
-    Select,
     bindparam,
     cast,
     delete,
@@ -41,35 +39,70 @@ TURN_COST = 6
 # Keys in a row. A memory of 100,000 turns has some 200 rows, and a commit writes one or two.
 CHUNK = 1024
 
+# Built once: that takes longer than to execute them.
+_LIVE = (parts.c.entity_id == bindparam("of_memory")) & parts.c.superseded_at_ms.is_(None)
+_OF_TURNS = _LIVE & parts.c.turn.between(bindparam("first_turn"), bindparam("last_turn"))
+_TURNS = select(parts).where(_OF_TURNS).order_by(parts.c.turn, parts.c.first_message)
+_SIZE_OF_TURNS = select(func.coalesce(func.sum(func.length(parts.c.content)), 0)).where(_OF_TURNS)
+_PART_OF = (
+    select(parts)
+    .where(_LIVE, parts.c.first_message <= bindparam("message"))
+    .order_by(parts.c.first_message.desc())
+    .limit(1)
+)
+_OF_TURN = _LIVE & (parts.c.turn == bindparam("number"))
+_SET_OPEN = (
+    update(parts)
+    .where(
+        _OF_TURN,
+        parts.c.first_message
+        == select(func.max(parts.c.first_message)).where(_OF_TURN).scalar_subquery(),
+        parts.c.open != bindparam("is_open"),
+    )
+    .values(open=bindparam("is_open"))
+)
+_INSERT_PARTS = insert(parts)
+_INSERT_KEYS = insert(keys)
+_LENGTHEN_KEYS = (
+    update(keys)
+    .where(keys.c.entity_id == bindparam("of_memory"), keys.c.chunk == bindparam("in_chunk"))
+    # In SQLite the operator || returns text.
+    .values(packed=cast(keys.c.packed.op("||")(bindparam("added", type_=LargeBinary)), LargeBinary))
+)
+
 
 async def measure_turns(connection: AsyncConnection, entity_id: str, first: int, last: int) -> int:
     """Return the bytes of the live turns from `first` to `last`, both included."""
-    return await _measure(connection, entity_id, parts.c.turn.between(first, last))
+    return await _measure(connection, entity_id, first, last)
 
 
 async def measure_turn_of(connection: AsyncConnection, entity_id: str, message: int) -> int:
     """Return the bytes of the live turn that contains a message of the transcript."""
-    part = (await connection.execute(_part_of(entity_id, message))).one_or_none()
+    part = (
+        await connection.execute(_PART_OF, {"of_memory": entity_id, "message": message})
+    ).one_or_none()
     if part is None:
         return 0
-    return await _measure(connection, entity_id, parts.c.turn == part.turn)
+    return await _measure(connection, entity_id, part.turn, part.turn)
 
 
 async def read_turns(
     connection: AsyncConnection, entity_id: str, first: int, last: int
 ) -> list[StoredTurn]:
     """Return the live turns from `first` to `last`, both included, in order."""
-    return await _read(connection, entity_id, parts.c.turn.between(first, last))
+    return await _read(connection, entity_id, first, last)
 
 
 async def read_turn_of(
     connection: AsyncConnection, entity_id: str, message: int
 ) -> StoredTurn | None:
     """Return the live turn that contains a message of the transcript; None past its end."""
-    part = (await connection.execute(_part_of(entity_id, message))).one_or_none()
+    part = (
+        await connection.execute(_PART_OF, {"of_memory": entity_id, "message": message})
+    ).one_or_none()
     if part is None or part.first_message + part.messages <= message:
         return None
-    turns = await _read(connection, entity_id, parts.c.turn == part.turn)
+    turns = await _read(connection, entity_id, part.turn, part.turn)
     return turns[0]
 
 
@@ -93,7 +126,7 @@ async def append(
         have_many_messages(turns), _part_rows, entity_id, epoch, length, turns
     )
     if rows:
-        await execute_many(connection, insert(parts), rows)
+        await execute_many(connection, _INSERT_PARTS, rows)
         await _append_keys(connection, entity_id, length, added)
     return length + sum(row["messages"] for row in rows), sum(map(_size, rows))
 
@@ -138,11 +171,14 @@ async def truncate(
         The number of the turn that contains the first removed message, the number of the last turn
         after the cut, and the bytes charged for the part that was written.
     """
-    cut_part = (await connection.execute(_part_of(entity_id, length))).one()
+    cut_part = (
+        await connection.execute(_PART_OF, {"of_memory": entity_id, "message": length})
+    ).one()
     await connection.execute(
         update(parts)
-        .where(_live(entity_id), parts.c.first_message >= cut_part.first_message)
-        .values(superseded_at_ms=now_ms)
+        .where(_LIVE, parts.c.first_message >= cut_part.first_message)
+        .values(superseded_at_ms=now_ms),
+        {"of_memory": entity_id},
     )
     size = 0
     kept = Turn.FromString(cut_part.content).messages[: length - cut_part.first_message]
@@ -156,7 +192,9 @@ async def truncate(
         await connection.execute(insert(parts).values(beginning))
         size = _size(beginning)
     await _cut_keys(connection, entity_id, length)
-    last = (await connection.execute(_part_of(entity_id, length - 1))).one_or_none()
+    last = (
+        await connection.execute(_PART_OF, {"of_memory": entity_id, "message": length - 1})
+    ).one_or_none()
     if last is None:
         return cut_part.turn, 0, size
     if last.turn == cut_part.turn:
@@ -196,31 +234,20 @@ def _size(part: Mapping[str, Any]) -> int:
     )
 
 
-def _live(entity_id: str) -> ColumnElement[bool]:
-    return (parts.c.entity_id == entity_id) & parts.c.superseded_at_ms.is_(None)
-
-
-def _part_of(entity_id: str, message: int) -> Select[Any]:
-    return (
-        select(parts)
-        .where(_live(entity_id), parts.c.first_message <= message)
-        .order_by(parts.c.first_message.desc())
-        .limit(1)
-    )
-
-
-async def _measure(connection: AsyncConnection, entity_id: str, which: ColumnElement[bool]) -> int:
-    query = select(func.coalesce(func.sum(func.length(parts.c.content)), 0))
-    size = await connection.scalar(query.where(_live(entity_id), which))
+async def _measure(connection: AsyncConnection, entity_id: str, first: int, last: int) -> int:
+    size = await connection.scalar(_SIZE_OF_TURNS, _turns(entity_id, first, last))
     return int(size or 0)
 
 
+def _turns(entity_id: str, first: int, last: int) -> Mapping[str, Any]:
+    """Return the parameters of statements about the turns from `first` to `last`."""
+    return {"of_memory": entity_id, "first_turn": first, "last_turn": last}
+
+
 async def _read(
-    connection: AsyncConnection, entity_id: str, which: ColumnElement[bool]
+    connection: AsyncConnection, entity_id: str, first: int, last: int
 ) -> list[StoredTurn]:
-    rows = await connection.execute(
-        select(parts).where(_live(entity_id), which).order_by(parts.c.turn, parts.c.first_message)
-    )
+    rows = await connection.execute(_TURNS, _turns(entity_id, first, last))
     return [_to_turn(list(group)) for _, group in groupby(rows.all(), attrgetter("turn"))]
 
 
@@ -240,12 +267,8 @@ async def _set_open(
     connection: AsyncConnection, entity_id: str, number: int, is_open: bool
 ) -> None:
     """Record in the last part of a turn whether tool results are pending."""
-    of_turn = _live(entity_id) & (parts.c.turn == number)
-    last = select(func.max(parts.c.first_message)).where(of_turn).scalar_subquery()
     await connection.execute(
-        update(parts)
-        .where(of_turn, parts.c.first_message == last, parts.c.open != is_open)
-        .values(open=is_open)
+        _SET_OPEN, {"of_memory": entity_id, "number": number, "is_open": is_open}
     )
 
 
@@ -255,12 +278,9 @@ async def _append_keys(
     chunk, filled = divmod(length, CHUNK)
     if filled:
         fitting = (CHUNK - filled) * KEY_SIZE
-        longer = keys.c.packed.op("||")(bindparam("added", added[:fitting], LargeBinary))
         await connection.execute(
-            update(keys)
-            .where(keys.c.entity_id == entity_id, keys.c.chunk == chunk)
-            # In SQLite the operator || returns text.
-            .values(packed=cast(longer, LargeBinary))
+            _LENGTHEN_KEYS,
+            {"of_memory": entity_id, "in_chunk": chunk, "added": added[:fitting]},
         )
         added, chunk = added[fitting:], chunk + 1
     size = CHUNK * KEY_SIZE
@@ -269,7 +289,7 @@ async def _append_keys(
         for at in range(0, len(added), size)
     ]
     if rows:
-        await connection.execute(insert(keys), rows)
+        await connection.execute(_INSERT_KEYS, rows)
 
 
 async def _cut_keys(connection: AsyncConnection, entity_id: str, length: int) -> None:

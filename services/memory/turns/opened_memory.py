@@ -1,8 +1,9 @@
 """The memory of a turn that writes: found or created, and read, in one transaction."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from sqlalchemy import ColumnElement
+from sqlalchemy import ColumnElement, and_, bindparam
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.common.process.byte_budget import UNCHARGED
@@ -32,6 +33,13 @@ class OpenedMemory:
         owner_bytes: the size of the owner's memories and responses.
     """
 
+    # It had a turn: no other memory counts as one.
+    condition: ClassVar[ColumnElement[bool]] = and_(
+        memories.c.owner_id == bindparam("its_owner_id"),
+        memories.c.memory_id == bindparam("its_name"),
+        WAS_USED,
+    )
+
     def __init__(
         self,
         stores: Stores,
@@ -45,15 +53,11 @@ class OpenedMemory:
         self._memory_id = memory_id
         self._max_memories = max_memories
         self._windows = windows
+        self.parameters = {"its_owner_id": owner_id, "its_name": memory_id}
         self.was_read = False
         self.newest: Sequence[StoredTurn] | None = ()
         self.summary = NO_SUMMARY
         self.owner_bytes = 0
-
-    def is_it(self) -> ColumnElement[bool]:
-        """Return the condition on the name and the owner of a memory that had a turn."""
-        named = (memories.c.owner_id == self._owner_id) & (memories.c.memory_id == self._memory_id)
-        return named & WAS_USED
 
     async def make(self, connection: AsyncConnection) -> str:
         """Return the id of the memory, reserved for this turn.

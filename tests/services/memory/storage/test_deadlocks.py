@@ -14,7 +14,7 @@ from services.common.storage.owners import charge
 from services.memory.locks.lock_queue import WRITE, LockMode
 from services.memory.locks.opening import KnownMemory
 from services.memory.storage import quota
-from services.memory.storage.memory_records import select_owned
+from services.memory.storage.memory_records import OWNED, owned
 from tests.services.memory.builders import QUOTA, MemoryProcess
 from tests.waiting import until
 
@@ -57,8 +57,7 @@ async def test_memory_that_is_committed_can_be_asked_for(memory: MemoryProcess) 
 async def test_memory_that_is_deleted_can_be_waited_for(memory: MemoryProcess) -> None:
     record = await memory.make()
     async with writing(memory.engine) as connection:
-        locked = select_owned(record.id, record.owner_id).with_for_update()
-        await connection.execute(locked)
+        await connection.execute(OWNED.with_for_update(), owned(record.id, record.owner_id))
         entering = asyncio.create_task(
             memory.locks.queue.enter(LockMode(WRITE, 1), "claim_1", KnownMemory(record))
         )
