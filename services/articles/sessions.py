@@ -165,10 +165,16 @@ class SessionRepository:
             )
         return {ref: _live_or_error(by_id.get(ref.session_id), ref.user_id, now_ms) for ref in refs}
 
-    async def forget_ended(self, older_than_s: float) -> int:
-        """Delete sessions that expired at least `older_than_s` seconds ago; return their number."""
+    async def forget_ended(self, older_than_s: float, at_most: int) -> int:
+        """Delete sessions that expired at least `older_than_s` seconds ago; return their number.
+
+        Args:
+            older_than_s: see above.
+            at_most: the maximum number of deleted sessions.
+        """
         until_ms = self._now_ms() - int(older_than_s * 1000)
-        ended = delete(sessions).where(sessions.c.expires_at_ms <= until_ms)
+        oldest = select(sessions.c.id).where(sessions.c.expires_at_ms <= until_ms).limit(at_most)
+        ended = delete(sessions).where(sessions.c.id.in_(oldest))
         removed = await write(self._engine, lambda connection: connection.execute(ended))
         return removed.rowcount
 

@@ -8,10 +8,12 @@ from services.articles.retention import Retention
 from services.articles.sessions import SessionRepository
 from services.common.settings import Articles
 from services.common.storage.leases import Lease
-from services.common.storage.sweeping import Renew, Sweeper
+from services.common.storage.sweeping import Renew, Sweeper, remove_in_batches
 
 # Documents, or transactions, after which a sweep renews its lease.
 _AT_ONCE = 20
+# Sessions of one transaction.
+_SESSIONS_AT_ONCE = 1_000
 
 log = logging.getLogger(__name__)
 
@@ -26,9 +28,13 @@ def article_sweeper(
 ) -> Sweeper:
     """Return the sweeper of expired sessions, deleted documents, and operations over the quota."""
 
-    async def remove_expired(renew: Renew) -> None:
-        ended = await sessions.forget_ended(settings.session_remembered_s)
+    async def forget_ended(at_most: int) -> int:
+        ended = await sessions.forget_ended(settings.session_remembered_s, at_most)
         metrics.swept.labels("session").inc(ended)
+        return ended
+
+    async def remove_expired(renew: Renew) -> None:
+        await remove_in_batches(forget_ended, _SESSIONS_AT_ONCE, renew)
         purged = trimmed = 0
         async with aclosing(retention.purge(settings.deleted_retention_s)) as ids:
             async for _ in ids:

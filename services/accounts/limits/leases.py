@@ -23,6 +23,7 @@ SHARED = ""
 # Time after the end of a row until it is deleted; the clocks of all machines must be past the end.
 _KEPT_MS = 120_000
 _PURGE_EVERY_S = 60.0
+_PURGED_AT_ONCE = 5_000
 # Time within which all workers renew their leases after a clock was set.
 _SETTLE_S = 30.0
 
@@ -183,15 +184,17 @@ class LeaseRepository:
         }
 
     async def _purge(self) -> None:
-        """Delete the rows of old windows, at most once in `_PURGE_EVERY_S`."""
+        """Delete up to `_PURGED_AT_ONCE` rows of old windows, at most once in `_PURGE_EVERY_S`."""
         now = self._clock.monotonic()
         if now < self._purged_at + _PURGE_EVERY_S:
             return
         self._purged_at = now
 
         async def transact(connection: AsyncConnection) -> None:
-            old = table.c.ends_at_ms < self._expiry.bounds_ms()[0] - _KEPT_MS
-            await connection.execute(delete(table).where(old))
+            is_old = table.c.ends_at_ms < self._expiry.bounds_ms()[0] - _KEPT_MS
+            key = tuple(table.primary_key.columns)
+            old = select(*key).where(is_old).limit(_PURGED_AT_ONCE)
+            await connection.execute(delete(table).where(is_old, tuple_(*key).in_(old)))
 
         await write(self._engine, transact, is_lasting=False)
 
