@@ -186,7 +186,7 @@ class Services:
                 ),
                 accounts.SERVICE_NAME,
             )
-            services._usage = UsageRecords.start(settings, database, clock)
+            services._usage = UsageRecords.start(settings, database, clock, CollectorRegistry())
             server.add(
                 usage_pb2_grpc.add_UsageServiceServicer_to_server,
                 services._usage.servicer,

@@ -9,7 +9,7 @@ from services.accounts.repository import AccountRepository
 from services.common.errors import GatewayError
 from services.common.settings import Settings, SettingsError
 from services.common.storage import sign_in_codes
-from services.common.storage.database import open_engine
+from services.common.storage.database import open_engine, reports_storage
 from services.common.storage.database_errors import DatabaseError
 from services.common.storage.migrations.runner import migrate
 from services.common.storage.private import make_private
@@ -45,6 +45,7 @@ async def prepare(settings: Settings) -> str:
 
 async def _prepare(settings: Settings) -> str:
     configured_hashes(settings.admin)
+    reports_storage(settings.storage)
     # Remove other users' access to the data; `open_engine` does so for the database's files.
     folder = settings.storage.data_dir
     for path in (folder, folder / blobs.FOLDER, folder / development.FILE):

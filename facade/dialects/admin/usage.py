@@ -52,10 +52,13 @@ class ActivityQuery(_Filter):
         None, description="Second grouping, within each row; must differ from `by`."
     )
     since: bodies.QueryTime | None = Field(
-        None, description="Unix seconds, inclusive; 24 hours before `until` by default."
+        None,
+        description="Unix seconds; 24 hours before `until` by default. Its hour counts as a whole.",
     )
     until: bodies.QueryTime | None = Field(
-        None, description="Unix seconds, exclusive; now by default. At most 31 days after `since`."
+        None,
+        description="Unix seconds, exclusive; now by default. At most 31 days after `since`. Its "
+        "hour counts as a whole.",
     )
 
 
@@ -78,7 +81,8 @@ SUM = answers.object_schema("usage", _SUM_FIELDS)
 _PERCENTILES = ("p50", "p95", "p99", "max")
 _LATENCIES: JsonObject = {
     "type": ["object", "null"],
-    "description": "In milliseconds, over served requests; null if no value is known.",
+    "description": "In milliseconds, over served requests; null if no value is known. Percentiles "
+    "are interpolated, usually to a few percent.",
     "required": ["count", "mean", *_PERCENTILES],
     "additionalProperties": False,
     "properties": {

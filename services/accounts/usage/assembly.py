@@ -2,37 +2,66 @@
 
 from typing import Self
 
+from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.accounts.usage.metrics import StoredUsageMetrics
 from services.accounts.usage.servicer import UsageServicer
 from services.accounts.usage.sweeper import usage_sweeper
+from services.accounts.usage.unsummed import Summing, summing_lease
 from services.common.clock import Clock
 from services.common.settings import Settings
+from services.common.storage.database import open_engine, reports_storage
 from services.common.storage.sweeping import Sweeper, sweeper_lease
 
-# Usage is deleted by the day; sweeping several times a day is enough.
+# Usage is deleted by the hour; sweeping once an hour is enough.
 _SWEEP_EVERY_S = 3_600.0
 
 
 class UsageRecords:
-    """The usage service of one process, with its running sweeper.
+    """The usage service of one process, with its running background work.
 
     Attributes:
         servicer: the gRPC servicer.
     """
 
-    def __init__(self, servicer: UsageServicer, sweeper: Sweeper) -> None:
+    def __init__(
+        self,
+        servicer: UsageServicer,
+        sweeper: Sweeper,
+        summing: Summing,
+        replica: AsyncEngine | None,
+    ) -> None:
         self.servicer = servicer
         self._sweeper = sweeper
+        self._summing = summing
+        self._replica = replica
         sweeper.start()
+        summing.start()
 
     @classmethod
-    def start(cls, settings: Settings, database: AsyncEngine, clock: Clock) -> Self:
-        """Create the service with a migrated database, and start its sweeper."""
+    def start(
+        cls, settings: Settings, database: AsyncEngine, clock: Clock, registry: CollectorRegistry
+    ) -> Self:
+        """Create the service with a migrated database, and start its background work.
+
+        Raises:
+            SettingsError: `storage.reports_url` is not a PostgreSQL URL.
+        """
+        metrics = StoredUsageMetrics(registry)
+        of_reports = reports_storage(settings.storage)
+        replica = open_engine(of_reports) if of_reports else None
         lease = sweeper_lease(database, "usage", _SWEEP_EVERY_S, clock)
-        sweeper = usage_sweeper(database, lease, _SWEEP_EVERY_S, settings.usage, clock)
-        return cls(UsageServicer(database, clock), sweeper)
+        return cls(
+            UsageServicer(database, replica or database, clock, metrics),
+            usage_sweeper(database, lease, _SWEEP_EVERY_S, settings.usage, clock, metrics),
+            Summing(database, summing_lease(database, clock), metrics),
+            replica,
+        )
 
     async def stop(self) -> None:
-        """Stop the sweeper."""
+        """Stop the background work."""
+        await self._summing.stop()
         await self._sweeper.stop()
+        if self._replica is not None:
+            await self._replica.dispose()

@@ -15,9 +15,9 @@ import orjson
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_FAILED
-from services.accounts.usage.sums import GROUP, SUMS, sums_of
-from services.accounts.usage.tables import DAY_MS, TOKENS, days, records
+from services.accounts.usage.adding import adding_records_to_postgresql, adding_rows_to_sqlite
+from services.accounts.usage.sums import sums_of
+from services.accounts.usage.tables import days, hours, model_hours, records
 from services.common.messages.usage_batch import OWN, SHARED, UsageBatch
 from services.common.storage.database import write
 
@@ -97,7 +97,8 @@ async def _add_to_sqlite(connection: AsyncConnection, batch: UsageBatch) -> None
     if added != batch.size:
         raise _KnownError
     if added:
-        await connection.exec_driver_sql(_COUNT_IN_SQLITE, list(sums_of(batch)))
+        for statement, sums in zip(_ADD_SUMS_TO_SQLITE, sums_of(batch), strict=True):
+            await connection.exec_driver_sql(statement, sums)
 
 
 def _parameters(batch: UsageBatch, rows: int) -> Iterator[Sequence[Any]]:
@@ -115,54 +116,15 @@ def _adding_to_sqlite(rows: int) -> str:
     own = ", ".join(f"column{number + 1}" for number in range(len(OWN)))
     values = ", ".join([f"({', '.join('?' * len(OWN))})"] * rows)
     return (
-        f"INSERT INTO {records.name} ({', '.join((*SHARED, *OWN))}) "
-        f"SELECT {shared}, {own} FROM (VALUES {values}) WHERE true ON CONFLICT (id) DO NOTHING"
+        f"INSERT INTO {records.name} ({', '.join((*SHARED, *OWN))}, summed) "
+        f"SELECT {shared}, {own}, 1 FROM (VALUES {values}) WHERE true ON CONFLICT (id) DO NOTHING"
     )
 
 
-def _adding_to_postgresql() -> str:
-    """Return the statement that adds rows, adds the new ones to the sums, and returns their number.
-
-    Its parameters are one array per column: those of `OWN`, then those of `SHARED`.
-    """
-    names = (*OWN, *SHARED)
-    arrays = ", ".join(
-        f"CAST(${number} AS {records.c[name].type.compile()}[])"
-        for number, name in enumerate(names, 1)
-    )
-    sums = {
-        "requests": "SUM(requests)",
-        "failed_requests": (
-            f"SUM(CASE WHEN outcome = {USAGE_OUTCOME_FAILED} THEN requests ELSE 0 END)"
-        ),
-        **{name: f"SUM({name})" for name in TOKENS},
-        "cost_pusd": "COALESCE(SUM(cost_pusd), 0)",
-        "unpriced": "SUM(CASE WHEN cost_pusd IS NULL THEN 1 ELSE 0 END)",
-        "estimated": "SUM(estimated)",
-    }
-    places = ", ".join(str(place + 1) for place in range(len(GROUP)))
-    return (
-        f"WITH added AS (INSERT INTO {records.name} ({', '.join(names)}) "
-        f"SELECT * FROM unnest({arrays}) ON CONFLICT (id) DO NOTHING "
-        "RETURNING time_ms, outcome, requests, cost_pusd, estimated, "
-        f"{', '.join((*GROUP[1:], *TOKENS))}), "
-        f"counted AS (INSERT INTO {days.name} ({', '.join((*GROUP, *SUMS))}) "
-        f"SELECT CAST(time_ms / {DAY_MS} AS integer), {', '.join(GROUP[1:])}, "
-        f"{', '.join(sums[name] for name in SUMS)} FROM added "
-        f"GROUP BY {places} ORDER BY {places} {_ADDED_UP}) SELECT count(*) FROM added"
-    )
-
-
-_ADDED_UP = f"ON CONFLICT ({', '.join(GROUP)}) DO UPDATE SET " + ", ".join(
-    f"{name} = {days.name}.{name} + excluded.{name}" for name in SUMS
-)
-_ADD_TO_POSTGRESQL = _adding_to_postgresql()
+_ADD_TO_POSTGRESQL = adding_records_to_postgresql((*OWN, *SHARED))
 _KNOWN_TO_SQLITE = text(
     f"SELECT id FROM {records.name} WHERE id IN (SELECT value FROM json_each(:ids))"
 )
 _ADD_TO_SQLITE = _adding_to_sqlite(1)
 _ADD_MANY_TO_SQLITE = _adding_to_sqlite(_ROWS)
-_COUNT_IN_SQLITE = (
-    f"INSERT INTO {days.name} ({', '.join((*GROUP, *SUMS))}) "
-    f"VALUES ({', '.join('?' * len((*GROUP, *SUMS)))}) {_ADDED_UP}"
-)
+_ADD_SUMS_TO_SQLITE = [adding_rows_to_sqlite(table) for table in (days, hours, model_hours)]

@@ -16,6 +16,7 @@ from gateway.accounts.v1.usage_pb2 import (
 )
 from gateway.accounts.v1.usage_pb2_grpc import UsageServiceServicer
 from services.accounts.usage.activity import report_activity
+from services.accounts.usage.metrics import StoredUsageMetrics
 from services.accounts.usage.recording import add_records
 from services.accounts.usage.reporting import report
 from services.common.clock import Clock
@@ -28,11 +29,22 @@ MAX_RECORDS = 1_000
 
 
 class UsageServicer(UsageServiceServicer):
-    """Implements `usage.proto`."""
+    """Implements `usage.proto`.
 
-    def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
+    Args:
+        engine: the database, to which records are added.
+        reports: the database that reports read: the same one, or a replica of it.
+        clock: the clock.
+        metrics: observes reports.
+    """
+
+    def __init__(
+        self, engine: AsyncEngine, reports: AsyncEngine, clock: Clock, metrics: StoredUsageMetrics
+    ) -> None:
         self._engine = engine
+        self._reports = reports
         self._clock = clock
+        self._metrics = metrics
 
     async def RecordUsage(
         self,
@@ -47,13 +59,15 @@ class UsageServicer(UsageServiceServicer):
         self, request: ReportUsageRequest, context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> ReportUsageResponse:
         """Return a page of sums of usage."""
-        return await report(self._engine, request)
+        with self._metrics.reporting("usage"):
+            return await report(self._reports, request)
 
     async def ReportActivity(
         self, request: ReportActivityRequest, context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> ReportActivityResponse:
-        """Return a page of sums of usage records, with latencies."""
-        return await report_activity(self._engine, request, self._clock)
+        """Return a page of sums of usage in an interval, with latencies."""
+        with self._metrics.reporting("activity"):
+            return await report_activity(self._reports, request, self._clock)
 
 
 def _checked(request: RecordUsageRequest) -> UsageBatch:

@@ -1,11 +1,12 @@
-"""The sweeper that deletes old usage records and old sums."""
+"""The sweeper that deletes old usage records and old sums, in batches."""
 
 import logging
 
-from sqlalchemy import delete, select
+from sqlalchemy import Table, delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.accounts.usage.tables import DAY_MS, days, records
+from services.accounts.usage.metrics import StoredUsageMetrics
+from services.accounts.usage.tables import DAY_MS, HOUR_MS, days, hours, model_hours, records
 from services.common.clock import Clock
 from services.common.ids import RECORD, time_prefix
 from services.common.settings import Usage
@@ -14,30 +15,54 @@ from services.common.storage.leases import Lease
 from services.common.storage.sweeping import Renew, Sweeper, remove_in_batches
 
 _AT_ONCE = 5_000
+# Sums of hours are kept for the longest interval of an activity report at least.
+_KEEP_HOURS_MS = 32 * DAY_MS
 
 log = logging.getLogger(__name__)
 
 
 def usage_sweeper(
-    engine: AsyncEngine, lease: Lease, every_s: float, settings: Usage, clock: Clock
+    engine: AsyncEngine,
+    lease: Lease,
+    every_s: float,
+    settings: Usage,
+    clock: Clock,
+    metrics: StoredUsageMetrics,
 ) -> Sweeper:
-    """Return the sweeper of records, and of sums of days, older than the settings say."""
+    """Return the sweeper of records, and of sums, older than the settings say."""
 
     async def remove_expired(renew: Renew) -> None:
         now_ms = clock.now_ms()
-        oldest_day = (now_ms - int(settings.keep_days_s * 1000)) // DAY_MS
-        old_days = delete(days).where(days.c.day < oldest_day)
-        await write(engine, lambda connection: connection.execute(old_days))
-        oldest = time_prefix(RECORD, now_ms - int(settings.keep_records_s * 1000))
+        keep_records_ms = int(settings.keep_records_s * 1000)
+        oldest_hour = (now_ms - max(keep_records_ms, _KEEP_HOURS_MS)) // HOUR_MS
+        for table, oldest in (
+            (days, (now_ms - int(settings.keep_days_s * 1000)) // DAY_MS),
+            (hours, oldest_hour),
+            (model_hours, oldest_hour),
+            (records, time_prefix(RECORD, now_ms - keep_records_ms)),
+        ):
 
-        async def remove_records(at_most: int) -> int:
-            old = select(records.c.id).where(records.c.id < oldest).order_by(records.c.id)
-            oldest_records = delete(records).where(records.c.id.in_(old.limit(at_most)))
-            removed = await write(engine, lambda connection: connection.execute(oldest_records))
-            if removed.rowcount:
-                log.info("old usage records deleted", extra={"records": removed.rowcount})
-            return removed.rowcount
+            async def remove(at_most: int, table: Table = table, oldest: int | str = oldest) -> int:
+                removed = await remove_before(engine, table, oldest, at_most)
+                metrics.deleted.labels(table.name).inc(removed)
+                if removed:
+                    log.info("old usage deleted", extra={"table": table.name, "rows": removed})
+                return removed
 
-        await remove_in_batches(remove_records, _AT_ONCE, renew)
+            await remove_in_batches(remove, _AT_ONCE, renew)
 
     return Sweeper(lease, every_s, remove_expired)
+
+
+async def remove_before(engine: AsyncEngine, table: Table, oldest: int | str, at_most: int) -> int:
+    """Delete rows whose key begins before `oldest`, the oldest first; return their number.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    key = tuple(table.primary_key.columns)
+    which = key[0] < oldest
+    old = select(*key).where(which).order_by(*key).limit(at_most)
+    # The range is repeated, so that the rest of the table is not read.
+    deletion = delete(table).where(which, tuple_(*key).in_(old))
+    return (await write(engine, lambda connection: connection.execute(deletion))).rowcount

@@ -1,14 +1,31 @@
-"""Tables of usage: a record per model of a request, and sums by day (UTC).
+"""Tables of usage: a record per model of a request, and sums by day and by hour (UTC).
 
-Amounts are picodollars (10^-12 US dollars). A row of sums is for one day, user, team, key, model
-and provider.
+Amounts are picodollars (10^-12 US dollars). A row of sums is for one day or hour, user, team, key,
+model and provider; rows of all users together make reports that name no user, team or key fast.
+The sums of a record are added in the transaction that adds the record. Those of a record that is
+not marked as `summed` are only in `usage_days`, without latencies: an earlier version added it, and
+`unsummed` completes its sums.
 """
 
-from sqlalchemy import BigInteger, Column, Integer, SmallInteger, String, Table
+from collections.abc import Sequence
 
+from sqlalchemy import BigInteger, Column, Index, Integer, SmallInteger, String, Table, text
+
+from services.accounts.usage.latency import ADDED, DURATION, FIRST_CONTENT, MAXIMA
 from services.common.storage.database import metadata
 
-DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+TOKENS = (
+    *("input_tokens", "output_tokens", "cached_tokens"),
+    *("cache_written_tokens", "reasoning_tokens"),
+)
+# Columns of sums: those that every version adds to `usage_days`, those of activity, which earlier
+# versions do not add, and the maximums of latencies.
+USAGE_SUMS = ("requests", "failed_requests", *TOKENS, "cost_pusd", "unpriced", "estimated")
+ACTIVITY_SUMS = ("cancelled_requests", *ADDED)
+MAXIMUMS = (MAXIMA[FIRST_CONTENT], MAXIMA[DURATION])
 
 # The columns are in the order of a record in a batch; see `recording`.
 records = Table(
@@ -38,29 +55,69 @@ records = Table(
     Column("reasoning_tokens", BigInteger, nullable=False),
     Column("cost_pusd", BigInteger),
     Column("estimated", SmallInteger, nullable=False, server_default="0"),
+    # Whether the record is in all sums: 1 or 0.
+    Column("summed", SmallInteger, nullable=False, server_default="0"),
 )
+Index(
+    "ix_usage_records_unsummed",
+    records.c.id,
+    sqlite_where=text("summed = 0"),
+)
+
+
+def _callers() -> Sequence[Column[str]]:
+    return [Column(name, String(64), primary_key=True) for name in ("user_id", "team_id", "key_id")]
+
+
+def _models() -> Sequence[Column[str]]:
+    return [
+        Column("model", String(512), primary_key=True),
+        Column("provider", String(256), primary_key=True),
+    ]
+
+
+def _counts() -> Sequence[Column[int]]:
+    return [Column(name, BigInteger, nullable=False) for name in USAGE_SUMS]
+
+
+def _activity() -> Sequence[Column[int]]:
+    """Return the columns of cancelled requests, and of latencies."""
+    return [
+        Column("cancelled_requests", BigInteger, nullable=False, server_default="0"),
+        *(Column(name, BigInteger) for name in (*ADDED, *MAXIMUMS)),
+    ]
+
 
 days = Table(
     "usage_days",
     metadata,
     Column("day", Integer, primary_key=True),  # days since 1970-01-01
-    Column("user_id", String(64), primary_key=True),
-    Column("team_id", String(64), primary_key=True),
-    Column("key_id", String(64), primary_key=True),
-    Column("model", String(512), primary_key=True),
-    Column("provider", String(256), primary_key=True),
-    Column("requests", BigInteger, nullable=False),
-    Column("failed_requests", BigInteger, nullable=False),
-    Column("input_tokens", BigInteger, nullable=False),
-    Column("output_tokens", BigInteger, nullable=False),
-    Column("cached_tokens", BigInteger, nullable=False),
-    Column("cache_written_tokens", BigInteger, nullable=False),
-    Column("reasoning_tokens", BigInteger, nullable=False),
-    Column("cost_pusd", BigInteger, nullable=False),
-    Column("unpriced", BigInteger, nullable=False),
-    Column("estimated", BigInteger, nullable=False, server_default="0"),
+    *_callers(),
+    *_models(),
+    *_counts(),
+    *_activity(),
+    Index("ix_usage_days_user_id_day", "user_id", "day"),
+    Index("ix_usage_days_team_id_day", "team_id", "day"),
 )
-TOKENS = (
-    *("input_tokens", "output_tokens", "cached_tokens"),
-    *("cache_written_tokens", "reasoning_tokens"),
+
+hours = Table(
+    "usage_hours",
+    metadata,
+    Column("hour", Integer, primary_key=True),  # hours since 1970-01-01 00:00
+    *_callers(),
+    *_models(),
+    *_counts(),
+    *_activity(),
+    Index("ix_usage_hours_user_id_hour", "user_id", "hour"),
+    Index("ix_usage_hours_team_id_hour", "team_id", "hour"),
+    Index("ix_usage_hours_key_id_hour", "key_id", "hour"),
+)
+
+model_hours = Table(
+    "usage_model_hours",
+    metadata,
+    Column("hour", Integer, primary_key=True),
+    *_models(),
+    *_counts(),
+    *_activity(),
 )

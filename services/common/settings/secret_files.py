@@ -50,6 +50,7 @@ def with_secrets(
         _read(search, "api_key", f"{source}: tools.web_search.")
     if isinstance(storage := completed.get("storage"), dict):
         _read(storage, "database_url", f"{source}: storage.")
+        _read(storage, "reports_url", f"{source}: storage.")
     return completed
 
 

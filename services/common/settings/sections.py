@@ -138,6 +138,12 @@ class Storage(Section):
     database_connections: Annotated[int, Field(ge=5)] = setting(
         15, "maximum per worker for PostgreSQL, at least 5; 5 stay open"
     )
+    reports_url: str = setting(
+        "",
+        "postgresql://… of a replica of the database, from which `/admin/v1/usage` and "
+        "`/admin/v1/activity` read; empty: the database",
+    )
+    reports_url_file: str = setting("", "file with the URL of the replica")
     blob_url: str = setting("", "s3://bucket/prefix; empty: files in data_dir")
     min_free_bytes: Annotated[int, Field(ge=0)] = setting(
         256 << 20,

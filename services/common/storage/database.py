@@ -87,6 +87,29 @@ def is_sqlite(storage: Storage) -> bool:
     return not storage.database_url
 
 
+def reports_storage(storage: Storage) -> Storage | None:
+    """Return the settings of the replica that reports read, or None if there is none.
+
+    Raises:
+        SettingsError: `storage.reports_url` is set without `storage.database_url`, or is not a
+            PostgreSQL URL.
+    """
+    url = storage.reports_url
+    if not url:
+        return None
+    if is_sqlite(storage):
+        raise SettingsError(
+            "storage.reports_url: needs storage.database_url, the PostgreSQL database that it "
+            "replicates; remove it for SQLite"
+        )
+    if not url.startswith(POSTGRESQL_SCHEMES):
+        raise SettingsError(
+            "storage.reports_url: must be postgresql://user:password@host:port/database of a "
+            "replica; leave it empty to read reports from the database"
+        )
+    return storage.model_copy(update={"database_url": url, "reports_url": ""})
+
+
 def open_engine(storage: Storage) -> AsyncEngine:
     """Create the engine for the configured database; it does not connect yet.
 

@@ -31,10 +31,10 @@ def test_a_provider_s_key_comes_from_its_file(tmp_path, secret):
 
 
 def test_the_database_and_searches_have_files_too(tmp_path, secret):
-    text = f"[storage]\ndatabase_url_file = '{secret}'\n"
+    text = f"[storage]\ndatabase_url_file = '{secret}'\nreports_url_file = '{secret}'\n"
     text += f"[tools.web_search]\nbackend = 'brave'\napi_key_file = '{secret}'"
     loaded = load(tmp_path, text)
-    assert loaded.storage.database_url == SECRET
+    assert loaded.storage.database_url == loaded.storage.reports_url == SECRET
     assert loaded.tools.web_search.key({}) == SECRET
 
 

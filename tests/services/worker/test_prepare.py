@@ -38,6 +38,16 @@ async def test_a_setting_without_an_admin_key_behind_it_is_named(tmp_path: Path)
         await prepare(settings)
 
 
+@pytest.mark.parametrize(
+    ("url", "message"), [("", "needs storage.database_url"), ("postgresql://a/b", "of a replica")]
+)
+async def test_an_unusable_replica_is_named(tmp_path: Path, url: str, message: str) -> None:
+    storage = Storage(data_dir=tmp_path, database_url=url, reports_url="mysql://root:hunter2@a/b")
+    with pytest.raises(NotPreparedError, match=rf"storage\.reports_url: .*{message}") as raised:
+        await prepare(Settings(storage=storage))
+    assert "hunter2" not in str(raised.value)
+
+
 async def test_an_error_about_the_database_hides_its_password() -> None:
     url = "postgresql://gateway:hunter2@127.0.0.1:1/x"
     with pytest.raises(NotPreparedError, match="database does not answer") as raised:

@@ -594,7 +594,9 @@ class Latencies(_message.Message):
     mean_ms: _builtins.float
     """Mean."""
     p50_ms: _builtins.int
-    """Median."""
+    """Median. Percentiles are interpolated: they are usually a few percent, and never more than a
+    factor of 1.4, from the exact value.
+    """
     p95_ms: _builtins.int
     """95th percentile."""
     p99_ms: _builtins.int

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class UsageServiceStub:
-    """Stores usage records and their daily sums. No text of a request or an answer is stored.
+    """Stores usage records and their sums by hour and day. No text of a request or an answer is stored.
     """
 
     def __init__(self, channel):
@@ -53,7 +53,7 @@ class UsageServiceStub:
 
 
 class UsageServiceServicer:
-    """Stores usage records and their daily sums. No text of a request or an answer is stored.
+    """Stores usage records and their sums by hour and day. No text of a request or an answer is stored.
     """
 
     def RecordUsage(self, request, context):
@@ -87,8 +87,9 @@ class UsageServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReportActivity(self, request, context):
-        """Returns sums of the records in an interval: usage with latencies, by hour and other groupings,
-        in the order of the groups. Records are kept for `usage.keep_records_s`, daily sums longer.
+        """Returns sums of usage in an interval, with latencies, by hour and other groupings, in the order
+        of the groups. All hours that the interval touches count as a whole. Sums by hour are kept for
+        `usage.keep_records_s`, at least 32 days. A page by hour may have fewer sums than `page_size`.
 
         For administrators, with an admin key.
 
@@ -129,7 +130,7 @@ def add_UsageServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class UsageService:
-    """Stores usage records and their daily sums. No text of a request or an answer is stored.
+    """Stores usage records and their sums by hour and day. No text of a request or an answer is stored.
     """
 
     @staticmethod

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class UsageServiceStub:
-    """Stores usage records and their daily sums. No text of a request or an answer is stored."""
+    """Stores usage records and their sums by hour and day. No text of a request or an answer is stored."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -56,8 +56,9 @@ class UsageServiceStub:
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
     """
     ReportActivity: _grpc.UnaryUnaryMultiCallable[_usage_pb2.ReportActivityRequest, _usage_pb2.ReportActivityResponse]
-    """Returns sums of the records in an interval: usage with latencies, by hour and other groupings,
-    in the order of the groups. Records are kept for `usage.keep_records_s`, daily sums longer.
+    """Returns sums of usage in an interval, with latencies, by hour and other groupings, in the order
+    of the groups. All hours that the interval touches count as a whole. Sums by hour are kept for
+    `usage.keep_records_s`, at least 32 days. A page by hour may have fewer sums than `page_size`.
 
     For administrators, with an admin key.
 
@@ -70,7 +71,7 @@ class UsageServiceStub:
 
 @_typing.type_check_only
 class UsageServiceAsyncStub(UsageServiceStub):
-    """Stores usage records and their daily sums. No text of a request or an answer is stored."""
+    """Stores usage records and their sums by hour and day. No text of a request or an answer is stored."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     RecordUsage: _aio.UnaryUnaryMultiCallable[_usage_pb2.RecordUsageRequest, _usage_pb2.RecordUsageResponse]  # type: ignore[assignment]
@@ -96,8 +97,9 @@ class UsageServiceAsyncStub(UsageServiceStub):
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
     """
     ReportActivity: _aio.UnaryUnaryMultiCallable[_usage_pb2.ReportActivityRequest, _usage_pb2.ReportActivityResponse]  # type: ignore[assignment]
-    """Returns sums of the records in an interval: usage with latencies, by hour and other groupings,
-    in the order of the groups. Records are kept for `usage.keep_records_s`, daily sums longer.
+    """Returns sums of usage in an interval, with latencies, by hour and other groupings, in the order
+    of the groups. All hours that the interval touches count as a whole. Sums by hour are kept for
+    `usage.keep_records_s`, at least 32 days. A page by hour may have fewer sums than `page_size`.
 
     For administrators, with an admin key.
 
@@ -109,7 +111,7 @@ class UsageServiceAsyncStub(UsageServiceStub):
     """
 
 class UsageServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Stores usage records and their daily sums. No text of a request or an answer is stored."""
+    """Stores usage records and their sums by hour and day. No text of a request or an answer is stored."""
 
     @_abc_1.abstractmethod
     def RecordUsage(
@@ -151,8 +153,9 @@ class UsageServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _usage_pb2.ReportActivityRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_usage_pb2.ReportActivityResponse, _abc.Awaitable[_usage_pb2.ReportActivityResponse]]:
-        """Returns sums of the records in an interval: usage with latencies, by hour and other groupings,
-        in the order of the groups. Records are kept for `usage.keep_records_s`, daily sums longer.
+        """Returns sums of usage in an interval, with latencies, by hour and other groupings, in the order
+        of the groups. All hours that the interval touches count as a whole. Sums by hour are kept for
+        `usage.keep_records_s`, at least 32 days. A page by hour may have fewer sums than `page_size`.
 
         For administrators, with an admin key.
 

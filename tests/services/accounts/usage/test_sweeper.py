@@ -1,8 +1,10 @@
 """Old usage records, and old sums, are deleted."""
 
+from prometheus_client import CollectorRegistry
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.accounts.usage.metrics import StoredUsageMetrics
 from services.accounts.usage.sweeper import usage_sweeper
 from services.accounts.usage.tables import days, records
 from services.common.clock import Clock
@@ -21,7 +23,9 @@ async def test_what_is_too_old_is_deleted(engine: AsyncEngine) -> None:
         batch.append(record(1, id=f"{time_prefix(RECORD, time_ms)}_x", time_ms=time_ms))
     await add(engine, batch)
     clock = Clock(now=lambda: MIDNIGHT_MS / 1000)
-    sweeper = usage_sweeper(engine, sweeper_lease(engine, "usage", 60, clock), 60, Usage(), clock)
+    lease = sweeper_lease(engine, "usage", 60, clock)
+    metrics = StoredUsageMetrics(CollectorRegistry())
+    sweeper = usage_sweeper(engine, lease, 60, Usage(), clock, metrics)
     assert await sweeper.sweep()
     async with reading(engine) as connection:
         record_count = await connection.scalar(select(func.count()).select_from(records))

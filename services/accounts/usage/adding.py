@@ -1,0 +1,162 @@
+"""SQL that adds sums to the tables of sums. Pure.
+
+All transactions add to the tables in one order, and to rows in the order of their keys, which
+prevents deadlocks. The rows of all users are added last, since every worker waits for them.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from sqlalchemy import Table
+
+from gateway.accounts.v1.usage_pb2 import (
+    USAGE_OUTCOME_CANCELLED,
+    USAGE_OUTCOME_FAILED,
+    USAGE_OUTCOME_SERVED,
+)
+from services.accounts.usage.latency import ADDED, BOUNDS, BUCKETS, MAXIMA, MEASURES
+from services.accounts.usage.sums import KEYS, SUMS
+from services.accounts.usage.tables import (
+    HOUR_MS,
+    MAXIMUMS,
+    TOKENS,
+    USAGE_SUMS,
+    days,
+    hours,
+    model_hours,
+    records,
+)
+
+# What the sums of a record are made of.
+SUMMED_UP = (
+    *("time_ms", "user_id", "team_id", "key_id", "model", "provider", "outcome", "requests"),
+    *("first_content_ms", "duration_ms", *TOKENS, "cost_pusd", "estimated"),
+)
+# Columns of sums that are NULL if nothing was counted.
+_NULLABLE = frozenset((*ADDED, *MAXIMUMS))
+
+
+def adding_to(table: Table, *, in_usage: bool = False) -> str:
+    """Return the end of an INSERT that adds its rows to those of a table of sums.
+
+    Args:
+        table: the table.
+        in_usage: whether the rows' records are in `USAGE_SUMS` of the table already.
+    """
+    added = [name for name in SUMS if not (in_usage and name in USAGE_SUMS)]
+    return f"ON CONFLICT ({', '.join(KEYS[table.name])}) DO UPDATE SET " + ", ".join(
+        f"{name} = {_merged(f'{table.name}.{name}', f'excluded.{name}', name)}" for name in added
+    )
+
+
+def _merged(stored: str, added: str, name: str) -> str:
+    if name in MAXIMUMS:
+        return f"COALESCE(CASE WHEN {stored} > {added} THEN {stored} ELSE {added} END, {stored})"
+    if name in _NULLABLE:
+        return f"COALESCE({stored} + {added}, {stored}, {added})"
+    return f"{stored} + {added}"
+
+
+def adding_rows_to_sqlite(table: Table, *, in_usage: bool = False) -> str:
+    """Return the statement that adds a row of `sums_of`, for `executemany`."""
+    names = (*KEYS[table.name], *SUMS)
+    values = ", ".join(
+        "0" if in_usage and name in USAGE_SUMS else f"?{number}"
+        for number, name in enumerate(names, 1)
+    )
+    return (
+        f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({values}) "
+        f"{adding_to(table, in_usage=in_usage)}"
+    )
+
+
+def adding_in_postgresql(source: str, *, in_usage: bool = False) -> str:
+    """Return the statement that adds the sums of records, and returns the number of records.
+
+    Args:
+        source: writes records, and returns the columns `SUMMED_UP` of each.
+        in_usage: whether the records are in `USAGE_SUMS` of `usage_days` already.
+    """
+    measured = ", ".join(
+        f"CASE WHEN requests = 1 AND outcome = {USAGE_OUTCOME_SERVED} THEN {measure} END"
+        f" AS {measure}"
+        for measure in MEASURES
+    )
+    others = ", ".join(name for name in SUMMED_UP if name not in MEASURES)
+    hour_key = KEYS[hours.name]
+    of_records = {
+        "requests": "SUM(requests)",
+        "failed_requests": _requests_with(USAGE_OUTCOME_FAILED),
+        **{name: f"SUM({name})" for name in TOKENS},
+        "cost_pusd": "COALESCE(SUM(cost_pusd), 0)",
+        "unpriced": "SUM(CASE WHEN cost_pusd IS NULL THEN 1 ELSE 0 END)",
+        "estimated": "SUM(estimated)",
+        "cancelled_requests": _requests_with(USAGE_OUTCOME_CANCELLED),
+        **{measure: f"SUM({measure})" for measure in MEASURES},
+        **dict(_bucket_counts()),
+        **{MAXIMA[measure]: f"MAX({measure})" for measure in MEASURES},
+    }
+    summed = (
+        f"SELECT CAST(time_ms / {HOUR_MS} AS integer) AS hour, {', '.join(hour_key[1:])}, "
+        f"{', '.join(f'{of_records[name]} AS {name}' for name in SUMS)} "
+        f"FROM measured GROUP BY {_places(hour_key)}"
+    )
+    return (
+        f"WITH written AS ({source} RETURNING {', '.join(SUMMED_UP)}), "
+        f"measured AS (SELECT {others}, {measured} FROM written), "
+        f"summed AS MATERIALIZED ({summed}), "
+        # PostgreSQL executes the last of them first.
+        f"to_models AS ({_adding_sums(model_hours, 'hour')}), "
+        f"to_hours AS ({_adding_sums(hours, 'hour')}), "
+        f"to_days AS ({_adding_sums(days, 'hour / 24', in_usage=in_usage)}) "
+        "SELECT count(*) FROM written"
+    )
+
+
+def _requests_with(outcome: int) -> str:
+    return f"SUM(CASE WHEN outcome = {outcome} THEN requests ELSE 0 END)"
+
+
+def _bucket_counts() -> Iterator[tuple[str, str]]:
+    """Yield the columns of buckets, with their numbers of records."""
+    for measure in MEASURES:
+        lower = ""
+        for name, bound in zip(BUCKETS[measure], (*BOUNDS, None), strict=True):
+            upper = "" if bound is None else f"{measure} <= {bound}"
+            condition = " AND ".join(filter(None, (lower, upper)))
+            yield name, f"NULLIF(COUNT(*) FILTER (WHERE {condition}), 0)"
+            lower = f"{measure} > {bound}"
+
+
+def _adding_sums(table: Table, time: str, *, in_usage: bool = False) -> str:
+    """Return the statement that adds the sums of hours to a table."""
+    key = KEYS[table.name]
+    values = [
+        "0"
+        if in_usage and name in USAGE_SUMS
+        else f"{'MAX' if name in MAXIMUMS else 'SUM'}({name})"
+        for name in SUMS
+    ]
+    return (
+        f"INSERT INTO {table.name} ({', '.join((*key, *SUMS))}) "
+        f"SELECT {', '.join((time, *key[1:], *values))} FROM summed "
+        f"GROUP BY {_places(key)} ORDER BY {_places(key)} {adding_to(table, in_usage=in_usage)}"
+    )
+
+
+def _places(key: Sequence[str]) -> str:
+    return ", ".join(str(place) for place in range(1, len(key) + 1))
+
+
+def adding_records_to_postgresql(names: Sequence[str]) -> str:
+    """Return the statement that adds the records that are new, and their sums.
+
+    Its parameters are arrays with the values of the columns `names`.
+    """
+    arrays = ", ".join(
+        f"CAST(${number} AS {records.c[name].type.compile()}[])"
+        for number, name in enumerate(names, 1)
+    )
+    return adding_in_postgresql(
+        f"INSERT INTO {records.name} ({', '.join(names)}, summed) "
+        f"SELECT *, 1 FROM unnest({arrays}) ON CONFLICT (id) DO NOTHING"
+    )
