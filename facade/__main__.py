@@ -1,11 +1,14 @@
 """Runs a facade: `python -m facade --services unix:/path`."""
 
 import argparse
+import logging
 
 from services.common import settings
 from services.common.clock import Clock
 from services.common.process import lifetime as process
 from services.common.process.imports import import_without_tls
+
+log = logging.getLogger(__name__)
 
 
 def main() -> None:
@@ -42,6 +45,8 @@ def main() -> None:
         from services.common.process.telemetry.opening import open_telemetry
 
         loaded = settings.load()
+        if loaded.request_log.enabled:
+            log.warning("a facade in a process of its own keeps no request log")
         telemetry = open_telemetry(loaded.telemetry, new_id("process_"))
         server = loaded.server
         channel = open_channel(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from facade.aliases import names_of, route_of
-from facade.dispatch import Dispatcher, OperationsDispatcher
+from facade.dispatch import Dispatcher, OperationsDispatcher, Serve
 from facade.endpoint import EndpointSpec
 from facade.endpoints import ENDPOINTS, OPERATORS_ENDPOINTS
 from facade.http.plain import PlainEndpoint
@@ -12,25 +12,25 @@ from facade.http.router import Route, Router
 from facade.request_context import request_context
 
 
-def plain_endpoints() -> dict[bytes, PlainEndpoint]:
-    """Return the endpoints that serve plain requests, by path."""
+def plain_endpoints(serve: Serve = request_context) -> dict[bytes, PlainEndpoint]:
+    """Return the endpoints that serve plain requests, by path; see `Dispatcher` for `serve`."""
     return {
         name.encode(): plain
         for endpoint in ENDPOINTS
         if endpoint.is_plain
-        for plain in [_plain_endpoint(endpoint)]
+        for plain in [_plain_endpoint(endpoint, serve)]
         for name in names_of(endpoint.path)
     }
 
 
-def _plain_endpoint(endpoint: EndpointSpec) -> PlainEndpoint:
-    respond = partial(request_context, handler=endpoint.handler, needs_key=True)
+def _plain_endpoint(endpoint: EndpointSpec, serve: Serve) -> PlainEndpoint:
+    respond = partial(serve, handler=endpoint.handler, needs_key=True)
     return PlainEndpoint(endpoint.path, respond)
 
 
-def create_dispatcher() -> Dispatcher:
+def create_dispatcher(serve: Serve = request_context) -> Dispatcher:
     """Return the dispatcher of the public listener."""
-    return Dispatcher(Router(_routes(ENDPOINTS), route_of))
+    return Dispatcher(Router(_routes(ENDPOINTS), route_of), serve)
 
 
 def create_operations_dispatcher() -> OperationsDispatcher:

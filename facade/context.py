@@ -11,7 +11,12 @@ from facade.cors import Cors
 from facade.metrics import FacadeMetrics
 from facade.parser_pool import ParserPool
 from facade.requests_in_progress import RequestsInProgress
-from gateway.accounts.v1 import accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
+from gateway.accounts.v1 import (
+    accounts_pb2_grpc,
+    admin_pb2_grpc,
+    requests_pb2_grpc,
+    usage_pb2_grpc,
+)
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
@@ -82,6 +87,11 @@ class Context:
     def conversations(self) -> "conversations_pb2_grpc.ConversationServiceAsyncStub":
         """The stub of the ConversationService on the channel."""
         return conversations_pb2_grpc.ConversationServiceStub(self.channel)
+
+    @cached_property
+    def request_log(self) -> "requests_pb2_grpc.RequestLogServiceAsyncStub":
+        """The stub of the RequestLogService on the channel."""
+        return requests_pb2_grpc.RequestLogServiceStub(self.channel)
 
     @cached_property
     def articles(self) -> "articles_pb2_grpc.ArticleEditorServiceAsyncStub":

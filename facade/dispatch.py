@@ -1,6 +1,8 @@
 """Requests that are not plain: each finds its endpoint, and passes the checks before it."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Protocol
 
 from aiohttp import hdrs
 
@@ -16,16 +18,35 @@ from facade.unknown_paths import hint
 from services.common.errors import GatewayError
 
 
-class OperationsDispatcher:
-    """Serves the requests of the operators' listener, which need no key."""
+class Serve(Protocol):
+    """Serves a request with a handler: `request_context`, or what adds to it."""
 
-    def __init__(self, router: Router) -> None:
+    def __call__(
+        self,
+        exchange: Exchange,
+        handler: Callable[[Exchange], Awaitable[Response]],
+        *,
+        needs_key: bool = False,
+    ) -> Awaitable[Response]:
+        """Return the response; see `request_context`."""
+
+
+class OperationsDispatcher:
+    """Serves the requests of the operators' listener, which need no key.
+
+    Args:
+        router: finds the endpoints.
+        serve: serves each request.
+    """
+
+    def __init__(self, router: Router, serve: Serve = request_context) -> None:
         self._router = router
+        self._serve = serve
 
     async def respond(self, exchange: Exchange) -> Response:
         """Return the response to a request; raises as `request_context`."""
         match = _find(self._router, exchange)
-        return await request_context(exchange, partial(self._handle, match))
+        return await self._serve(exchange, partial(self._handle, match))
 
     async def _handle(self, match: Match, exchange: Exchange) -> Response:
         _reject_encoded(match, exchange)

@@ -15,6 +15,7 @@ from facade.app import create_dispatcher, create_operations_dispatcher, plain_en
 from facade.certificate_metrics import CertificateMetrics
 from facade.context import Context
 from facade.cors import Cors
+from facade.dispatch import Serve
 from facade.http.connection import HttpConnection, Respond
 from facade.http.connections import Connections
 from facade.http.parser import UnfinishedHeads
@@ -24,6 +25,8 @@ from facade.loop_delay import LoopDelay
 from facade.metrics import FacadeMetrics
 from facade.parser_pool import ParserPool
 from facade.process_metrics import ProcessMetrics
+from facade.request_context import request_context
+from facade.request_log import LoggedRequests, RecordingParserPool, RequestLog
 from facade.requests_in_progress import RequestsInProgress
 from facade.tls import load_certificate, server_context
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
@@ -100,6 +103,7 @@ class Facade:
         identify: Identify | None = None,
         budget: ByteBudget | None = None,
         telemetry: Telemetry | None = None,
+        request_log: RequestLog | None = None,
         replaces: str = "",
     ) -> Self:
         """Listen on `host:port` and on `server.metrics_host:metrics_port`.
@@ -108,6 +112,7 @@ class Facade:
         `identify` returns the owner of a key; by default the services are called. `budget` limits
         the bytes that are held for requests, together with those of services in this process; by
         default the facade has its own. `telemetry` records spans; it is None without a collector.
+        `request_log` takes the entries of requests; it is None if they are not logged.
         `replaces` is why the worker ended that this one replaces, "" if there was none.
 
         Raises:
@@ -121,6 +126,8 @@ class Facade:
         later = asyncio.get_running_loop().call_later
         access_log = AccessLog(settings.server.access_log_per_s, clock.monotonic, later)
         limits = settings.limits
+        has_bodies = request_log is not None and request_log.has_bodies
+        parsers = RecordingParserPool if has_bodies else ParserPool
         context = Context(
             settings=settings,
             channel=channel,
@@ -133,7 +140,7 @@ class Facade:
             usage=usage_pb2_grpc.UsageServiceStub(channel),
             providers=providers_pb2_grpc.ProviderAdminServiceStub(channel),
             identify=identify or _identify(channel, settings, clock),
-            parser=ParserPool(limits.max_parallel_parses, limits.max_body_values),
+            parser=parsers(limits.max_parallel_parses, limits.max_body_values),
             budget=budget or open_budget(limits),
             requests=RequestsInProgress(limits.max_parallel_requests_per_user),
             access_log=access_log,
@@ -144,12 +151,15 @@ class Facade:
             telemetry=telemetry,
             has_response_cache=settings.response_cache.enabled,
         )
-        plain = plain_endpoints() if settings.server.plain_requests else {}
+        serve: Serve = request_context
+        if request_log is not None:
+            serve = LoggedRequests(request_log).serve
+        plain = plain_endpoints(serve) if settings.server.plain_requests else {}
         bound = _bound_socket(host, port)
         metrics_bound = _bound_socket(settings.server.metrics_host, metrics_port)
         respond = create_operations_dispatcher().respond
         return cls(
-            await Listener.start(bound, create_dispatcher().respond, context, plain, tls),
+            await Listener.start(bound, create_dispatcher(serve).respond, context, plain, tls),
             await Listener.start(metrics_bound, respond, context, {}, None),
             context,
             bound.getsockname()[1],

@@ -14,11 +14,13 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from facade.dialects.logged_bodies import render_bodies
 from facade.dialects.stored_responses import BackgroundRenderer
 from gateway.accounts.v1 import (
     accounts_pb2_grpc,
     admin_pb2_grpc,
     limits_pb2_grpc,
+    requests_pb2_grpc,
     usage_pb2_grpc,
 )
 from gateway.articles.v1 import articles_pb2_grpc
@@ -34,6 +36,8 @@ from services.accounts.development import redeem_sign_in_code
 from services.accounts.limits import servicer as limits
 from services.accounts.limits.leases import LeaseRepository
 from services.accounts.repository import AccountRepository
+from services.accounts.requests import servicer as stored_requests
+from services.accounts.requests.assembly import StoredRequests
 from services.accounts.usage import servicer as usage
 from services.accounts.usage.assembly import UsageRecords
 from services.articles import assembly as articles
@@ -64,9 +68,12 @@ from services.inference.memory.turn_client import TurnClient
 from services.inference.provider_states import servicer as provider_states
 from services.inference.provider_states.shared_folder import SharedFolder
 from services.inference.store_sweeper import ROUNDS
+from services.inference.usage.recorder import Send
 from services.inference.usage.usage_client import UsageClient
 from services.memory import assembly as memory
 from services.memory.assembly import MemoryService
+from services.request_log.assembly import open_request_log
+from services.request_log.recorder import RequestRecorder
 from services.responses import servicer as responses
 from services.responses.assembly import ResponseService
 from services.responses.conversations import servicer as conversations
@@ -82,6 +89,7 @@ class Services:
         identify: returns the owner of a key, with a cache.
         budget: limits the bytes that this process holds for requests.
         port: port of the server; 0 on a Unix socket, or without an address.
+        request_log: takes the entries of requests; None if requests are not logged.
     """
 
     def __init__(
@@ -101,7 +109,9 @@ class Services:
         self._server = server
         self._database = database
         self._drain_s = drain_s
+        self.request_log: RequestRecorder | None = None
         self._usage: UsageRecords | None = None
+        self._stored_requests: StoredRequests | None = None
         self._administration: Administration | None = None
         self._files: FileService | None = None
         self._articles: ArticleService | None = None
@@ -192,6 +202,12 @@ class Services:
                 services._usage.servicer,
                 usage.SERVICE_NAME,
             )
+            services._stored_requests = StoredRequests.start(settings, database, clock, for_blobs)
+            server.add(
+                requests_pb2_grpc.add_RequestLogServiceServicer_to_server,
+                services._stored_requests.servicer,
+                stored_requests.SERVICE_NAME,
+            )
             services._administration = Administration.start(
                 settings, database, clock, identify_admin
             )
@@ -261,6 +277,17 @@ class Services:
             )
         if "inference" in names:
             every_s = ROUNDS * settings.limits.sweep_every_s
+            send_usage: Send = UsageClient(channel, secrets.service_credential).send
+            if settings.request_log.enabled:
+                services.request_log = open_request_log(
+                    settings,
+                    clock,
+                    CollectorRegistry(),
+                    channel,
+                    secrets.service_credential,
+                    render_bodies,
+                )
+                send_usage = services.request_log.observing(send_usage)
             services._inference = await Inference.start(
                 settings,
                 secrets,
@@ -269,7 +296,7 @@ class Services:
                 OtherServices(
                     FileStoreReader(channel),
                     TurnClient(channel),
-                    UsageClient(channel, secrets.service_credential).send,
+                    send_usage,
                 ),
                 SharedStores(
                     sweeper_lease(database, "conversions", every_s, clock),
@@ -307,6 +334,8 @@ class Services:
             )
 
         await server.start()
+        if services.request_log is not None:
+            services.request_log.start()
         storage = settings.storage
         watch = DatabaseWatch(
             database,
@@ -367,6 +396,8 @@ class Services:
         if self._inference is not None:
             # Before the accounts service stops; later usage stays in the journal.
             await self._inference.record_usage()
+        if self.request_log is not None:
+            await self.request_log.settle()
         await self._drain(max(0, deadline - loop.time()))
         cancellation.cancel()
         for task in self._watching:
@@ -380,6 +411,8 @@ class Services:
             self._memory,
             self._responses,
             self._administration,
+            self.request_log,
+            self._stored_requests,
             self._usage,
         ):
             if service is not None:

@@ -135,6 +135,7 @@ async def running_gateway(
                 identify=started.identify,
                 budget=started.budget,
                 telemetry=telemetry,
+                request_log=started.request_log,
             )
         try:
             url = f"http://127.0.0.1:{facade.port}"

@@ -124,6 +124,15 @@ def is_conversation_id(name: str) -> bool:
 # Prefix of the ids of usage records, before the time; see `time_prefix`.
 RECORD = "use_"
 
+# Prefix of the ids of entries of the request log, before the time.
+LOGGED_REQUEST = "log_"
+
+
+def new_logged_request_id(time_ms: int) -> str:
+    """Return an id for an entry of the request log, which sorts by time."""
+    return f"{time_prefix(LOGGED_REQUEST, time_ms)}_{_random_bytes.take(8).hex()}"
+
+
 # Prefix of the ids of calls of the gateway's own tools: like Anthropic's server tool calls, but
 # distinguishable from them.
 SERVER_CALL = "srvtoolu_gw"

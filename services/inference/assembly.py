@@ -19,13 +19,13 @@ from services.common.process.byte_budget import ByteBudget, open_budget
 from services.common.process.telemetry.spans import Telemetry
 from services.common.settings import Adaptation as AdaptationSettings
 from services.common.settings import Provider, Settings, effective_providers
+from services.common.storage.byte_store import StoreLimits, open_store
 from services.common.storage.disk import DiskReserve
 from services.common.storage.leases import Lease
 from services.common.storage.secrets import Secrets
 from services.inference import abilities, diagnostics, discovery, embeddings
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import MediaAdaptation
-from services.inference.byte_store import StoreLimits, open_store
 from services.inference.catalogue import Inputs
 from services.inference.engine import Engine
 from services.inference.limits.fees import Fees

@@ -3,9 +3,9 @@
 import logging
 
 from services.common.clock import Clock
+from services.common.storage.byte_store import ByteStore, StoreLimits, overdue
 from services.common.storage.leases import Lease
 from services.common.storage.sweeping import Renew, Sweeper
-from services.inference.byte_store import ByteStore, StoreLimits, overdue
 
 # Each sweep lists the whole store: it runs this many times less often than `limits.sweep_every_s`.
 ROUNDS = 10

@@ -58,6 +58,7 @@ async def run_worker(
             identify=services.identify,
             budget=services.budget,
             telemetry=telemetry,
+            request_log=services.request_log,
         )
     except OSError as error:
         lifecycle.fail(f"server: {error}")

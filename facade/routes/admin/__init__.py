@@ -1,5 +1,5 @@
-"""Administration: keys, users, teams, limits, usage, providers and the audit log."""
+"""Administration: keys, users, teams, limits, usage, providers, audit log and request log."""
 
-from facade.routes.admin import accounts, limits, reports
+from facade.routes.admin import accounts, limits, reports, request_log
 
-ENDPOINTS = (*accounts.ENDPOINTS, *limits.ENDPOINTS, *reports.ENDPOINTS)
+ENDPOINTS = (*accounts.ENDPOINTS, *limits.ENDPOINTS, *reports.ENDPOINTS, *request_log.ENDPOINTS)

@@ -65,6 +65,9 @@ _CREDENTIALS = {
     "/gateway.accounts.v1.UsageService/RecordUsage": _Credential.GATEWAY_ALONE,
     "/gateway.accounts.v1.UsageService/ReportUsage": _Credential.ADMIN,
     "/gateway.accounts.v1.UsageService/ReportActivity": _Credential.ADMIN,
+    "/gateway.accounts.v1.RequestLogService/RecordRequests": _Credential.GATEWAY_ALONE,
+    "/gateway.accounts.v1.RequestLogService/ListRequests": _Credential.ADMIN,
+    "/gateway.accounts.v1.RequestLogService/GetRequest": _Credential.ADMIN,
     "/gateway.inference.v1.ProviderAdminService/ListProviders": _Credential.ADMIN,
     REDEEM_SIGN_IN_CODE: _Credential.NONE,
     **{

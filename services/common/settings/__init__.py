@@ -26,6 +26,7 @@ from services.common.settings.providers import (
     Provider,
 )
 from services.common.settings.proxy import Envoy
+from services.common.settings.request_log import RequestLog
 from services.common.settings.sections import (
     Adaptation,
     Admin,
@@ -67,6 +68,7 @@ __all__ = [
     "PlanLimits",
     "Price",
     "Provider",
+    "RequestLog",
     "ResponseCache",
     "Roles",
     "Sandbox",

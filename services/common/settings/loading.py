@@ -17,6 +17,7 @@ from services.common.settings.memory import Memory
 from services.common.settings.messages import words
 from services.common.settings.providers import Deployment, Model, Provider, with_preset
 from services.common.settings.proxy import Envoy
+from services.common.settings.request_log import RequestLog
 from services.common.settings.secret_files import with_secrets
 from services.common.settings.sections import (
     Adaptation,
@@ -91,6 +92,9 @@ class Settings(Section):
         ResponseCache(), "cache of answers to equal requests (docs/response-cache.md)"
     )
     usage: Usage = setting(Usage(), "records of usage and cost, for `gateway usage`")
+    request_log: RequestLog = setting(
+        RequestLog(), "log of requests, for GET /admin/v1/requests (docs/request-log.md)"
+    )
     envoy: Envoy = setting(
         Envoy(), "the Envoy in front: `gateway envoy config` and `gateway envoy run`"
     )

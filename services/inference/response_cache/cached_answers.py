@@ -23,7 +23,7 @@ from services.common.grpc.authentication import caller
 from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.common.settings import ResponseCache
-from services.inference.byte_store import ByteStore
+from services.common.storage.byte_store import ByteStore
 from services.inference.engine import Engine
 from services.inference.metrics import InferenceMetrics
 from services.inference.response_cache.directives import CacheDirectives

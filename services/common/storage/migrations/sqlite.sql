@@ -649,6 +649,29 @@ CREATE TABLE usage_model_hours (
 	duration_ms_max BIGINT,
 	CONSTRAINT pk_usage_model_hours PRIMARY KEY (hour, model, provider)
 );
+CREATE TABLE request_log (
+	id VARCHAR(64) NOT NULL,
+	time_ms BIGINT NOT NULL,
+	request_id VARCHAR(128) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	team_id VARCHAR(64) NOT NULL,
+	key_id VARCHAR(64) NOT NULL,
+	endpoint VARCHAR(256) NOT NULL,
+	status SMALLINT NOT NULL,
+	error_code VARCHAR(64) NOT NULL,
+	requested_model VARCHAR(512) NOT NULL,
+	model VARCHAR(512) NOT NULL,
+	provider VARCHAR(256) NOT NULL,
+	attempts INTEGER NOT NULL,
+	duration_ms BIGINT NOT NULL,
+	first_content_ms BIGINT,
+	input_tokens BIGINT NOT NULL,
+	output_tokens BIGINT NOT NULL,
+	cost_pusd BIGINT,
+	has_bodies SMALLINT NOT NULL,
+	search_text TEXT NOT NULL,
+	CONSTRAINT pk_request_log PRIMARY KEY (id)
+);
 CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
 CREATE UNIQUE INDEX ix_api_keys_replaces ON api_keys (replaces);
@@ -677,6 +700,9 @@ CREATE INDEX ix_memory_jobs_owner_id ON memory_jobs (owner_id);
 CREATE UNIQUE INDEX ix_memory_parts_live ON memory_parts (entity_id, turn, first_message) WHERE superseded_at_ms IS NULL;
 CREATE INDEX ix_memory_summaries_entity_id ON memory_summaries (entity_id);
 CREATE UNIQUE INDEX ix_memory_summaries_live ON memory_summaries (entity_id, last_turn) WHERE NOT superseded;
+CREATE INDEX ix_request_log_key_id_id ON request_log (key_id, id);
+CREATE INDEX ix_request_log_request_id_id ON request_log (request_id, id);
+CREATE INDEX ix_request_log_user_id_id ON request_log (user_id, id);
 CREATE INDEX ix_response_items_owner_id ON response_items (owner_id, item_id);
 CREATE INDEX ix_responses_ends_at_ms ON responses (ends_at_ms) WHERE holder <> '';
 CREATE INDEX ix_responses_expires_at_ms ON responses (expires_at_ms);

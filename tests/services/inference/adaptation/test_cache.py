@@ -16,10 +16,7 @@ from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.grpc.authentication import Caller, caller
 from services.common.settings import Storage
-from services.common.storage.disk import DiskReserve
-from services.inference.adaptation.cache import Cache
-from services.inference.adaptation.codec import dump, load
-from services.inference.byte_store import (
+from services.common.storage.byte_store import (
     Bucket,
     Folder,
     StoredBytes,
@@ -27,6 +24,9 @@ from services.inference.byte_store import (
     open_store,
     overdue,
 )
+from services.common.storage.disk import DiskReserve
+from services.inference.adaptation.cache import Cache
+from services.inference.adaptation.codec import dump, load
 from services.inference.metrics import InferenceMetrics
 from services.inference.store_sweeper import store_sweeper
 from services.media.conversion.parts import Film, ImageFacts, PageText, Picture

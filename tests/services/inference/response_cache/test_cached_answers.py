@@ -14,7 +14,7 @@ from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.grpc.authentication import Caller, caller
 from services.common.settings import ResponseCache
-from services.inference.byte_store import ByteStore
+from services.common.storage.byte_store import ByteStore
 from services.inference.metrics import InferenceMetrics
 from services.inference.response_cache.cached_answers import CachedAnswers
 from services.inference.response_cache.directives import CacheDirectives

@@ -1,0 +1,185 @@
+"""Requests for entries of the request log, and their answers."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from facade.dialects.admin import answers, bodies
+from facade.dialects.admin.arguments import Arguments
+from facade.dialects.json_schemas import JsonObject
+from gateway.accounts.v1.requests_pb2 import (
+    GetRequestRequest,
+    GetRequestResponse,
+    ListRequestsRequest,
+    LoggedRequest,
+    RequestFilter,
+)
+from services.common.money import decimal_dollars, parse_dollars
+
+_ID = Annotated[str, Field(min_length=1, max_length=64)]
+_NAME = Annotated[str, Field(min_length=1, max_length=512)]
+_COUNT: JsonObject = {"type": "integer", "minimum": 0}
+_TEXT: JsonObject = {"type": "string"}
+_OPTIONAL_TEXT: JsonObject = {"type": ["string", "null"]}
+
+
+def _checked(text: str) -> str:
+    parse_dollars(text)
+    return text
+
+
+_Dollars = Annotated[str, Field(pattern=r"^[0-9]{1,7}(\.[0-9]{1,12})?$"), AfterValidator(_checked)]
+
+
+class RequestsQuery(bodies.Page):
+    """Selects entries of the request log."""
+
+    user_id: _ID | None = Field(None, description="Only requests of this user.")
+    team_id: _ID | None = Field(None, description="Only requests of this team.")
+    key_id: _ID | None = Field(None, description="Only requests with this key.")
+    model: _NAME | None = Field(
+        None, description="Only requests that named this model, or that it answered."
+    )
+    provider: _NAME | None = Field(None, description="Only requests that this provider answered.")
+    status: Annotated[str, Field(pattern=r"^[1-5]([0-9]{2}|xx)$")] | None = Field(
+        None, description="Only requests with this HTTP status, such as `429`, or `5xx`."
+    )
+    request_id: Annotated[str, Field(min_length=1, max_length=128)] | None = Field(
+        None, description="Only requests with this `x-request-id`."
+    )
+    text: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
+        None,
+        description="Only requests with this text, in any case, in the endpoint, the name of a "
+        "model, the error code, or logged bodies.",
+    )
+    since: bodies.QueryTime | None = Field(
+        None, description="When the request ended, in Unix seconds, inclusive."
+    )
+    until: bodies.QueryTime | None = Field(
+        None, description="When the request ended, in Unix seconds, exclusive."
+    )
+    min_cost: _Dollars | None = Field(
+        None, description="Only requests of at least this cost, in decimal US dollars."
+    )
+    max_cost: _Dollars | None = Field(
+        None, description="Only requests of at most this cost, in decimal US dollars."
+    )
+
+
+REQUEST = answers.object_schema(
+    "request",
+    {
+        "id": _TEXT,
+        "request_id": {**_TEXT, "description": "The `x-request-id` of the response."},
+        "ended_at": {"type": "number", "description": "Unix seconds, with milliseconds."},
+        "user_id": _TEXT,
+        "team_id": _OPTIONAL_TEXT,
+        "key_id": _TEXT,
+        "endpoint": {**_TEXT, "description": "Method and path."},
+        "status": {
+            "type": "integer",
+            "description": "HTTP status; 499 if the caller disconnected before the end.",
+        },
+        "error_code": {
+            **_OPTIONAL_TEXT,
+            "description": "A stream that broke off has one beside the status 200.",
+        },
+        "requested_model": _OPTIONAL_TEXT,
+        "model": {**_OPTIONAL_TEXT, "description": "The model that answered."},
+        "provider": _OPTIONAL_TEXT,
+        "attempts": {**_COUNT, "description": "Attempts at providers."},
+        "duration_ms": _COUNT,
+        "first_content_ms": {"type": ["integer", "null"], "minimum": 0},
+        "input_tokens": {**_COUNT, "description": "Including those of a provider's cache."},
+        "output_tokens": _COUNT,
+        "has_bodies": {"type": "boolean", "description": "Whether bodies were logged."},
+        "cost": {
+            **_OPTIONAL_TEXT,
+            "description": "Decimal US dollars, exact; null if it is not known, or no model was "
+            "called.",
+        },
+    },
+)
+
+
+_BODY: JsonObject = {
+    "type": ["object", "null"],
+    "description": "Redacted; null if it was not logged, or is not stored any more.",
+    "required": ["content", "truncated"],
+    "additionalProperties": False,
+    "properties": {
+        "content": {"type": "string", "description": "JSON, or server-sent events."},
+        "truncated": {"type": "boolean", "description": "Whether the end is missing."},
+    },
+}
+REQUEST_WITH_BODIES: JsonObject = {
+    **REQUEST,
+    "required": [*REQUEST["required"], "request_body", "response_body"],
+    "properties": {**REQUEST["properties"], "request_body": _BODY, "response_body": _BODY},
+}
+
+
+def list_request(arguments: Arguments) -> ListRequestsRequest:
+    """Return the request for a list of entries."""
+    query: RequestsQuery = arguments.query
+    request_filter = RequestFilter(
+        user_id=query.user_id or "",
+        team_id=query.team_id or "",
+        key_id=query.key_id or "",
+        model=query.model or "",
+        provider=query.provider or "",
+        request_id=query.request_id or "",
+        text=query.text or "",
+        since_ms=None if query.since is None else 1000 * query.since,
+        until_ms=None if query.until is None else 1000 * query.until,
+        min_cost_pusd=None if query.min_cost is None else parse_dollars(query.min_cost),
+        max_cost_pusd=None if query.max_cost is None else parse_dollars(query.max_cost),
+    )
+    if query.status is not None:
+        request_filter.min_status = int(query.status.replace("xx", "00"))
+        request_filter.max_status = int(query.status.replace("xx", "99"))
+    return ListRequestsRequest(filter=request_filter, page_size=query.limit, page_token=query.page)
+
+
+def get_request(arguments: Arguments) -> GetRequestRequest:
+    """Return the request for an entry."""
+    return GetRequestRequest(id=arguments.ids["entry_id"])
+
+
+def render_request(logged: LoggedRequest) -> JsonObject:
+    """Return the JSON object of an entry."""
+    counts: dict[str, Any] = {
+        name: getattr(logged, name)
+        for name in ("status", "attempts", "duration_ms", "input_tokens", "output_tokens")
+    }
+    names = ("team_id", "error_code", "requested_model", "model", "provider")
+    return {
+        "object": "request",
+        "id": logged.id,
+        "request_id": logged.request_id,
+        "ended_at": logged.time_ms / 1000,
+        "user_id": logged.user_id,
+        "key_id": logged.key_id,
+        "endpoint": logged.endpoint,
+        **{name: getattr(logged, name) or None for name in names},
+        **counts,
+        "first_content_ms": (
+            logged.first_content_ms if logged.HasField("first_content_ms") else None
+        ),
+        "has_bodies": logged.has_bodies,
+        "cost": decimal_dollars(logged.cost_pusd) if logged.HasField("cost_pusd") else None,
+    }
+
+
+def render_with_bodies(found: GetRequestResponse) -> JsonObject:
+    """Return the JSON object of an entry with its bodies."""
+    bodies = found.bodies if found.HasField("bodies") else None
+    return {
+        **render_request(found.request),
+        "request_body": bodies and _body(bodies.request, bodies.is_request_truncated),
+        "response_body": bodies and _body(bodies.response, bodies.is_response_truncated),
+    }
+
+
+def _body(content: str, is_truncated: bool) -> JsonObject:
+    return {"content": content, "truncated": is_truncated}
