@@ -80,7 +80,7 @@ export interface Limits {
 }
 
 export type Split = "model" | "user";
-interface List<T> {
+export interface List<T> {
   data: T[];
   next_page: string | null;
 }
@@ -91,7 +91,7 @@ const MAX_PAGES = 20;
 const keyPath = (id: string): string => `/admin/v1/keys/${encodeURIComponent(id)}`;
 
 /** Call an endpoint; an admin key that is refused is forgotten, so that the page asks for another. */
-async function call<T>(path: string, options: Parameters<typeof json>[1] = {}): Promise<T> {
+export async function call<T>(path: string, options: Parameters<typeof json>[1] = {}): Promise<T> {
   try {
     return await json<T>(path, { ...options, admin: true });
   } catch (error) {

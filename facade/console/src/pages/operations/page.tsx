@@ -3,6 +3,7 @@ import { ActivityCharts } from "./activity";
 import { AdminSignIn } from "./admin_sign_in";
 import { Keys } from "./keys";
 import { ProviderHealth } from "./providers";
+import { Requests } from "./requests";
 
 export default function Operations() {
   return (
@@ -19,6 +20,7 @@ export default function Operations() {
           </p>
           <ProviderHealth />
           <ActivityCharts />
+          <Requests />
           <Keys />
         </>
       )}
