@@ -138,14 +138,18 @@ def _logged(exchange: Exchange, status: int) -> LoggedRequest | None:
         endpoint=f"{exchange.method} {exchange.route}",
         status=status,
         error_code=exchange.failure or "",
-        # A name from JSON may have a lone surrogate, which a message cannot contain.
-        requested_model=(exchange.model or "").encode(errors="replace").decode(),
+        requested_model=_encodable(exchange.model or ""),
         duration_ms=round(1000 * seconds),
     )
     if exchange.first_content_s is not None:
         logged.first_content_ms = round(1000 * exchange.first_content_s)
     if (summary := exchange.answer_summary) is not None:
-        logged.model, logged.provider = summary.model, summary.provider
+        logged.model, logged.provider = _encodable(summary.model), summary.provider
         logged.input_tokens = summary.input_tokens
         logged.output_tokens = summary.output_tokens
     return logged
+
+
+def _encodable(name: str) -> str:
+    """Return a name without lone surrogates, which JSON can contain and a message cannot."""
+    return name.encode(errors="replace").decode()
