@@ -215,7 +215,7 @@ def providers() -> None:
 @config.command("check")
 def check() -> None:
     """Check the settings that a gateway started here, with this environment, would have."""
-    from services.accounts.admin.admin_keys import configured_hashes
+    from services.accounts.admin.admin_keys import configured_keys
     from services.common.settings import SANDBOX, SettingsError, effective_providers
     from services.inference.diagnostics import notes, problems, warnings
 
@@ -227,7 +227,7 @@ def check() -> None:
     if found := problems(settings, os.environ):
         fail("\n".join(found), WRONG)
     try:
-        configured_hashes(settings.admin)
+        configured_keys(settings.admin)
     except SettingsError as error:
         fail(str(error), WRONG)
     database = "PostgreSQL" if settings.storage.database_url else "SQLite"

@@ -59,6 +59,11 @@ class ClientConnection(Protocol):
         """Whether the client reads more slowly than data is written."""
         ...
 
+    @property
+    def peer_address(self) -> str:
+        """The network address of the peer, or "" if the connection is a Unix socket."""
+        ...
+
     def write(self, data: bytes) -> None:
         """Write framed bytes.
 
@@ -187,6 +192,12 @@ class Exchange:
         self.expect = expect
         self.url = url
         self.checked = checked or CheckedHead()
+
+    def joined_header(self, name: str) -> str:
+        """Return all values of a header, separated by commas; "" without any."""
+        if isinstance(self.headers, dict):
+            return self.headers.get(name, "")
+        return ",".join(self.headers.getall(name, ()))
 
     def charge(self) -> Charge:
         """Return a charge of the caller's share of buffered bytes, to be released by the caller."""

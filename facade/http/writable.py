@@ -58,6 +58,13 @@ class WritableConnection(BaseProtocol):
         self.release_charge()
         super().connection_lost(exc)
 
+    @property
+    def peer_address(self) -> str:
+        """The network address of the peer, or "" if it has none or has left."""
+        opened = self._open_transport
+        peer = None if opened is None else opened.get_extra_info("peername")
+        return str(peer[0]) if isinstance(peer, tuple) else ""
+
     def write(self, data: bytes) -> None:
         """Write framed bytes of a response.
 

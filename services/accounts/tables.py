@@ -16,6 +16,7 @@ from sqlalchemy import (
 )
 
 from services.accounts.plans import PLANS
+from services.common.grpc.admin_scopes import ALL
 from services.common.storage.database import metadata
 
 _IS_PLAN = f"plan IN ({', '.join(map(repr, PLANS))})"
@@ -64,6 +65,7 @@ admin_keys = Table(
     Column("name", String(128), nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
     Column("revoked_at_ms", BigInteger),
+    Column("scopes", String(64), nullable=False, server_default=ALL),  # separated by commas
 )
 
 audit_log = Table(
@@ -79,6 +81,8 @@ audit_log = Table(
     Column("before", Text),
     Column("after", Text),
     Column("request_id", String(128), nullable=False),
+    Column("actor_name", String(128), nullable=False, server_default=""),
+    Column("address", String(64), nullable=False, server_default=""),
     Index("ix_audit_log_at_ms", "at_ms", "id"),
     Index("ix_audit_log_subject_id", "subject_id", "at_ms", "id"),
 )

@@ -1,7 +1,7 @@
 """`gateway admin-key` and `gateway audit`: manage admin keys, and print the audit log."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+# The scopes of admin keys; a test checks that they match the service.
+Scope = Literal["read", "users", "money", "all"]
+
 app = typer.Typer(help="Create, list and revoke keys for /admin/v1.", **FLAGS)
 audit = typer.Typer(help="List changes to keys, users, teams and limits.", **FLAGS)
 
@@ -25,9 +28,13 @@ def create_admin_key(
     name: Annotated[
         str, typer.Option("--name", metavar="TEXT", help="Label of the key, such as its holder.")
     ] = "",
+    scope: Annotated[
+        list[Scope],
+        typer.Option("--scope", help="What the key permits; can be repeated."),
+    ] = ["all"],  # noqa: B006  # typer copies it
 ) -> None:
     """Create an admin key and print it, once: only its SHA-256 is stored."""
-    typer.echo(_on_admin_keys(lambda keys: keys.create(name)))
+    typer.echo(_on_admin_keys(lambda keys: keys.create(name, scopes=scope)))
     typer.echo("Store it now: it cannot be shown again.", err=True)
 
 
@@ -49,12 +56,13 @@ def make_key() -> None:
 @app.command("list")
 def list_admin_keys() -> None:
     """List the admin keys that were created, without the keys themselves."""
-    rows: list[tuple[str, ...]] = [("ID", "PREFIX", "NAME", "CREATED", "REVOKED")]
+    rows: list[tuple[str, ...]] = [("ID", "PREFIX", "NAME", "SCOPES", "CREATED", "REVOKED")]
     rows += [
         (
             key.id,
             key.prefix,
             key.name or "-",
+            key.scopes,
             time_of(key.created_at_ms // 1000),
             time_of(key.revoked_at_ms // 1000) if key.revoked_at_ms else "-",
         )
@@ -91,11 +99,15 @@ def list_audit(
         criteria = AuditFilter(subject_id=subject)
         return [*(await AuditLog(engine).page(criteria, limit)).entries]
 
-    rows: list[tuple[str, ...]] = [("TIME", "ACTOR", "ACTION", "SUBJECT", "BEFORE", "AFTER")]
+    rows: list[tuple[str, ...]] = [
+        ("TIME", "ACTOR", "NAME", "ADDRESS", "ACTION", "SUBJECT", "BEFORE", "AFTER")
+    ]
     rows += [
         (
             time_of(entry.at_ms // 1000),
             entry.actor,
+            entry.actor_name or "-",
+            entry.address or "-",
             entry.action,
             entry.subject_id,
             entry.before or "-",

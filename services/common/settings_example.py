@@ -41,9 +41,17 @@ def _tables(section: type[Section], prefix: str) -> Iterator[str]:
         elif isinstance(shown, dict) and not prefix:
             (key, values), (_, item) = *shown.items(), get_args(field.annotation)
             yield from _commented_out(_table(f"[{name}.{key}]", field, item, values))
-        elif isinstance(shown, list) and not prefix:
-            (item,) = get_args(field.annotation)
-            yield from _commented_out(_table(f"[[{name}]]", field, item, shown[0]))
+        elif item := _listed_section(field):
+            header = f"[[{prefix}{name}]]"
+            yield from _commented_out(_table(header, field, item, _shown(field)[0]))
+
+
+def _listed_section(field: FieldInfo) -> type[Section] | None:
+    """Return the type of the tables in a field that is a list of tables, or None."""
+    arguments = get_args(field.annotation)
+    item = arguments[0] if arguments else None
+    is_section = isinstance(item, type) and issubclass(item, Section)
+    return item if is_section and isinstance(_shown(field), list) else None
 
 
 def _commented_out(lines: Iterable[str]) -> Iterator[str]:
@@ -73,6 +81,7 @@ def _table(
         name: field
         for name, field in section.model_fields.items()
         if not isinstance(_default(field), Section)
+        and (values is not None or _listed_section(field) is None)
     }
     if not fields:
         return

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from services.accounts.admin.admin_keys import configured_hashes
+from services.accounts.admin.admin_keys import configured_keys
 from services.common.process.telemetry.opening import ENDPOINT_VARIABLE, load_otlp
 from services.common.settings import Admin, Limits, Settings, SettingsError, Telemetry
 from services.doctor.findings import Finding, failure, ok, warning
@@ -21,7 +21,7 @@ _MIB = 1 << 20
 def admin_key(settings: Admin, environ: Mapping[str, str]) -> Finding:
     """Check the admin keys of the settings."""
     try:
-        keys = configured_hashes(settings, environ)
+        keys = configured_keys(settings, environ)
     except SettingsError as error:
         advice = "set an admin key (`gateway admin-key make`), or remove the setting"
         return failure("admin key", f"{error}: the gateway will not start", advice)

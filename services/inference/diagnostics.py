@@ -71,8 +71,10 @@ def notes(settings: Settings) -> list[str]:
 def _named_variables(settings: Settings) -> set[str]:
     """Return the variables that the settings name."""
     providers = settings.providers.values()
-    search, admin = settings.tools.web_search, settings.admin
-    return {search.key_variable, admin.key_env, *(one.api_key_env for one in providers)}
+    search = settings.tools.web_search
+    admin_keys = (settings.admin, *settings.admin.keys)
+    variables = (key.key_env for key in admin_keys)
+    return {search.key_variable, *variables, *(one.api_key_env for one in providers)}
 
 
 def _wrong_paths(settings: Settings) -> Iterator[str]:

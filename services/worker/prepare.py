@@ -3,7 +3,7 @@
 import time
 
 from services.accounts import development
-from services.accounts.admin.admin_keys import configured_hashes
+from services.accounts.admin.admin_keys import configured_keys
 from services.accounts.development import ensure_development_key
 from services.accounts.repository import AccountRepository
 from services.common.errors import GatewayError
@@ -44,8 +44,8 @@ async def prepare(settings: Settings) -> str:
 
 
 async def _prepare(settings: Settings) -> str:
-    configured_hashes(settings.admin)
     reports_storage(settings.storage)
+    configured_keys(settings.admin)
     # Remove other users' access to the data; `open_engine` does so for the database's files.
     folder = settings.storage.data_dir
     for path in (folder, folder / blobs.FOLDER, folder / development.FILE):

@@ -143,6 +143,14 @@ AUDIT_ENTRY = object_schema(
         "id": _STRING,
         "at": {"type": "number", "description": "Unix seconds, with millisecond precision."},
         "actor": {"type": "string", "description": "Id of an admin key, or `command line`."},
+        "actor_name": {
+            "type": ["string", "null"],
+            "description": "Name of the admin key, if it has one.",
+        },
+        "address": {
+            "type": ["string", "null"],
+            "description": "Network address of the caller; null on the command line.",
+        },
         "action": _STRING,
         "subject_kind": {"enum": ["key", "user", "team", "admin_key"]},
         "subject_id": _STRING,
@@ -253,6 +261,8 @@ def render_audit_entry(entry: AuditEntry) -> JsonObject:
         "id": entry.id,
         "at": entry.at_ms / 1000,
         "actor": entry.actor,
+        "actor_name": entry.actor_name or None,
+        "address": entry.address or None,
         "action": entry.action,
         "subject_kind": entry.subject_kind,
         "subject_id": entry.subject_id,

@@ -20,7 +20,9 @@ from facade.endpoint import Answer, Body, EndpointSpec, path_parameter
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.routes.generation import check_json, rpc_metadata
+from services.common.client_address import FORWARDED_KEY, TrustedProxies
 from services.common.errors import from_rpc_error
+from services.common.grpc.channels import Metadata
 
 _PREFIX = "/admin/v1"
 # Prefix of the names of schemas in the OpenAPI document.
@@ -103,7 +105,16 @@ async def _handle(call: _Call, exchange: Exchange) -> Response:
     arguments = admin.parse(call.query, call.body, exchange.path_values, query, body)
     method = getattr(getattr(exchange.context, call.stub), call.rpc)
     try:
-        response: Any = await method(call.request(arguments), metadata=rpc_metadata(exchange))
+        response: Any = await method(call.request(arguments), metadata=_metadata(exchange))
     except grpc.aio.AioRpcError as error:
         raise admin.to_caller_error(from_rpc_error(error)) from None
     return JsonResponse(orjson.dumps(call.render(response)))
+
+
+def _metadata(exchange: Exchange) -> Metadata:
+    """Return the metadata of an RPC, with the address of the caller for the audit log."""
+    proxies = TrustedProxies(exchange.context.settings.server.trusted_proxies)
+    address = proxies.client_address(
+        exchange.connection.peer_address, exchange.joined_header(FORWARDED_KEY)
+    )
+    return (*rpc_metadata(exchange), (FORWARDED_KEY, address))

@@ -4,7 +4,7 @@ from typing import Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.accounts.admin.admin_keys import AdminKeyRepository, configured_hashes
+from services.accounts.admin.admin_keys import AdminKeyRepository, configured_keys
 from services.accounts.admin.audit import AuditLog, audit_sweeper
 from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.admin.keys import KeyAdministration
@@ -12,6 +12,7 @@ from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.servicer import AdminServicer
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
+from services.common.client_address import TrustedProxies
 from services.common.clock import Clock
 from services.common.settings import Settings
 from services.common.storage.sweeping import Sweeper, sweeper_lease
@@ -26,8 +27,8 @@ def admin_authenticator(
         SettingsError: `[admin]` names a variable or a file without an admin key.
     """
     return AdminAuthenticator(
-        configured_hashes(settings.admin),
-        AdminKeyRepository(database, clock).hashes,
+        configured_keys(settings.admin),
+        AdminKeyRepository(database, clock).valid_keys,
         ttl_s=settings.limits.identify_cache_s,
         monotonic=clock.monotonic,
     )
@@ -72,6 +73,7 @@ class Administration:
                 TeamAdministration(database, clock),
                 LimitAdministration(database, clock),
                 log,
+                TrustedProxies(settings.server.trusted_proxies),
             ),
             audit_sweeper(
                 log,
@@ -88,7 +90,7 @@ class Administration:
         Raises:
             SettingsError: `[admin]` names a variable or a file without an admin key.
         """
-        self._authenticator.configure(configured_hashes(settings.admin))
+        self._authenticator.configure(configured_keys(settings.admin))
 
     async def stop(self) -> None:
         """Stop the sweeper."""

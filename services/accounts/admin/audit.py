@@ -39,10 +39,14 @@ class Actor:
     Attributes:
         name: id of an admin key, `command line` or `first start`.
         request_id: id of the request that makes the change, or "".
+        key_name: name of the admin key, or "".
+        address: network address of the caller, or "".
     """
 
     name: str
     request_id: str = ""
+    key_name: str = ""
+    address: str = ""
 
 
 class Subject(NamedTuple):
@@ -114,6 +118,8 @@ async def record(
             before=_to_json(before),
             after=_to_json(after),
             request_id=actor.request_id,
+            actor_name=actor.key_name,
+            address=actor.address,
         )
     )
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.accounts.v1 import accounts_pb2
-from services.accounts.admin.admin_keys import hash_admin_key
+from services.accounts.admin.admin_keys import AdminCredential, hash_admin_key
 from services.common.errors import invalid_api_key
 from services.common.grpc.authentication import (
     ADMINISTRATOR,
@@ -25,8 +25,8 @@ class AdminAuthenticator:
     Keys are compared by their SHA-256, in constant time.
 
     Args:
-        configured: hashes of the keys of the settings, by the names of the settings.
-        stored: returns the hashes of the keys in the database, by id.
+        configured: the keys of the settings, by the names of the settings.
+        stored: returns the keys in the database, by id.
         ttl_s: seconds for which the stored keys are cached: a revocation takes effect within that
             time.
         monotonic: monotonic clock in seconds.
@@ -34,8 +34,8 @@ class AdminAuthenticator:
 
     def __init__(
         self,
-        configured: Mapping[str, bytes],
-        stored: Callable[[], Awaitable[Mapping[str, bytes]]],
+        configured: Mapping[str, AdminCredential],
+        stored: Callable[[], Awaitable[Mapping[str, AdminCredential]]],
         *,
         ttl_s: float,
         monotonic: Callable[[], float] = time.monotonic,
@@ -44,11 +44,11 @@ class AdminAuthenticator:
         self._stored = stored
         self._ttl_s = ttl_s
         self._monotonic = monotonic
-        self._known: Mapping[str, bytes] = {}
+        self._known: Mapping[str, AdminCredential] = {}
         self._read_at: float | None = None
         self._lock = asyncio.Lock()
 
-    def configure(self, configured: Mapping[str, bytes]) -> None:
+    def configure(self, configured: Mapping[str, AdminCredential]) -> None:
         """Replace the keys of the settings after a reload."""
         self._configured = configured
 
@@ -62,7 +62,7 @@ class AdminAuthenticator:
         self._read_at = None
 
     async def __call__(self, authorization: str) -> Caller:
-        """Return the administrator with that `authorization` value; `key_id` is the admin key's id.
+        """Return the administrator with that `authorization` value, with the admin key's scopes.
 
         Raises:
             GatewayError: not_implemented, when the gateway has no admin key; invalid_api_key, when
@@ -74,12 +74,23 @@ class AdminAuthenticator:
         if not keys:
             return await reject_admin(authorization)
         hashed = hash_admin_key(bearer_admin_key(authorization))
-        key_id = _match(keys, hashed) or _match(await self._keys(_RELOAD_S), hashed)
+        key_id = _match(keys, hashed)
+        if not key_id:
+            keys = await self._keys(_RELOAD_S)
+            key_id = _match(keys, hashed)
         if not key_id:
             raise invalid_api_key("the admin key is not valid")
-        return Caller(ADMINISTRATOR, "", accounts_pb2.PLAN_UNSPECIFIED, key_id)
+        key = keys[key_id]
+        return Caller(
+            ADMINISTRATOR,
+            "",
+            accounts_pb2.PLAN_UNSPECIFIED,
+            key_id,
+            key_name=key.name,
+            scopes=key.scopes,
+        )
 
-    async def _keys(self, max_age_s: float) -> Mapping[str, bytes]:
+    async def _keys(self, max_age_s: float) -> Mapping[str, AdminCredential]:
         """Return all keys; those of the database are at most `max_age_s` old."""
         async with self._lock:
             now_s = self._monotonic()
@@ -89,10 +100,10 @@ class AdminAuthenticator:
         return {**self._known, **self._configured}
 
 
-def _match(keys: Mapping[str, bytes], hashed: bytes) -> str:
+def _match(keys: Mapping[str, AdminCredential], hashed: bytes) -> str:
     """Return the id of the key with a hash, or ""; all keys are compared, for constant time."""
     matching_id = ""
-    for key_id, stored in keys.items():
-        if hmac.compare_digest(stored, hashed):
+    for key_id, key in keys.items():
+        if hmac.compare_digest(key.hash, hashed):
             matching_id = key_id
     return matching_id

@@ -16,8 +16,10 @@ from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.names import check_name, check_plan, is_id
+from services.common.client_address import TrustedProxies
 from services.common.errors import invalid
 from services.common.grpc.authentication import caller
+from services.common.grpc.peers import caller_address
 from services.common.process import logs
 
 _DEFAULT_PAGE, _LARGEST_PAGE = 20, 1000
@@ -35,18 +37,35 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         teams: TeamAdministration,
         limits: LimitAdministration,
         audit: AuditLog,
+        proxies: TrustedProxies,
     ) -> None:
         self._keys = keys
         self._users = users
         self._teams = teams
         self._limits = limits
         self._audit = audit
+        self._proxies = proxies
+
+    def _actor(self, context: Context) -> Actor:
+        """Return the administrator of a call."""
+        administrator = caller.get()
+        return Actor(
+            administrator.key_id,
+            logs.request_id.get(),
+            administrator.key_name,
+            caller_address(context, self._proxies),
+        )
 
     async def CheckAdminKey(
         self, request: admin_pb2.CheckAdminKeyRequest, context: Context
     ) -> admin_pb2.CheckAdminKeyResponse:
-        """Return the id of the admin key, which the interceptor has verified."""
-        return admin_pb2.CheckAdminKeyResponse(admin_key_id=caller.get().key_id)
+        """Return the id and the scopes of the admin key, which the interceptor has verified."""
+        administrator = caller.get()
+        return admin_pb2.CheckAdminKeyResponse(
+            admin_key_id=administrator.key_id,
+            name=administrator.key_name,
+            scopes=sorted(administrator.scopes),
+        )
 
     async def CreateKey(
         self, request: admin_pb2.CreateKeyRequest, context: Context
@@ -59,7 +78,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
             name=request.name,
             expires_at_ms=request.expires_at_ms if request.HasField("expires_at_ms") else None,
         )
-        created = await self._keys.create(new, _actor())
+        created = await self._keys.create(new, self._actor(context))
         return admin_pb2.CreateKeyResponse(key=created.key, api_key=created.info)
 
     async def GetKey(
@@ -99,14 +118,14 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
             disabled=request.disabled if request.HasField("disabled") else None,
             expires_at_ms=expires_at_ms,
         )
-        changed = await self._keys.update(request.key_id, changes, _actor())
+        changed = await self._keys.update(request.key_id, changes, self._actor(context))
         return admin_pb2.UpdateKeyResponse(api_key=changed)
 
     async def RevokeKey(
         self, request: admin_pb2.RevokeKeyRequest, context: Context
     ) -> admin_pb2.RevokeKeyResponse:
         """Revoke a key."""
-        revoked = await self._keys.revoke(request.key_id, _actor())
+        revoked = await self._keys.revoke(request.key_id, self._actor(context))
         return admin_pb2.RevokeKeyResponse(api_key=revoked)
 
     async def RotateKey(
@@ -114,7 +133,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     ) -> admin_pb2.RotateKeyResponse:
         """Rotate a key."""
         grace_s = request.grace_s if request.HasField("grace_s") else DEFAULT_GRACE_S
-        rotated = await self._keys.rotate(request.key_id, grace_s, _actor())
+        rotated = await self._keys.rotate(request.key_id, grace_s, self._actor(context))
         return admin_pb2.RotateKeyResponse(
             key=rotated.key, api_key=rotated.info, replaced=rotated.replaced
         )
@@ -124,7 +143,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     ) -> admin_pb2.CreateUserResponse:
         """Create a user."""
         user = await self._users.create(
-            request.name, request.team or None, _plan(request.plan), _actor()
+            request.name, request.team or None, _plan(request.plan), self._actor(context)
         )
         return admin_pb2.CreateUserResponse(user=user)
 
@@ -155,7 +174,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
             request.user_id,
             request.team if request.HasField("team") else None,
             _plan(request.plan),
-            _actor(),
+            self._actor(context),
         )
         return admin_pb2.UpdateUserResponse(user=user)
 
@@ -163,14 +182,14 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: admin_pb2.DeleteUserRequest, context: Context
     ) -> admin_pb2.DeleteUserResponse:
         """Delete a user."""
-        deleted = await self._users.delete(request.user_id, _actor())
+        deleted = await self._users.delete(request.user_id, self._actor(context))
         return admin_pb2.DeleteUserResponse(user=deleted.user, key_ids=deleted.key_ids)
 
     async def CreateTeam(
         self, request: admin_pb2.CreateTeamRequest, context: Context
     ) -> admin_pb2.CreateTeamResponse:
         """Create a team."""
-        team = await self._teams.create(request.name, _plan(request.plan), _actor())
+        team = await self._teams.create(request.name, _plan(request.plan), self._actor(context))
         return admin_pb2.CreateTeamResponse(team=team)
 
     async def GetTeam(
@@ -197,7 +216,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         # For a missing plan, `check_plan` raises an error that lists the plans.
         plan = _plan(request.plan) or ""
         check_plan(plan)
-        team = await self._teams.update(request.team_id, plan, _actor())
+        team = await self._teams.update(request.team_id, plan, self._actor(context))
         return admin_pb2.UpdateTeamResponse(team=team)
 
     async def DeleteTeam(
@@ -205,7 +224,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     ) -> admin_pb2.DeleteTeamResponse:
         """Delete a team."""
         return admin_pb2.DeleteTeamResponse(
-            team=await self._teams.delete(request.team_id, _actor())
+            team=await self._teams.delete(request.team_id, self._actor(context))
         )
 
     async def GetLimits(
@@ -222,14 +241,14 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         """Replace the limits of a subject."""
         kind, subject_id = _kind(request.limits.kind), request.limits.id
         limits = UsageLimits.of_proto(request.limits)
-        await self._limits.set(kind, subject_id, limits, _actor())
+        await self._limits.set(kind, subject_id, limits, self._actor(context))
         return admin_pb2.SetLimitsResponse(limits=limits.to_proto(kind, subject_id))
 
     async def ClearLimits(
         self, request: admin_pb2.ClearLimitsRequest, context: Context
     ) -> admin_pb2.ClearLimitsResponse:
         """Remove the limits of a subject."""
-        await self._limits.set(_kind(request.kind), request.id, UsageLimits(), _actor())
+        await self._limits.set(_kind(request.kind), request.id, UsageLimits(), self._actor(context))
         return admin_pb2.ClearLimitsResponse()
 
     async def ListAuditEntries(
@@ -311,7 +330,3 @@ def _kind(number: limits_pb2.SubjectKind.ValueType) -> SubjectKind:
         return SubjectKind.of_proto(number)
     except ValueError:
         raise invalid("kind", "kind: must be a key, a user or a team") from None
-
-
-def _actor() -> Actor:
-    return Actor(caller.get().key_id, logs.request_id.get())

@@ -44,6 +44,8 @@ class Caller:
         key_id: id of the key, for logs; "" for the gateway's own calls. It is ignored by
             comparisons: two keys of one user make equal callers.
         limits: limits of the key, its user and the user's team, if they have any.
+        key_name: name of an administrator's key, or "".
+        scopes: what an administrator's key permits.
     """
 
     user_id: str
@@ -51,6 +53,8 @@ class Caller:
     plan: Plan.ValueType
     key_id: str = field(default="", compare=False)
     limits: Sequence[SubjectLimits] = field(default=(), compare=False)
+    key_name: str = field(default="", compare=False)
+    scopes: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 # User id of callers with an admin key; the ids of users begin with `user_`.

@@ -4,7 +4,7 @@ For each call, the interceptor reads the request id from the metadata and authen
 Only then is the request message read and the servicer called; errors are converted to a status. The
 message of a call that fails authentication is never read. Health checks, reflection and sign-in
 with a one-time code need no key. Background work of the gateway uses its service credential in
-place of a key, and administrators use an admin key.
+place of a key, and administrators use an admin key, whose scopes must permit the method.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import grpc
 
 from gateway.accounts.v1 import admin_pb2
 from services.common import errors
+from services.common.grpc.admin_scopes import check_scope
 from services.common.grpc.authentication import (
     Identify,
     IdentifyAdmin,
@@ -138,7 +139,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                     self._service_authenticator.authenticate(authorization, "", is_for_user=False)
                 )
             elif credential is _Credential.ADMIN:
-                caller.set(await self._identify_admin(authorization))
+                administrator = await self._identify_admin(authorization)
+                check_scope(administrator.scopes, method)
+                caller.set(administrator)
         except Exception as error:
             return self._refusal(handler, error)
         return self._wrapped.get(handler) or self._wrap(handler)

@@ -51,6 +51,11 @@ class Server(Section):
         "origins whose pages may call the gateway from a browser, such as "
         '"https://app.example", or "*" for all; never with cookies',
     )
+    trusted_proxies: list[str] = setting(
+        [],
+        "networks of the proxies in front of the gateway, such as 10.0.0.0/8, whose "
+        "x-forwarded-for tells the address of the caller for the audit log",
+    )
     plain_requests: bool = setting(
         True,
         "false: serve every request with aiohttp, which is slower, including simple POST "
@@ -85,6 +90,18 @@ class Server(Section):
             raise ValueError(
                 'must be origins as browsers send them, for example "https://app.example"; or "*"'
             )
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, value: list[str]) -> list[str]:
+        try:
+            for network in value:
+                ipaddress.ip_network(network)
+        except ValueError:
+            raise ValueError(
+                'must be addresses or networks, for example ["10.0.0.0/8", "fd00::/8"]'
+            ) from None
         return value
 
     @field_validator("grpc")
@@ -238,23 +255,59 @@ class Telemetry(Section):
         return value
 
 
-class Admin(Section):
-    """Admin key for administration over the network, and the retention of the audit log."""
+class AdminKeySource(Section):
+    """An admin key: a variable or a file that holds it, or its SHA-256."""
 
     key_env: VariableName = setting(
         "", "variable with an admin key, as printed by `gateway admin-key make`"
     )
     key_file: str = setting("", "file with an admin key, reloaded on SIGHUP")
     key_sha256: str = setting("", "SHA-256 of an admin key, in hex")
-    audit_retention_s: Annotated[float, Field(gt=0)] = setting(
-        365 * 86_400, "time that entries of the audit log are stored"
-    )
 
     @field_validator("key_sha256")
     @classmethod
     def _is_sha256(cls, value: str) -> str:
         if value and not _SHA256.fullmatch(value):
             raise ValueError("must be 64 hex digits, the SHA-256 of an admin key")
+        return value
+
+
+class AdminKey(AdminKeySource):
+    """An admin key with a name and scopes."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._@+-]{1,48}$")] = setting(
+        "", "name in the audit log: 1 to 48 letters, digits and . _ @ + -"
+    )
+    scopes: Annotated[list[Literal["read", "users", "money", "all"]], Field(min_length=1)] = (
+        setting([], "what requests with the key may do: read | users | money | all")
+    )
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        if not self.name or not self.scopes:
+            raise ValueError("name and scopes are required")
+        if sum(map(bool, (self.key_env, self.key_file, self.key_sha256))) != 1:
+            raise ValueError("exactly one of key_env, key_file and key_sha256 is required")
+        return self
+
+
+class Admin(AdminKeySource):
+    """Admin keys for administration over the network, and the retention of the audit log."""
+
+    audit_retention_s: Annotated[float, Field(gt=0)] = setting(
+        365 * 86_400, "time that entries of the audit log are stored"
+    )
+    keys: Annotated[list[AdminKey], Field(max_length=100)] = setting(
+        [],
+        "further admin keys, each with a name and scopes (docs/administration.md)",
+        example=[{"name": "reports", "scopes": ["read"], "key_env": "REPORTS_ADMIN_KEY"}],
+    )
+
+    @field_validator("keys")
+    @classmethod
+    def _names_are_unique(cls, value: list[AdminKey]) -> list[AdminKey]:
+        if len({key.name for key in value}) < len(value):
+            raise ValueError("each key must have another name")
         return value
 
 

@@ -26,7 +26,7 @@ def callers(repository: AccountRepository, clock: ManualClock) -> CachingAuthent
 @pytest.fixture
 def admins(engine: AsyncEngine, clock: ManualClock) -> AdminAuthenticator:
     return AdminAuthenticator(
-        {}, AdminKeyRepository(engine, clock).hashes, ttl_s=30, monotonic=clock.monotonic
+        {}, AdminKeyRepository(engine, clock).valid_keys, ttl_s=30, monotonic=clock.monotonic
     )
 
 

@@ -2,10 +2,13 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from services.accounts.admin.admin_keys import hash_admin_key
+from services.commands.admin import Scope
+from services.common.grpc.admin_scopes import SCOPES
 from services.common.grpc.authentication import is_admin_key
 from services.common.key_format import is_key
 from tests.services.test_cli import Command
@@ -144,11 +147,18 @@ def test_an_admin_key_is_made_listed_and_revoked(gateway: Command) -> None:
     output, errors = gateway("admin-key create --name ops")
     key = output.removesuffix("\n")
     assert is_admin_key(key) and "Store it now" in errors
-    ((key_id, prefix, name, _, revoked),) = table(gateway("admin-key list")[0])
-    assert (name, revoked) == ("ops", "-") and key.startswith(prefix)
+    ((key_id, prefix, name, scopes, _, revoked),) = table(gateway("admin-key list")[0])
+    assert (name, scopes, revoked) == ("ops", "all", "-") and key.startswith(prefix)
     gateway(f"admin-key revoke {key_id}")
     assert table(gateway("admin-key list")[0])[0][-1].endswith("Z")
     assert "no admin key" in gateway.refused("admin-key revoke admin_1")
+
+
+def test_an_admin_key_has_scopes(gateway: Command) -> None:
+    assert get_args(Scope) == SCOPES
+    gateway("admin-key create --scope users --scope read")
+    assert table(gateway("admin-key list")[0])[0][3] == "read,users"
+    gateway.refused("admin-key create --scope write", status=2)
 
 
 def test_an_admin_key_is_made_for_the_settings(gateway: Command, tmp_path: Path) -> None:
@@ -182,8 +192,9 @@ def test_changes_by_command_are_in_the_audit_log(gateway: Command) -> None:
     for line in (*changes, "keys list", f"keys show {key}", "limits show --team lab"):
         gateway(line)
     rows = table(gateway("audit list")[0])
-    assert [row[2] for row in rows][::-1] == ["key.create", *changes.values()]
+    assert [row[4] for row in rows][::-1] == ["key.create", *changes.values()]
     assert {row[1] for row in rows} == {"command line"}
-    first = rows[-1][3]
+    assert {(row[2], row[3]) for row in rows} == {("-", "-")}
+    first = rows[-1][5]
     of_key = table(gateway(f"audit list --subject {first} --limit 2")[0])
-    assert [(row[2], row[3]) for row in of_key] == [("key.revoke", first), ("key.rotate", first)]
+    assert [(row[4], row[5]) for row in of_key] == [("key.revoke", first), ("key.rotate", first)]

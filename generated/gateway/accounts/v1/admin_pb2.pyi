@@ -82,18 +82,28 @@ class CheckAdminKeyResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ADMIN_KEY_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    SCOPES_FIELD_NUMBER: _builtins.int
     admin_key_id: _builtins.str
     """Required. Its id in the audit log: `admin_` and a ULID, or the name of the setting that
     defines the key.
     """
+    name: _builtins.str
+    """Optional. The name of the key."""
+    @_builtins.property
+    def scopes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required. What the key permits; some of `read`, `users`, `money` and `all`, sorted."""
+
     def __init__(
         self,
         *,
         admin_key_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        scopes: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admin_key_id", b"admin_key_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admin_key_id", b"admin_key_id", "name", b"name", "scopes", b"scopes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1306,6 +1316,8 @@ class AuditEntry(_message.Message):
     BEFORE_FIELD_NUMBER: _builtins.int
     AFTER_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ACTOR_NAME_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. `audit_` and a ULID."""
     at_ms: _builtins.int
@@ -1326,6 +1338,10 @@ class AuditEntry(_message.Message):
     """Optional. The new state as a JSON object, without secrets; empty if it was deleted."""
     request_id: _builtins.str
     """Optional. Id of the request that made the change, as in the log."""
+    actor_name: _builtins.str
+    """Optional. Name of the admin key."""
+    address: _builtins.str
+    """Optional. Network address of the caller; empty on the command line."""
     def __init__(
         self,
         *,
@@ -1338,10 +1354,12 @@ class AuditEntry(_message.Message):
         before: _builtins.str = ...,
         after: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        actor_name: _builtins.str = ...,
+        address: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "actor", b"actor", "after", b"after", "at_ms", b"at_ms", "before", b"before", "id", b"id", "request_id", b"request_id", "subject_id", b"subject_id", "subject_kind", b"subject_kind"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "actor", b"actor", "actor_name", b"actor_name", "address", b"address", "after", b"after", "at_ms", b"at_ms", "before", b"before", "id", b"id", "request_id", b"request_id", "subject_id", b"subject_id", "subject_kind", b"subject_kind"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -27,11 +27,14 @@ if _version_not_supported:
 
 class AdminServiceStub:
     """Administers accounts. Every call needs an admin key in the metadata entry `authorization`
-    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here.
+    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here. A key
+    has scopes: `read` for calls that change nothing (Get…, List…), `users` for changes of keys, users
+    and teams, `money` for changes of limits, and `all` for every call.
 
     Statuses of every call: UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key, as
     if the service did not exist. UNAUTHENTICATED (REASON_INVALID_API_KEY): the admin key is missing,
-    malformed, unknown or revoked. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
+    malformed, unknown or revoked. PERMISSION_DENIED (REASON_PERMISSION_DENIED): the admin key lacks
+    the scope of the call, which the message names. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
 
     Every successful change writes one entry of the audit log in its own transaction; a failed
     one writes none. Names of users and teams have 1 to 64 letters, digits and . _ @ + -,
@@ -153,11 +156,14 @@ class AdminServiceStub:
 
 class AdminServiceServicer:
     """Administers accounts. Every call needs an admin key in the metadata entry `authorization`
-    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here.
+    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here. A key
+    has scopes: `read` for calls that change nothing (Get…, List…), `users` for changes of keys, users
+    and teams, `money` for changes of limits, and `all` for every call.
 
     Statuses of every call: UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key, as
     if the service did not exist. UNAUTHENTICATED (REASON_INVALID_API_KEY): the admin key is missing,
-    malformed, unknown or revoked. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
+    malformed, unknown or revoked. PERMISSION_DENIED (REASON_PERMISSION_DENIED): the admin key lacks
+    the scope of the call, which the message names. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
 
     Every successful change writes one entry of the audit log in its own transaction; a failed
     one writes none. Names of users and teams have 1 to 64 letters, digits and . _ @ + -,
@@ -486,11 +492,14 @@ def add_AdminServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class AdminService:
     """Administers accounts. Every call needs an admin key in the metadata entry `authorization`
-    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here.
+    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here. A key
+    has scopes: `read` for calls that change nothing (Get…, List…), `users` for changes of keys, users
+    and teams, `money` for changes of limits, and `all` for every call.
 
     Statuses of every call: UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key, as
     if the service did not exist. UNAUTHENTICATED (REASON_INVALID_API_KEY): the admin key is missing,
-    malformed, unknown or revoked. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
+    malformed, unknown or revoked. PERMISSION_DENIED (REASON_PERMISSION_DENIED): the admin key lacks
+    the scope of the call, which the message names. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
 
     Every successful change writes one entry of the audit log in its own transaction; a failed
     one writes none. Names of users and teams have 1 to 64 letters, digits and . _ @ + -,

@@ -33,11 +33,14 @@ GRPC_VERSION: str
 
 class AdminServiceStub:
     """Administers accounts. Every call needs an admin key in the metadata entry `authorization`
-    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here.
+    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here. A key
+    has scopes: `read` for calls that change nothing (Get…, List…), `users` for changes of keys, users
+    and teams, `money` for changes of limits, and `all` for every call.
 
     Statuses of every call: UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key, as
     if the service did not exist. UNAUTHENTICATED (REASON_INVALID_API_KEY): the admin key is missing,
-    malformed, unknown or revoked. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
+    malformed, unknown or revoked. PERMISSION_DENIED (REASON_PERMISSION_DENIED): the admin key lacks
+    the scope of the call, which the message names. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
 
     Every successful change writes one entry of the audit log in its own transaction; a failed
     one writes none. Names of users and teams have 1 to 64 letters, digits and . _ @ + -,
@@ -172,11 +175,14 @@ class AdminServiceStub:
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
     """Administers accounts. Every call needs an admin key in the metadata entry `authorization`
-    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here.
+    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here. A key
+    has scopes: `read` for calls that change nothing (Get…, List…), `users` for changes of keys, users
+    and teams, `money` for changes of limits, and `all` for every call.
 
     Statuses of every call: UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key, as
     if the service did not exist. UNAUTHENTICATED (REASON_INVALID_API_KEY): the admin key is missing,
-    malformed, unknown or revoked. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
+    malformed, unknown or revoked. PERMISSION_DENIED (REASON_PERMISSION_DENIED): the admin key lacks
+    the scope of the call, which the message names. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
 
     Every successful change writes one entry of the audit log in its own transaction; a failed
     one writes none. Names of users and teams have 1 to 64 letters, digits and . _ @ + -,
@@ -307,11 +313,14 @@ class AdminServiceAsyncStub(AdminServiceStub):
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """Administers accounts. Every call needs an admin key in the metadata entry `authorization`
-    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here.
+    (`Bearer gwadmin-…`). An admin key is valid only here, and a user's key is not valid here. A key
+    has scopes: `read` for calls that change nothing (Get…, List…), `users` for changes of keys, users
+    and teams, `money` for changes of limits, and `all` for every call.
 
     Statuses of every call: UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key, as
     if the service did not exist. UNAUTHENTICATED (REASON_INVALID_API_KEY): the admin key is missing,
-    malformed, unknown or revoked. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
+    malformed, unknown or revoked. PERMISSION_DENIED (REASON_PERMISSION_DENIED): the admin key lacks
+    the scope of the call, which the message names. UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
 
     Every successful change writes one entry of the audit log in its own transaction; a failed
     one writes none. Names of users and teams have 1 to 64 letters, digits and . _ @ + -,

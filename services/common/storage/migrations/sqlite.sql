@@ -352,7 +352,7 @@ CREATE TABLE admin_keys (
 	prefix VARCHAR(16) NOT NULL,
 	name VARCHAR(128) NOT NULL,
 	created_at_ms BIGINT NOT NULL,
-	revoked_at_ms BIGINT,
+	revoked_at_ms BIGINT, scopes VARCHAR(64) DEFAULT 'all' NOT NULL,
 	CONSTRAINT pk_admin_keys PRIMARY KEY (id),
 	CONSTRAINT uq_admin_keys_hash UNIQUE (hash)
 );
@@ -365,7 +365,7 @@ CREATE TABLE audit_log (
 	subject_id VARCHAR(64) NOT NULL,
 	"before" TEXT,
 	"after" TEXT,
-	request_id VARCHAR(128) NOT NULL,
+	request_id VARCHAR(128) NOT NULL, actor_name VARCHAR(128) DEFAULT '' NOT NULL, address VARCHAR(64) DEFAULT '' NOT NULL,
 	CONSTRAINT pk_audit_log PRIMARY KEY (id)
 );
 CREATE TABLE usage_records (

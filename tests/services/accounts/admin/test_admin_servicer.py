@@ -19,7 +19,7 @@ from gateway.accounts.v1.admin_pb2_grpc import (
     add_AdminServiceServicer_to_server,
 )
 from services.accounts.admin import assembly as admin
-from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
+from services.accounts.admin.admin_keys import AdminCredential, hash_admin_key, make_admin_key
 from services.accounts.admin.assembly import Administration
 from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.repository import AccountRepository
@@ -53,10 +53,10 @@ class Services:
 
 
 @asynccontextmanager
-async def listening(engine: AsyncEngine, **configured: bytes) -> AsyncIterator[Services]:
+async def listening(engine: AsyncEngine, **configured: AdminCredential) -> AsyncIterator[Services]:
     repository = AccountRepository(engine)
 
-    async def none() -> dict[str, bytes]:
+    async def none() -> dict[str, AdminCredential]:
         return {}
 
     admins = AdminAuthenticator(configured, none, ttl_s=30)
@@ -75,7 +75,7 @@ async def listening(engine: AsyncEngine, **configured: bytes) -> AsyncIterator[S
 
 @pytest.fixture
 async def services(engine: AsyncEngine) -> AsyncIterator[Services]:
-    async with listening(engine, setting=hash_admin_key(KEY)) as running:
+    async with listening(engine, setting=AdminCredential(hash_admin_key(KEY))) as running:
         yield running
 
 
@@ -102,7 +102,8 @@ async def test_without_admin_keys_there_is_no_such_service(engine: AsyncEngine) 
 
 
 async def test_the_actor_is_the_key_and_the_request(services: Services) -> None:
-    metadata = call_metadata(KEY, "req_7")
+    # The peer is no trusted proxy, so that what it says about its own address is not believed.
+    metadata = (*call_metadata(KEY, "req_7"), ("x-forwarded-for", "192.0.2.7"))
     checked = await services.admin.CheckAdminKey(
         admin_pb2.CheckAdminKeyRequest(), metadata=metadata
     )
@@ -115,6 +116,7 @@ async def test_the_actor_is_the_key_and_the_request(services: Services) -> None:
     assert (
         (entry.actor, entry.request_id) == (checked.admin_key_id, "req_7") == ("setting", "req_7")
     )
+    assert entry.address == "127.0.0.1"
     assert entry.subject_id == made.api_key.id
     assert log.next_page_token
 

@@ -21,8 +21,10 @@ from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
+from services.common.client_address import TrustedProxies
 from services.common.errors import GatewayError
 from services.common.grpc.authentication import ADMINISTRATOR, Caller, caller
+from services.common.grpc.inprocess.context import CallContext
 from services.common.ids import IdGenerator
 from services.common.process import logs
 from services.common.storage.database import reading, writing
@@ -33,6 +35,8 @@ from tests.services.accounts.expected_errors import invalid
 SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 READING = ("Check", "Get", "List")
 EMPTY_TEAM = "team_empty"
+# The context of a call within the process, without metadata.
+CONTEXT = CallContext(())
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +57,7 @@ def service(
 ) -> AdminServicer:
     caller.set(Caller(ADMINISTRATOR, "", accounts_pb2.PLAN_UNSPECIFIED, "admin_7"))
     logs.request_id.set("req_1")
-    return AdminServicer(keys, people, teams, limits, log)
+    return AdminServicer(keys, people, teams, limits, log, TrustedProxies([]))
 
 
 class Subjects:
@@ -143,7 +147,7 @@ async def test_a_change_writes_one_entry_that_names_it(
     (made,) = await entries(log)
     build, kind, action = CHANGES[rpc]
     clock.now_s += 1
-    await getattr(service, rpc)(build(subjects), None)
+    await getattr(service, rpc)(build(subjects), CONTEXT)
     entry, *others = await entries(log)
     assert others == [made]
     assert (entry.actor, entry.action, entry.subject_kind) == ("admin_7", action, kind)
@@ -168,7 +172,7 @@ async def test_a_change_without_its_entry_is_not_made(
         await connection.execute(text("ALTER TABLE audit_log RENAME TO elsewhere"))
     try:
         with pytest.raises((GatewayError, ProgrammingError)):
-            await getattr(service, rpc)(CHANGES[rpc][0](subjects), None)
+            await getattr(service, rpc)(CHANGES[rpc][0](subjects), CONTEXT)
     finally:
         async with writing(engine) as connection:
             await connection.execute(text("ALTER TABLE elsewhere RENAME TO audit_log"))
@@ -180,21 +184,25 @@ async def test_a_refused_change_writes_no_entry(
 ) -> None:
     made = await keys.create(NewKey("ada"))
     refused = [
-        service.CreateKey(admin_pb2.CreateKeyRequest(user="ada", team="lab"), None),
-        service.UpdateKey(admin_pb2.UpdateKeyRequest(key_id="key_9", name="x"), None),
-        service.UpdateKey(admin_pb2.UpdateKeyRequest(key_id=made.info.id), None),
-        service.UpdateKey(admin_pb2.UpdateKeyRequest(key_id=made.info.id, expires_at_ms=0), None),
+        service.CreateKey(admin_pb2.CreateKeyRequest(user="ada", team="lab"), CONTEXT),
+        service.UpdateKey(admin_pb2.UpdateKeyRequest(key_id="key_9", name="x"), CONTEXT),
+        service.UpdateKey(admin_pb2.UpdateKeyRequest(key_id=made.info.id), CONTEXT),
         service.UpdateKey(
-            admin_pb2.UpdateKeyRequest(key_id=made.info.id, never_expires=False), None
+            admin_pb2.UpdateKeyRequest(key_id=made.info.id, expires_at_ms=0), CONTEXT
         ),
-        service.RotateKey(admin_pb2.RotateKeyRequest(key_id=made.info.id, grace_s=1 << 31), None),
-        service.CreateUser(admin_pb2.CreateUserRequest(name="ada"), None),
-        service.CreateUser(admin_pb2.CreateUserRequest(name="eve", plan=99), None),
-        service.UpdateTeam(admin_pb2.UpdateTeamRequest(team_id="team_9"), None),
-        service.SetLimits(admin_pb2.SetLimitsRequest(), None),
-        service.ListKeys(admin_pb2.ListKeysRequest(page_size=1001), None),
-        service.ListKeys(admin_pb2.ListKeysRequest(page_token="a\0"), None),
-        service.ListKeys(admin_pb2.ListKeysRequest(user="a\0"), None),
+        service.UpdateKey(
+            admin_pb2.UpdateKeyRequest(key_id=made.info.id, never_expires=False), CONTEXT
+        ),
+        service.RotateKey(
+            admin_pb2.RotateKeyRequest(key_id=made.info.id, grace_s=1 << 31), CONTEXT
+        ),
+        service.CreateUser(admin_pb2.CreateUserRequest(name="ada"), CONTEXT),
+        service.CreateUser(admin_pb2.CreateUserRequest(name="eve", plan=99), CONTEXT),
+        service.UpdateTeam(admin_pb2.UpdateTeamRequest(team_id="team_9"), CONTEXT),
+        service.SetLimits(admin_pb2.SetLimitsRequest(), CONTEXT),
+        service.ListKeys(admin_pb2.ListKeysRequest(page_size=1001), CONTEXT),
+        service.ListKeys(admin_pb2.ListKeysRequest(page_token="a\0"), CONTEXT),
+        service.ListKeys(admin_pb2.ListKeysRequest(user="a\0"), CONTEXT),
     ]
     for call in refused:
         with pytest.raises(GatewayError):

@@ -6,10 +6,12 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from pydantic import ValidationError
 
 from gateway.errors.v1 import errors_pb2
 from services.accounts.admin.admin_keys import (
-    configured_hashes,
+    AdminCredential,
+    configured_keys,
     hash_admin_key,
     make_admin_key,
 )
@@ -31,16 +33,20 @@ class Keys:
         self.now_s = 0.0
         self.reads = 0
 
-    async def hashes(self) -> Mapping[str, bytes]:
+    async def valid_keys(self) -> Mapping[str, AdminCredential]:
         self.reads += 1
-        return {key_id: hash_admin_key(key) for key_id, key in self.known.items()}
+        return {key_id: credential(key) for key_id, key in self.known.items()}
 
     def monotonic(self) -> float:
         return self.now_s
 
     def authenticator(self, **configured: str) -> AdminAuthenticator:
-        hashes = {name: hash_admin_key(key) for name, key in configured.items()}
-        return AdminAuthenticator(hashes, self.hashes, ttl_s=30, monotonic=self.monotonic)
+        credentials = {name: credential(key) for name, key in configured.items()}
+        return AdminAuthenticator(credentials, self.valid_keys, ttl_s=30, monotonic=self.monotonic)
+
+
+def credential(key: str, name: str = "", *scopes: str) -> AdminCredential:
+    return AdminCredential(hash_admin_key(key), name, frozenset(scopes or {"all"}))
 
 
 async def refusal(authenticator: AdminAuthenticator, authorization: str) -> int:
@@ -134,7 +140,7 @@ async def test_every_key_is_compared_in_constant_time(key: str) -> None:
 async def test_keys_of_settings_that_were_read_again_replace_the_old() -> None:
     authenticator = Keys().authenticator(setting=KEY)
     await authenticator(f"Bearer {KEY}")
-    authenticator.configure({"setting": hash_admin_key(OTHER)})
+    authenticator.configure({"setting": credential(OTHER)})
     await authenticator(f"Bearer {OTHER}")
     assert await refusal(authenticator, f"Bearer {KEY}") == errors_pb2.REASON_INVALID_API_KEY
 
@@ -142,11 +148,36 @@ async def test_keys_of_settings_that_were_read_again_replace_the_old() -> None:
 def test_settings_name_keys_in_three_ways(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(f"{KEY}\n")
-    hashed = hash_admin_key(KEY)
-    assert configured_hashes(Admin(key_file=str(file))) == {"admin.key_file": hashed}
-    assert configured_hashes(Admin(key_env="K"), {"K": KEY}) == {"admin.key_env": hashed}
-    assert configured_hashes(Admin(key_sha256=hashed.hex())) == {"admin.key_sha256": hashed}
-    assert configured_hashes(Admin()) == {}
+    sources = {"key_file": str(file), "key_env": "K", "key_sha256": hash_admin_key(KEY).hex()}
+    for name, value in sources.items():
+        of_setting = configured_keys(Admin.model_validate({name: value}), {"K": KEY})
+        assert of_setting == {f"admin.{name}": credential(KEY)}
+        named = {"name": "ops", "scopes": ["read", "money"], name: value}
+        of_list = configured_keys(Admin.model_validate({"keys": [named]}), {"K": KEY})
+        assert of_list == {"admin.keys.ops": credential(KEY, "ops", "read", "money")}
+    assert configured_keys(Admin()) == {}
+
+
+def test_one_key_has_one_name() -> None:
+    hashed = hash_admin_key(KEY).hex()
+    again = {"name": "ops", "scopes": ["read"], "key_sha256": hashed}
+    with pytest.raises(SettingsError, match=r"admin\.keys\[0\]: the key 'ops' is also another"):
+        configured_keys(Admin.model_validate({"key_sha256": hashed, "keys": [again]}))
+
+
+def test_keys_with_names_are_complete() -> None:
+    whole = {"name": "ops", "scopes": ["read"], "key_env": "K"}
+    for changes, message in (
+        ({"name": ""}, "name"),
+        ({"scopes": []}, "at least 1 item"),
+        ({"scopes": ["write"]}, "'read', 'users', 'money' or 'all'"),
+        ({"key_env": ""}, "exactly one of key_env, key_file and key_sha256"),
+        ({"key_file": "/key"}, "exactly one of key_env, key_file and key_sha256"),
+    ):
+        with pytest.raises(ValidationError, match=message):
+            Admin.model_validate({"keys": [{**whole, **changes}]})
+    with pytest.raises(ValidationError, match="another name"):
+        Admin.model_validate({"keys": [whole, {**whole, "key_env": "L"}]})
 
 
 def test_settings_without_an_admin_key_behind_them_are_refused(tmp_path: Path) -> None:
@@ -154,9 +185,9 @@ def test_settings_without_an_admin_key_behind_them_are_refused(tmp_path: Path) -
     for content in ("", KEY[:-1], f"{KEY} {KEY}", make_key(bytes(32)), "\xff" * 99_999):
         file.write_text(content)
         with pytest.raises(SettingsError, match=r"admin\.key_file: .*admin-key make") as raised:
-            configured_hashes(Admin(key_file=str(file)))
+            configured_keys(Admin(key_file=str(file)))
         assert len(str(raised.value)) < 500 and KEY[:20] not in str(raised.value)
         with pytest.raises(SettingsError, match=r"admin\.key_env: the variable K "):
-            configured_hashes(Admin(key_env="K"), {"K": content})
+            configured_keys(Admin(key_env="K"), {"K": content})
     with pytest.raises(SettingsError, match=r"admin\.key_file: .*No such file"):
-        configured_hashes(Admin(key_file=str(tmp_path / "none")))
+        configured_keys(Admin(key_file=str(tmp_path / "none")))
