@@ -61,7 +61,7 @@ class ClientConnection(Protocol):
 
     @property
     def peer_address(self) -> str:
-        """The network address of the peer, or "" if the connection is a Unix socket."""
+        """The network address of the peer, or "" after it has left."""
         ...
 
     def write(self, data: bytes) -> None:

@@ -60,7 +60,7 @@ class WritableConnection(BaseProtocol):
 
     @property
     def peer_address(self) -> str:
-        """The network address of the peer, or "" if it has none or has left."""
+        """The network address of the peer, or "" after it has left."""
         opened = self._open_transport
         peer = None if opened is None else opened.get_extra_info("peername")
         return str(peer[0]) if isinstance(peer, tuple) else ""

@@ -114,7 +114,7 @@ async def _handle(call: _Call, exchange: Exchange) -> Response:
 def _metadata(exchange: Exchange) -> Metadata:
     """Return the metadata of an RPC, with the address of the caller for the audit log."""
     proxies = TrustedProxies(exchange.context.settings.server.trusted_proxies)
-    address = proxies.client_address(
-        exchange.connection.peer_address, exchange.joined_header(FORWARDED_KEY)
-    )
+    peer, forwarded = exchange.connection.peer_address, exchange.joined_header(FORWARDED_KEY)
+    # Of a peer that has left, it is unknown whether its header may be believed.
+    address = proxies.client_address(peer, forwarded) if peer else ""
     return (*rpc_metadata(exchange), (FORWARDED_KEY, address))

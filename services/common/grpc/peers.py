@@ -6,6 +6,7 @@ from urllib.parse import unquote
 import grpc
 
 from services.common.client_address import FORWARDED_KEY, TrustedProxies
+from services.common.grpc.inprocess.context import PEER
 
 
 def caller_address(context: grpc.aio.ServicerContext[Any, Any], proxies: TrustedProxies) -> str:
@@ -20,11 +21,11 @@ def caller_address(context: grpc.aio.ServicerContext[Any, Any], proxies: Trusted
 
 
 def _peer_address(peer: str) -> str:
-    """Return the address in gRPC's name of a peer, or "" for one on this machine.
+    """Return the address in gRPC's name of a peer, or "" if the connection is private.
 
     The names of TCP peers are `ipv4:192.0.2.1:50000` and `ipv6:%5B2001:db8::1%5D:50000`.
     """
     family, _, place = unquote(peer).partition(":")
-    if family not in ("ipv4", "ipv6"):
+    if family in (PEER, "unix"):
         return ""
-    return place.rpartition(":")[0].strip("[]")
+    return place.rpartition(":")[0].strip("[]") or "unknown"
