@@ -59,6 +59,7 @@ def compiled_statements():
 
     with (
         patch("services.common.storage.database.create_async_engine", create),
+        patch("services.common.storage.postgresql.create_async_engine", create),
         patch("services.common.storage.sqlite_threads.create_engine", create_in_threads),
     ):
         yield

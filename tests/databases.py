@@ -192,7 +192,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]
     database: MigratedDatabase = request.getfixturevalue("migrated_database")
     with pytest.MonkeyPatch.context() as patched:
         # Many connections begin at once, and a busy machine may need longer than five seconds.
-        patched.setattr("services.common.storage.database._CONNECT_TIMEOUT_S", 60.0)
+        patched.setattr("services.common.storage.postgresql._CONNECT_TIMEOUT_S", 60.0)
         yield Storage(data_dir=tmp_path, database_url=database.url)
     database.empty()
 

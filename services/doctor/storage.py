@@ -15,6 +15,7 @@ from services.common.storage.database_errors import DatabaseError
 from services.common.storage.migrations import HEAD
 from services.common.storage.migrations.record import Record, read_record
 from services.doctor.findings import Finding, failure, ok, warning
+from services.doctor.pooler import pooler
 from services.files.blobs import open_blobs
 
 _PROBE = b"a probe of `gateway doctor`"
@@ -34,6 +35,9 @@ async def database(storage: Storage) -> tuple[Sequence[Finding], float | None]:
         engine = open_engine(storage)
     except SettingsError as error:
         return [failure("database", str(error), "correct storage.database_url")], None
+    pooled = await pooler(storage.database_url)
+    if pooled is not None and pooled.status == "failure":
+        return [pooled], None
     try:
         before = time.time()
         async with reading(engine) as connection:
@@ -49,6 +53,8 @@ async def database(storage: Storage) -> tuple[Sequence[Finding], float | None]:
     finally:
         await engine.dispose()
     findings = [ok("database", f"PostgreSQL {version}"), _migrations(record)]
+    if pooled is not None:
+        findings.append(pooled)
     if not (record.is_usable or record.is_newer or creates):
         findings.append(
             failure(

@@ -40,21 +40,17 @@ from services.common.storage.database_threads import (
     ConnectionOfReads,
     transact,
 )
-from services.common.storage.disconnects import Sending, again_if_disconnected, refuse_closed
+from services.common.storage.disconnects import Sending, again_if_disconnected
+from services.common.storage.postgresql import open_postgresql
 from services.common.storage.private import make_private
 from services.common.storage.sqlite_file import SqliteFile, set_up
 
 SQLITE_FILE = "gateway.db"
-POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 
 # Each connection has a thread of its own, which competes for the GIL with the event loop.
 _READS_AT_ONCE = 2
 # SQLAlchemy blocks for 3 µs per row before it passes all rows to the driver.
 _ROWS_AT_ONCE = 1_000
-# PostgreSQL connections that a process keeps open; further ones are closed after use.
-_KEPT_CONNECTIONS = 5
-_CONNECT_TIMEOUT_S = 5.0
-_COMMAND_TIMEOUT_S = 30.0
 # Key of the gateway's PostgreSQL advisory lock: the bytes "gateway".
 _LOCK = int.from_bytes(b"gateway", "big")
 _WRITES = "gateway_writes"
@@ -121,7 +117,7 @@ def open_engine(storage: Storage) -> AsyncEngine:
     """
     if is_sqlite(storage):
         return _open_sqlite(storage.data_dir)
-    return _open_postgresql(storage.database_url, storage.database_connections)
+    return open_postgresql(storage.database_url, storage.database_connections)
 
 
 def sync_engines(engine: AsyncEngine) -> Sequence[Engine]:
@@ -412,30 +408,3 @@ def _begin_sqlite(connection: Connection) -> None:
         connection.exec_driver_sql(f"PRAGMA synchronous = {how}")
         connection.info[_SYNCHRONOUS] = how
     adapted.begin_to_write()
-
-
-def _open_postgresql(url: str, connections: int) -> AsyncEngine:
-    if not url.startswith(POSTGRESQL_SCHEMES):
-        raise SettingsError(
-            "storage.database_url: must be postgresql://user:password@host:port/database; leave "
-            f"it empty for SQLite ({SQLITE_FILE} in storage.data_dir)"
-        )
-
-    async def connect() -> Any:
-        import asyncpg
-
-        # The driver parses the URL itself, with all options that libpq supports.
-        return await asyncpg.connect(
-            url, timeout=_CONNECT_TIMEOUT_S, command_timeout=_COMMAND_TIMEOUT_S
-        )
-
-    engine = create_async_engine(
-        "postgresql+asyncpg://",
-        async_creator=connect,
-        pool_size=_KEPT_CONNECTIONS,
-        max_overflow=connections - _KEPT_CONNECTIONS,
-        pool_timeout=_CONNECT_TIMEOUT_S,
-        hide_parameters=True,
-    )
-    event.listen(engine.sync_engine, "checkout", refuse_closed)
-    return engine

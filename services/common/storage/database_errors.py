@@ -27,6 +27,9 @@ _FULL = ("SQLITE_FULL", "53100")
 _CORRUPT = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX001", "XX002")
 # A file, a folder or a server that is read-only or not accessible.
 _NOT_WRITABLE = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_IOERR", "25006")
+# A prepared statement that is unknown, or whose name is taken: what prepared it had another
+# connection to the server.
+_LOST_STATEMENT = ("26000", "42P05")
 
 _SOON_S = 1
 _LATER_S = 30
@@ -61,9 +64,9 @@ def translate_errors(
     """
     try:
         yield
-    except _PROGRAMMING_ERRORS:
-        raise
-    except operational as error:
+    except _PROGRAMMING_ERRORS + operational as error:
+        if isinstance(error, _PROGRAMMING_ERRORS) and _code(_driver(error)) not in _LOST_STATEMENT:
+            raise
         translated = _translate(error, engine)
         if (metrics := metrics_of(engine)) is not None:
             metrics.failed(Reason.Name(translated.reason).removeprefix("REASON_").lower())
@@ -71,7 +74,7 @@ def translate_errors(
 
 
 def _translate(error: Exception, engine: AsyncEngine) -> DatabaseError:
-    driver = error.orig if isinstance(error, exc.DBAPIError) else error
+    driver = _driver(error)
     words = str(driver)
     code = _code(driver)
     file = engine.url.database or ""
@@ -103,6 +106,14 @@ def _translate(error: Exception, engine: AsyncEngine) -> DatabaseError:
             f"{where}: cannot be read or written ({words}); check the disk, and that this user "
             "may write to the file and its folder",
         )
+    if code in _LOST_STATEMENT:
+        log.error("the database's pooler does not keep prepared statements", extra=details)
+        return DatabaseError(
+            errors_pb2.REASON_UNAVAILABLE,
+            "the database does not answer; try again",
+            _LATER_S,
+            f"{where}: its pooler does not keep prepared statements ({words}); {POOLER_ADVICE}",
+        )
     log.error("the database does not answer", extra=details)
     return DatabaseError(
         errors_pb2.REASON_UNAVAILABLE,
@@ -112,7 +123,17 @@ def _translate(error: Exception, engine: AsyncEngine) -> DatabaseError:
     )
 
 
+POOLER_ADVICE = (
+    "use PgBouncer 1.21 or later with max_prepared_statements = 200, or pool_mode = session, or "
+    "add statement_cache_size=0 to the options of storage.database_url, which makes each "
+    "statement slower"
+)
 _LEFT_OVER = " (without {0}-wal and {0}-shm, which belong to the damaged one)"
+
+
+def _driver(error: Exception) -> BaseException | None:
+    """Return the error of the driver."""
+    return error.orig if isinstance(error, exc.DBAPIError) else error
 
 
 def _code(driver: BaseException | None) -> str:
