@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from services.common.settings import parse
+from services.common.version import VERSION
 from services.envoy.bootstrap import bootstrap
 from services.envoy.process import envoy_command
 from tests.certificates import issue
@@ -34,6 +35,31 @@ EVERYTHING: Mapping[str, Any] = {
     "drainNoticeSeconds": 10,
     "drainSeconds": 60,
     "autoscaling": {"liveRequests": 100},
+    "image": {"repository": "registry/gateway", "digest": f"sha256:{'0' * 64}"},
+    "imagePullSecrets": [{"name": "registry"}],
+    "extraEnvFrom": [{"secretRef": {"name": "keys"}}],
+    "extraVolumes": [{"name": "ca", "secret": {"secretName": "ca"}}],
+    "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/ca"}],
+    "ingress": {
+        **{"enabled": True, "className": "nginx", "hosts": ["models.example"]},
+        **{"tlsSecret": "web", "annotations": {"a": "b"}},
+    },
+    "httpRoute": {
+        **{"enabled": True, "parentRefs": [{"name": "web"}]},
+        "hostnames": ["models.example"],
+    },
+    "monitoring": {"serviceMonitor": True, "labels": {"release": "prometheus"}},
+    "podDisruptionBudget": {"minAvailable": 1},
+    "networkPolicy": {"egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]},
+    "affinity": {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "postgres"}}}
+            ]
+        }
+    },
+    "priorityClassName": "high",
+    "topologySpread": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
     "podAnnotations": {"a": "b"},
     "serviceAccount": {"annotations": {"a": "b"}},
     "nodeSelector": {"a": "b"},
@@ -48,6 +74,8 @@ VALUES = pytest.mark.parametrize(
     "values", [NEEDED, EVERYTHING, SMALLEST], ids=["needed", "everything", "smallest"]
 )
 Objects = dict[tuple[str, str], Any]
+# Kinds that other projects define, whose schemas are not Kubernetes'.
+OF_OTHERS = {"HTTPRoute", "ServiceMonitor", "PodMonitor"}
 
 
 def rendered(values: Mapping[str, Any]) -> Objects:
@@ -67,8 +95,9 @@ def container(objects: Objects, name: str) -> Any:
 def test_every_object_fits_the_schema_of_kubernetes(values: Any, version: str) -> None:
     objects = rendered(values)
     assert len(objects) >= 8
-    for one in objects.values():
-        kubernetes_validate.validate(one, version, strict=True)
+    for (kind, _), one in objects.items():
+        if kind not in OF_OTHERS:
+            kubernetes_validate.validate(one, version, strict=True)
 
 
 @VALUES
@@ -87,6 +116,11 @@ def test_helm_finds_no_fault(values: Any) -> None:
         {**NEEDED, "replica": 3},
         {**NEEDED, "blobs": {"url": "/a"}},
         {**NEEDED, "providers": {"keys": ["a b"]}},
+        {**NEEDED, "image": {"digest": "0.1.0"}},
+        {**NEEDED, "imagePullSecrets": ["registry"]},
+        {**NEEDED, "ingress": {"enabled": True}},
+        {**NEEDED, "httpRoute": {"enabled": True}},
+        {**NEEDED, "extraVolumeMounts": [{"name": "ca"}]},
     ],
 )
 def test_wrong_values_are_refused(values: Any) -> None:
@@ -172,7 +206,7 @@ def test_secrets_come_as_files() -> None:
     assert environ["GATEWAY_DATABASE_URL_FILE"] == "/run/secrets/database/url"
     assert environ["GROQ_API_KEY_FILE"] == "/run/secrets/providers/GROQ_API_KEY"
     assert environ["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://collector:4318"
-    assert gateway["envFrom"] == [{"secretRef": {"name": "blobs"}}]
+    assert gateway["envFrom"] == [{"secretRef": {"name": name}} for name in ("blobs", "keys")]
 
 
 @VALUES
@@ -204,3 +238,80 @@ def test_new_settings_start_new_pods() -> None:
         return checksum
 
     assert digest(NEEDED) != digest({**NEEDED, "settings": "[limits]\ndrain_s = 40\n"})
+
+
+def test_the_image_is_that_of_the_version_or_of_a_digest() -> None:
+    assert container(rendered(NEEDED), "one-gateway")["image"] == f"gateway:{VERSION}"
+    tagged = rendered({**NEEDED, "image": {"tag": "other"}})
+    assert container(tagged, "one-gateway")["image"] == "gateway:other"
+    pinned = rendered(EVERYTHING)
+    image = f"registry/gateway@sha256:{'0' * 64}"
+    assert container(pinned, "one-gateway")["image"] == image
+    pod = pinned["Deployment", "one-gateway-envoy"]["spec"]["template"]["spec"]
+    assert pod["initContainers"][0]["image"] == image
+
+
+def test_pods_of_both_parts_are_scheduled_as_the_values_say() -> None:
+    objects = rendered(EVERYTHING)
+    for name in ("one-gateway", "one-gateway-envoy"):
+        template = objects["Deployment", name]["spec"]["template"]
+        pod = template["spec"]
+        for field in ("imagePullSecrets", "affinity", "priorityClassName", "tolerations"):
+            assert pod[field] == EVERYTHING[field], field
+        [spread] = pod["topologySpreadConstraints"]
+        assert spread["topologyKey"] == "zone"
+        labels = template["metadata"]["labels"]
+        assert spread["labelSelector"]["matchLabels"].items() <= labels.items()
+        budget = objects["PodDisruptionBudget", name]["spec"]
+        assert (budget["minAvailable"], "maxUnavailable" in budget) == (1, False)
+        pod = rendered(NEEDED)["Deployment", name]["spec"]["template"]["spec"]
+        [spread] = pod["topologySpreadConstraints"]
+        assert spread["topologyKey"] == "kubernetes.io/hostname"
+
+
+def test_callers_are_led_to_envoy() -> None:
+    objects = rendered(EVERYTHING)
+    service = objects["Service", "one-gateway"]
+    [rule] = objects["Ingress", "one-gateway"]["spec"]["rules"]
+    [path] = rule["http"]["paths"]
+    assert path["backend"]["service"] == {"name": "one-gateway", "port": {"name": "callers"}}
+    [rule] = objects["HTTPRoute", "one-gateway"]["spec"]["rules"]
+    assert rule["backendRefs"] == [
+        {"name": service["metadata"]["name"], "port": service["spec"]["ports"][0]["port"]}
+    ]
+    # Streams have no limit of time there.
+    assert rule["timeouts"] == {"request": "0s"}
+    assert not {"Ingress", "HTTPRoute"} & {kind for kind, _ in rendered(NEEDED)}
+
+
+def test_monitors_find_what_serves_metrics() -> None:
+    objects = rendered(EVERYTHING)
+    monitor = objects["ServiceMonitor", "one-gateway"]
+    selector = monitor["spec"]["selector"]["matchLabels"]
+    services = [
+        one
+        for (kind, _), one in objects.items()
+        if kind == "Service" and selector.items() <= one["metadata"]["labels"].items()
+    ]
+    [service] = services
+    [endpoint] = monitor["spec"]["endpoints"]
+    assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
+    monitor = objects["PodMonitor", "one-gateway-envoy"]
+    pods = objects["Deployment", "one-gateway-envoy"]["spec"]["template"]
+    selector = monitor["spec"]["selector"]["matchLabels"]
+    assert selector.items() <= pods["metadata"]["labels"].items()
+    [endpoint] = monitor["spec"]["podMetricsEndpoints"]
+    ports = {port["name"] for port in container(objects, "one-gateway-envoy")["ports"]}
+    assert endpoint["port"] in ports
+    for kind in ("ServiceMonitor", "PodMonitor"):
+        [one] = [one for (its_kind, _), one in objects.items() if its_kind == kind]
+        assert one["metadata"]["labels"]["release"] == "prometheus"
+
+
+def test_what_pods_reach_is_limited_where_values_say() -> None:
+    limited = rendered(EVERYTHING)["NetworkPolicy", "one-gateway"]["spec"]
+    assert limited["policyTypes"] == ["Ingress", "Egress"]
+    dns, *others = limited["egress"]
+    assert {port["port"] for port in dns["ports"]} == {53}
+    assert others == EVERYTHING["networkPolicy"]["egress"]
+    assert rendered(NEEDED)["NetworkPolicy", "one-gateway"]["spec"]["policyTypes"] == ["Ingress"]
