@@ -16,6 +16,7 @@ from services.common.clock import Clock
 from services.common.grpc.authentication import caller, caller_id
 from services.common.http import Client
 from services.common.process.byte_budget import ByteBudget, open_budget
+from services.common.process.telemetry.conventions import server_attributes
 from services.common.process.telemetry.spans import Telemetry
 from services.common.settings import Adaptation as AdaptationSettings
 from services.common.settings import Provider, Settings, effective_providers
@@ -372,6 +373,7 @@ class Inference:
         return Routes(
             models=models,
             costs=Costs(everyone, models.configured, self._now_ms),
+            servers={name: server_attributes(one.base_url) for name, one in everyone.items()},
             providers=registry.build(
                 everyone, self._client, limits, live, self._converter, self._answering_urls
             ),

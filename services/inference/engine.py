@@ -4,7 +4,7 @@ This module has only the order of these operations. Their rules are in the modul
 providers are in `providers`, retries and fallbacks in `fallback`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 
@@ -29,7 +29,7 @@ from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.loads import Loads
 from services.inference.circuit_breaker import CircuitBreakers, ModelKey, State, Uniform
 from services.inference.fallback.attempt_log import AttemptLog, RecentAttempts
-from services.inference.fallback.attempt_reports import FailureLog
+from services.inference.fallback.attempt_reports import AttemptSpans, FailureLog
 from services.inference.fallback.attempts import AttemptFactory
 from services.inference.fallback.run import OnEnd, RetryBudget, Run
 from services.inference.fallback.runner import FallbackRunner
@@ -126,7 +126,7 @@ class Engine:
             self.balancer,
             monotonic,
             limits.stream_idle_s,
-            telemetry,
+            None if telemetry is None else AttemptSpans(telemetry, self._server_of),
         )
         self._uniform = uniform
         self.metering = metering or Metering()
@@ -171,6 +171,9 @@ class Engine:
             if (provider := providers.get(name)) is not None
         )
         return Demand(plan, request, fees, routes.costs, is_native=is_native)
+
+    def _server_of(self, provider: str) -> Mapping[str, str | int]:
+        return self.routes.servers.get(provider, {})
 
     def _show_breaker(self, key: ModelKey, state: State) -> None:
         is_known = self.routes.models.offers(key.provider, key.model)

@@ -56,6 +56,7 @@ class Routes:
         models: the models that callers can name.
         providers: the providers by name.
         costs: the prices of models.
+        servers: the attributes of the providers' servers in spans, by provider.
         responses: additional adapters of providers, for requests of the dialect of responses.
         roles: models of internal tasks.
         web: the web tools, or None.
@@ -67,6 +68,7 @@ class Routes:
     web: WebTools | None = None
     responses: Mapping[str, ResponsesAdapter] = field(default_factory=dict)
     costs: Costs = field(default_factory=unknown_costs)
+    servers: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
 
     @cached_property
     def _of_responses(self) -> Mapping[str, Provider]:

@@ -7,11 +7,12 @@ https://opentelemetry.io/docs/specs/semconv/. What the conventions do not name b
 
 import pytest
 
-from services.common.process.telemetry.conventions import provider_name
+from services.common.process.telemetry.conventions import provider_name, server_attributes
 from services.common.settings.presets import PRESETS
 from services.common.version import VERSION
 from tests.facade.collector import Collector, attributes
 from tests.gateway_in_process import running_gateway, serving
+from tests.grid import each_row
 from tests.upstream.app import create_app
 
 # The attributes that they name, of those that a gateway could know, with the type of the value.
@@ -53,7 +54,10 @@ PROVIDERS = {
 # Presets that the conventions have no value for.
 WITHOUT_A_VALUE = {"cerebras", "fireworks", "openrouter", "together"}
 OF_A_SERVER = {"http.request.method", "http.route", "url.path", "url.scheme"}
-OF_A_MODEL = {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"}
+OF_A_MODEL = {
+    *("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"),
+    *("server.address", "server.port"),
+}
 MEASURES = {
     *("http.server.request.duration", "gen_ai.client.operation.duration"),
     *("gen_ai.client.token.usage", "gen_ai.server.time_to_first_token"),
@@ -107,6 +111,7 @@ async def test_spans_have_what_is_required(collector):
         told = attributes(span)
         assert set(told) >= OF_A_MODEL
         assert told["gen_ai.operation.name"] in OPERATIONS
+        assert told["server.address"] == "127.0.0.1"
         assert told["gen_ai.provider.name"] in PROVIDERS
         assert span.name == f"{told['gen_ai.operation.name']} {told['gen_ai.request.model']}"
         has_failed = span.status.code == span.status.STATUS_CODE_ERROR
@@ -128,6 +133,20 @@ async def test_senders_name_themselves(collector):
         assert resource["service.instance.id"]
         assert resource["host.name"]
     assert collector.schema_urls == {"https://opentelemetry.io/schemas/1.40.0"}
+
+
+@each_row(
+    ("url", "expected"),
+    [
+        ("https://api.openai.com/v1", ("api.openai.com", 443)),
+        ("http://vllm/v1", ("vllm", 80)),
+        ("http://[::1]:8000", ("::1", 8000)),
+        ("", None),
+    ],
+)
+def test_servers_have_an_address_and_a_port(url, expected):
+    names = ("server.address", "server.port")
+    assert server_attributes(url) == (dict(zip(names, expected, strict=True)) if expected else {})
 
 
 def test_presets_have_the_values_of_their_providers():

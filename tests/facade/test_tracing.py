@@ -5,6 +5,7 @@ import logging
 
 import pytest
 from aiohttp import web
+from yarl import URL
 
 from services.common.process.logs import JsonFormatter
 from services.common.process.telemetry.trace_context import TraceContext, parse_trace_context
@@ -93,6 +94,8 @@ async def test_a_request_is_one_trace(tmp_path, collector, path, stream, parent)
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
         "gen_ai.request.model": "echo",
+        "server.address": "127.0.0.1",
+        "server.port": URL(gateway.upstream).port,
         "gateway.step": "primary",
         "gateway.provider": "openai",
         "gateway.outcome": "served",

@@ -14,7 +14,6 @@ from services.common.errors import GatewayError, UpstreamError
 from services.common.messages.passthrough_answer import TokenCounts
 from services.common.process.metrics import Counter, Histogram
 from services.common.process.telemetry.conventions import Operation
-from services.common.process.telemetry.spans import Telemetry
 from services.common.process.telemetry.trace_context import TraceContext
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.rate_limits import after_failure, exhausted
@@ -384,7 +383,7 @@ class AttemptLog:
         balancer: Balancer,
         monotonic: Callable[[], float],
         stream_idle_s: float,
-        telemetry: Telemetry | None = None,
+        spans: AttemptSpans | None = None,
     ) -> None:
         self.stream_idle_s = stream_idle_s
         self.silences = UsualSilences()
@@ -395,7 +394,7 @@ class AttemptLog:
         self.balancer = balancer
         self.monotonic = monotonic
         self.recent = RecentAttempts(monotonic)
-        self.spans = None if telemetry is None else AttemptSpans(telemetry)
+        self.spans = spans
         # Looking a counter up by its labels costs more than counting.
         self._counters: dict[tuple[str, Outcome], tuple[Counter, Histogram]] = {}
 

@@ -95,7 +95,7 @@ class AttemptSpan:
 
     __slots__ = ("_names", "_span", "_telemetry")
 
-    def __init__(self, telemetry: Telemetry, span: Span, names: Mapping[str, str]) -> None:
+    def __init__(self, telemetry: Telemetry, span: Span, names: Mapping[str, str | int]) -> None:
         self._telemetry = telemetry
         self._span = span
         self._names = names
@@ -116,10 +116,18 @@ class AttemptSpan:
 
 
 class AttemptSpans:
-    """Records a span for each attempt, and its duration as a metric."""
+    """Records a span for each attempt, and its duration as a metric.
 
-    def __init__(self, telemetry: Telemetry) -> None:
+    Args:
+        telemetry: records them.
+        server_of: returns the attributes of a provider's server.
+    """
+
+    def __init__(
+        self, telemetry: Telemetry, server_of: Callable[[str], Mapping[str, str | int]]
+    ) -> None:
         self._telemetry = telemetry
+        self._server_of = server_of
 
     def begin(
         self, step: Step, parent: TraceContext | None, operation: Operation = "chat"
@@ -129,12 +137,16 @@ class AttemptSpans:
         The current task's request to the provider carries the span's trace context.
         """
         provider, model = step.key
-        names = {
+        names: dict[str, str | int] = {
             "gen_ai.operation.name": operation,
             "gen_ai.provider.name": provider_name(provider),
             "gen_ai.request.model": model,
+            **self._server_of(provider),
         }
-        of_gateway = {"gateway.step": step.step_id, "gateway.provider": provider}
+        of_gateway: dict[str, str | int] = {
+            "gateway.step": step.step_id,
+            "gateway.provider": provider,
+        }
         span = self._telemetry.begin(f"{operation} {model}", "client", parent, names | of_gateway)
         attempt_trace.set(span.context)
         return AttemptSpan(self._telemetry, span, names)

@@ -5,6 +5,7 @@ https://opentelemetry.io/docs/specs/semconv/gen-ai/
 
 from collections.abc import Mapping
 from typing import Literal
+from urllib.parse import urlsplit
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.messages.passthrough_answer import TokenCounts
@@ -27,6 +28,15 @@ _PROVIDERS: Mapping[str, str] = {
 def provider_name(name: str) -> str:
     """Return the conventions' value for a provider of the settings."""
     return _PROVIDERS.get(name, name)
+
+
+def server_attributes(url: str) -> dict[str, str | int]:
+    """Return the attributes of a server, by its URL; none for one without a host."""
+    parts = urlsplit(url)
+    if not parts.hostname:
+        return {}
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return {"server.address": parts.hostname, "server.port": port}
 
 
 def usage_attributes(tokens: Usage | TokenCounts) -> dict[str, int]:
