@@ -53,10 +53,10 @@ def test_the_first_look_keeps_what_is_near_among_very_many() -> None:
 
 @pytest.mark.parametrize("count", [60, 2000])
 def test_distances_of_many_dimensions_are_exact(count: int) -> None:
-    held = vectors(count, 1000)
+    held = vectors(count + 1, 1000)
+    asked = held.pop(count + 1)
     signed = [quantize(turn, pack(values)) for turn, values in held.items()]
     Random(2).shuffle(signed)
-    asked = vectors(count + 1, 1000)[count + 1]
 
     def distance(turn: int) -> int:
         return sum((a > 0) != (b > 0) for a, b in zip(held[turn], asked, strict=True))
