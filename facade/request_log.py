@@ -113,6 +113,10 @@ class _RecordingConnection:
     def writing_paused(self) -> bool:
         return self._connection.writing_paused
 
+    @property
+    def peer_address(self) -> str:
+        return self._connection.peer_address
+
     def write(self, data: bytes) -> None:
         self._connection.write(data)
         _capture_answer(self._entry, data)

@@ -41,7 +41,7 @@ from services.common.storage.database_threads import (
     transact,
 )
 from services.common.storage.disconnects import Sending, again_if_disconnected
-from services.common.storage.postgresql import open_postgresql
+from services.common.storage.postgresql import POSTGRESQL_SCHEMES, open_postgresql
 from services.common.storage.private import make_private
 from services.common.storage.sqlite_file import SqliteFile, set_up
 

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from services.common.settings import SettingsError
 from services.common.storage.disconnects import refuse_closed
 
-_SCHEMES = ("postgresql://", "postgres://")
+POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 _STATEMENT_CACHE = "statement_cache_size="
 _NO_STATEMENT_CACHE = f"{_STATEMENT_CACHE}0"
 
@@ -41,7 +41,7 @@ def parse_address(url: str) -> PostgreSQLAddress:
     Raises:
         SettingsError: it is not the URL of a PostgreSQL server.
     """
-    if not url.startswith(_SCHEMES):
+    if not url.startswith(POSTGRESQL_SCHEMES):
         raise SettingsError(
             "storage.database_url: must be postgresql://user:password@host:port/database; leave "
             "it empty for SQLite (gateway.db in storage.data_dir)"
