@@ -1,7 +1,8 @@
 """`gateway admin-key` and `gateway audit`: manage admin keys, and print the audit log."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -16,8 +17,15 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# The scopes of admin keys; a test checks that they match the service.
-Scope = Literal["read", "users", "money", "all"]
+
+class Scope(StrEnum):
+    """The scopes of admin keys; a test checks that they match the service."""
+
+    READ = "read"
+    USERS = "users"
+    MONEY = "money"
+    ALL = "all"
+
 
 app = typer.Typer(help="Create, list and revoke keys for /admin/v1.", **FLAGS)
 audit = typer.Typer(help="List changes to keys, users, teams and limits.", **FLAGS)
@@ -31,7 +39,7 @@ def create_admin_key(
     scope: Annotated[
         list[Scope],
         typer.Option("--scope", help="What the key permits; can be repeated."),
-    ] = ["all"],  # noqa: B006  # typer copies it
+    ] = [Scope.ALL],  # noqa: B006  # typer copies it
 ) -> None:
     """Create an admin key and print it, once: only its SHA-256 is stored."""
     typer.echo(_on_admin_keys(lambda keys: keys.create(name, scopes=scope)))

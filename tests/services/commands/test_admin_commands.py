@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
@@ -155,10 +154,10 @@ def test_an_admin_key_is_made_listed_and_revoked(gateway: Command) -> None:
 
 
 def test_an_admin_key_has_scopes(gateway: Command) -> None:
-    assert get_args(Scope) == SCOPES
+    assert tuple(Scope) == SCOPES
     gateway("admin-key create --scope users --scope read")
     assert table(gateway("admin-key list")[0])[0][3] == "read,users"
-    gateway.refused("admin-key create --scope write", status=2)
+    assert "write" in gateway("admin-key create --scope write", 2)[1]
 
 
 def test_an_admin_key_is_made_for_the_settings(gateway: Command, tmp_path: Path) -> None:

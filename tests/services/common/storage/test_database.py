@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from services.accounts import tables as accounts
 from services.accounts.limits import tables as limits
+from services.accounts.requests import tables as requests
 from services.accounts.usage import tables as usage
 from services.articles import tables as articles
 from services.common.errors import GatewayError
@@ -75,6 +76,9 @@ TABLES = {
     memories.sources,
     usage.records,
     usage.days,
+    usage.hours,
+    usage.model_hours,
+    requests.request_log,
     stored.responses,
     stored.contents,
     stored.output_items,
