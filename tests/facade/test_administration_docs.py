@@ -69,7 +69,7 @@ def test_the_commands_of_the_example_do_the_same(tmp_path: Path) -> None:
         output, _ = gateway(line.removeprefix("gateway ").replace("KEY_ID", key_id))
         if " keys create " in f" {line}":
             key_id = gateway("keys list")[0].splitlines()[1].split()[0]
-    assert [row.split()[3] for row in output.splitlines()[1:]] == [
+    assert [re.split(r"  +", row)[4] for row in output.splitlines()[1:]] == [
         *("key.revoke", "key.rotate", "key.create")
     ]
     shown = gateway("limits show --team lab")[0]
