@@ -171,11 +171,11 @@ def render_request(logged: LoggedRequest) -> JsonObject:
     }
 
 
-def render_with_bodies(found: GetRequestResponse) -> JsonObject:
+def render_with_bodies(answer: GetRequestResponse) -> JsonObject:
     """Return the JSON object of an entry with its bodies."""
-    bodies = found.bodies if found.HasField("bodies") else None
+    bodies = answer.bodies if answer.HasField("bodies") else None
     return {
-        **render_request(found.request),
+        **render_request(answer.request),
         "request_body": bodies and _body(bodies.request, bodies.is_request_truncated),
         "response_body": bodies and _body(bodies.response, bodies.is_response_truncated),
     }

@@ -65,12 +65,12 @@ class RequestLogServicer(RequestLogServiceServicer):
 
     async def GetRequest(self, request: GetRequestRequest, context: Context) -> GetRequestResponse:
         """Return an entry."""
-        found = await self._repository.get(request.id) if is_id(request.id) else None
-        if found is None:
+        logged = await self._repository.get(request.id) if is_id(request.id) else None
+        if logged is None:
             raise GatewayError(
                 errors_pb2.REASON_NOT_FOUND,
                 "no such entry of the request log; entries are deleted after `request_log.keep_s`",
                 param="id",
             )
-        bodies = await self._bodies.get(request.id) if found.has_bodies else None
-        return GetRequestResponse(request=found, bodies=bodies)
+        bodies = await self._bodies.get(request.id) if logged.has_bodies else None
+        return GetRequestResponse(request=logged, bodies=bodies)

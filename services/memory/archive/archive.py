@@ -127,11 +127,11 @@ class Archive:
                 recency=_RECENCY if dates.asks_for_latest(question) else 0.0,
             )
             ranked = sorted(scores, key=lambda turn: (scores[turn], turn), reverse=True)
-            found = lookup.archived(ranked, limit)
-            texts = compute(cut_to_budget, [turn.text for turn in found], terms, max_tokens)
+            archived = lookup.archived(ranked, limit)
+            texts = compute(cut_to_budget, [turn.text for turn in archived], terms, max_tokens)
             return [
                 Snippet(turn.number, text, turn.created_at_ms, scores[turn.number])
-                for turn, text in zip(found, texts, strict=True)
+                for turn, text in zip(archived, texts, strict=True)
                 if text
             ]
 

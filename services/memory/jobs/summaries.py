@@ -99,10 +99,10 @@ class SummaryStore:
                     ~summaries.c.degraded,
                 )
             )
-        found = [_to_summary(row) for row in rows]
-        if not found or found[0].last_turn != last_turn:
+        newest = [_to_summary(row) for row in rows]
+        if not newest or newest[0].last_turn != last_turn:
             return NO_SUMMARY, NO_SUMMARY, False
-        return found[0], found[1] if len(found) > 1 else NO_SUMMARY, not later
+        return newest[0], newest[1] if len(newest) > 1 else NO_SUMMARY, not later
 
     async def add(
         self, connection: AsyncConnection, entity_id: str, epoch: int, summary: Summary

@@ -103,9 +103,9 @@ async def lock_abandoned(
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
-    found = [to_record(row) for row in await connection.execute(query)]
+    abandoned = [to_record(row) for row in await connection.execute(query)]
     # The same order of owners everywhere, so that two transactions never deadlock.
-    return sorted(found, key=lambda record: record.owner_id)
+    return sorted(abandoned, key=lambda record: record.owner_id)
 
 
 async def delete_memory(connection: AsyncConnection, record: MemoryRecord) -> None:

@@ -115,9 +115,9 @@ class MemoryRepository:
         query = query.order_by(memories.c.updated_at_ms.desc(), memories.c.id.desc())
         async with reading_once(self._engine) as connection:
             rows = (await connection.execute(query.limit(page_size + 1))).all()
-        found = [to_record(row) for row in rows[:page_size]]
-        last = found[-1] if len(rows) > page_size else None
-        return found, write_token(last.updated_at_ms, last.id) if last else ""
+        page = [to_record(row) for row in rows[:page_size]]
+        last = page[-1] if len(rows) > page_size else None
+        return page, write_token(last.updated_at_ms, last.id) if last else ""
 
     async def reserve(
         self, connection: AsyncConnection, owner_id: str, memory_id: str, max_memories: int
@@ -162,13 +162,13 @@ class MemoryRepository:
         until_ms = now_ms - int(older_than_s * 1000)
 
         async def transact(connection: AsyncConnection) -> list[MemoryRecord]:
-            found = await quota.lock_abandoned(connection, until_ms, now_ms, limit)
-            for record in found:
+            abandoned = await quota.lock_abandoned(connection, until_ms, now_ms, limit)
+            for record in abandoned:
                 await quota.delete_memory(connection, record)
-            return found
+            return abandoned
 
-        found = await write(self._engine, transact)
-        return len(found)
+        abandoned = await write(self._engine, transact)
+        return len(abandoned)
 
     async def rewind(
         self, connection: AsyncConnection, record: MemoryRecord, keep_messages: int
