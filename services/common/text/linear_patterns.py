@@ -6,6 +6,8 @@ except for the last one, after which nothing can fail.
 """
 
 import re
+
+# The tree of an expression has no public form, and these modules no types.
 import re._constants as sre  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Sequence

@@ -38,7 +38,7 @@ async def add_as_before(engine: AsyncEngine, records: Sequence[UsageRecord]) -> 
         values["requests"] = int(not one.is_part)
         values["estimated"] = int(one.estimated)
         for name in ("cost_pusd", "first_content_ms"):
-            if not one.HasField(name):  # type: ignore[arg-type]
+            if not one.HasField(name):  # type: ignore[arg-type]  # the name is of any field
                 values[name] = None
         async with writing(engine) as connection:
             if not (await connection.execute(_RECORD, values)).rowcount:
