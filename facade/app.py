@@ -1,7 +1,7 @@
 """The routes of both listeners, and the endpoints for plain requests."""
 
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 
 from facade.aliases import names_of, route_of
 from facade.dispatch import Dispatcher, OperationsDispatcher, Serve
@@ -30,12 +30,22 @@ def _plain_endpoint(endpoint: EndpointSpec, serve: Serve) -> PlainEndpoint:
 
 def create_dispatcher(serve: Serve = request_context) -> Dispatcher:
     """Return the dispatcher of the public listener."""
-    return Dispatcher(Router(_routes(ENDPOINTS), route_of), serve)
+    return Dispatcher(_public_router(), serve)
 
 
 def create_operations_dispatcher() -> OperationsDispatcher:
     """Return the dispatcher of the operators' listener."""
-    return OperationsDispatcher(Router(_routes(OPERATORS_ENDPOINTS)))
+    return OperationsDispatcher(_operators_router())
+
+
+@cache
+def _public_router() -> Router:
+    return Router(_routes(ENDPOINTS), route_of)
+
+
+@cache
+def _operators_router() -> Router:
+    return Router(_routes(OPERATORS_ENDPOINTS))
 
 
 def _routes(endpoints: Iterable[EndpointSpec]) -> Iterator[Route]:

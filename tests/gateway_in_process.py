@@ -26,6 +26,7 @@ from services.common.process.telemetry.opening import open_telemetry
 from services.common.settings import Storage, parse
 from services.common.storage.database import SQLITE_FILE, open_engine
 from services.common.storage.migrations.runner import migrate
+from services.common.storage.secrets import load_secrets
 from tests.upstream.app import create_app
 
 # The key of a new SQLite file and its content. Making them takes a quarter of a start of a gateway,
@@ -167,6 +168,7 @@ async def _tester_key(storage: Storage) -> str:
 async def _create_tester(storage: Storage) -> str:
     database = open_engine(storage)
     await migrate(database)
+    await load_secrets(database)
     key = await AccountRepository(database).create_key("tester", plan="enterprise")
     await database.dispose()
     return key
@@ -185,5 +187,5 @@ async def _reached(upstream: web.Application | str | None) -> AsyncIterator[str]
     if isinstance(upstream, str):
         yield upstream
         return
-    async with serving(upstream or create_app()) as url:
+    async with serving(upstream or create_app(personalities=())) as url:
         yield url

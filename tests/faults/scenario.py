@@ -36,8 +36,12 @@ STREAM_IDLE_S = 30
 # What is done every few seconds, and is no part of these tests, would be done in skipped time.
 _SELDOM_S = 600
 _SELDOM = (
+    "facade.http.connections._SWEEP_S",
     "facade.loop_delay._EVERY_S",
+    "facade.process_metrics._EVERY_S",
     "services.accounts.change_watch.EVERY_S",
+    "services.accounts.usage.unsummed._EVERY_S",
+    "services.common.storage.database_watch._CHECK_S",
     "services.common.storage.disk._INTERVAL_S",
     "services.inference.provider_states.servicer._WRITE_EVERY_S",
 )
@@ -232,6 +236,7 @@ async def scenario(folder: Path, **limits: float) -> AsyncIterator[Scenario]:
                 clock=Clock(monotonic=clock),
                 services=["accounts", "inference"],
                 models=models,
+                usage={"write_every_s": _SELDOM_S},
                 limits={"step_timeout_s": 60, "stream_idle_s": STREAM_IDLE_S, **limits},
             ) as gateway,
         ):

@@ -18,6 +18,9 @@ RemoveExpired = Callable[[Renew], Awaitable[None]]
 
 # Duration of a lease in sweep periods; its holder renews it in each period.
 _LEASE_PERIODS = 3
+# Seconds after a start, at most, in which nothing is swept: requests come first, and a process that
+# is started again and again does not sweep each time.
+_AFTER_START_S = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +44,8 @@ async def remove_in_batches(
 class Sweeper:
     """A sweeper of one process; of the sweepers that share a lease, one works at a time.
 
+    The first sweep is a period after the start, or a few seconds if periods are longer.
+
     Args:
         lease: see `sweeper_lease`.
         every_s: seconds between two sweeps.
@@ -52,6 +57,7 @@ class Sweeper:
         self._every_s = every_s
         self._remove_expired = remove_expired
         self._running: asyncio.Task[None] | None = None
+        self._may_hold_lease = False
 
     def start(self) -> None:
         """Sweep in the background until `stop`."""
@@ -62,6 +68,8 @@ class Sweeper:
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
+        if not self._may_hold_lease:
+            return
         try:
             await self._lease.release()
         except GatewayError as error:
@@ -75,6 +83,7 @@ class Sweeper:
         Raises:
             GatewayError: raised by the removal.
         """
+        self._may_hold_lease = True
         if not await self._lease.take():
             return False
         await self._remove_expired(self._lease.take)
@@ -82,6 +91,7 @@ class Sweeper:
 
     async def _run(self) -> None:
         """Sweep until cancelled; failed sweeps are retried in the next period."""
+        await asyncio.sleep(min(self._every_s, _AFTER_START_S))
         while True:
             try:
                 await self.sweep()
