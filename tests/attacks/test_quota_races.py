@@ -29,6 +29,10 @@ MEMORY = 1 << 20
 TEXT = "x" * 20_000
 PLAN = "personal_free"
 SETTINGS = f"""
+# The longest: on a busy machine a process loses a shorter one, and a turn fails.
+[memory]
+lock_lease_s = 30
+
 [articles.quota]
 {PLAN} = {EDITS}
 
