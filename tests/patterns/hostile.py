@@ -4,6 +4,7 @@ import re
 import re._constants as sre
 import re._parser as parser
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from tests.patterns.steps import character_test
@@ -70,7 +71,7 @@ def _loops(tree: Any, flags: int, prefix: str) -> Iterator[tuple[str, list[str]]
 
 def _bodies(tree: Any, flags: int) -> list[str]:
     if len(tree) == 1 and tree[0][0] in (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN):
-        return _members(*tree[0], flags)
+        return [*_members(*_hashable(*tree[0]), flags)]
     return [_sample(tree, flags)]
 
 
@@ -89,7 +90,14 @@ def _inner(operation: Any, argument: Any, flags: int) -> Sequence[tuple[Any, int
     return []
 
 
-def _members(operation: Any, argument: Any, flags: int) -> list[str]:
+def _hashable(operation: Any, argument: Any) -> tuple[Any, Any]:
+    """Return a node of single characters with its alternatives in a tuple."""
+    return operation, tuple(argument) if operation is sre.IN else argument
+
+
+# A node is sampled for each text in which it stands.
+@lru_cache(maxsize=1_024)
+def _members(operation: Any, argument: Any, flags: int) -> Sequence[str]:
     """Return some characters that a node matches."""
     if operation is sre.LITERAL:
         return [chr(argument)]
@@ -109,7 +117,7 @@ def _sample(tree: Any, flags: int) -> str:
     for operation, argument in tree:
         match operation:
             case sre.LITERAL | sre.NOT_LITERAL | sre.ANY | sre.IN:
-                text += next(iter(_members(operation, argument, flags)), "")
+                text += next(iter(_members(*_hashable(operation, argument), flags)), "")
             case sre.MAX_REPEAT | sre.MIN_REPEAT | sre.POSSESSIVE_REPEAT:
                 text += _sample(argument[2], flags) * min(argument[0], MANY)
             case sre.BRANCH:
