@@ -10,8 +10,9 @@ All deletions run in small transactions, so that writers of other documents do n
 """
 
 from collections.abc import AsyncGenerator, Sequence
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles.tables import articles, operations, sessions, snapshots, usage
@@ -137,14 +138,16 @@ class Retention:
             revisions = await _history(connection, article_id, before)
             if not revisions:
                 return 0
-            size = sum(size for _, size in revisions)
-            cut = await connection.execute(
+            sizes = (await connection.execute(_sizes(connection, article_id))).one_or_none()
+            if sizes is None:
+                return 0  # deleted meanwhile
+            # The content that the removed operations made is charged in their place.
+            size = min(sum(size for _, size in revisions), max(0, sizes.charged - sizes.content))
+            await connection.execute(
                 update(articles)
-                .where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
+                .where(articles.c.id == article_id)
                 .values(size_bytes=articles.c.size_bytes - size)
             )
-            if not cut.rowcount:
-                return 0  # deleted meanwhile
             await connection.execute(
                 delete(operations).where(
                     operations.c.article_id == article_id,
@@ -157,18 +160,42 @@ class Retention:
         return await write(self._engine, transact)
 
 
+def _sizes(connection: AsyncConnection, article_id: str) -> Select[Any]:
+    """Return the query for what a live document is charged, and what its content takes.
+
+    The content is in its snapshot and in the operations after it.
+    """
+    size = length_of(connection)
+    after_snapshot = (
+        select(func.coalesce(func.sum(_charged(size)), 0))
+        .where(operations.c.article_id == article_id, operations.c.revision > snapshots.c.revision)
+        .scalar_subquery()
+    )
+    return (
+        select(
+            articles.c.size_bytes.label("charged"),
+            (size(snapshots.c.content) + after_snapshot).label("content"),
+        )
+        .join(snapshots, snapshots.c.article_id == articles.c.id)
+        .where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
+        .with_for_update(of=articles)
+    )
+
+
+def _charged(size: Any) -> ColumnElement[int]:
+    """Return the bytes charged for an operation; `size` is the SQL function for a length."""
+    charged: ColumnElement[int] = (
+        size(operations.c.operation) + size(operations.c.inverse) + OPERATION_BYTES
+    )
+    return charged
+
+
 async def _history(
     connection: AsyncConnection, article_id: str, before: int
 ) -> Sequence[tuple[int, int]]:
     """Return the oldest operations before a revision, each with the bytes charged for it."""
-    size = length_of(connection)
     query = (
-        select(
-            operations.c.revision,
-            (size(operations.c.operation) + size(operations.c.inverse) + OPERATION_BYTES).label(
-                "size"
-            ),
-        )
+        select(operations.c.revision, _charged(length_of(connection)).label("size"))
         .where(operations.c.article_id == article_id, operations.c.revision < before)
         .order_by(operations.c.revision)
         .limit(_AT_ONCE)

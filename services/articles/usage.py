@@ -1,7 +1,8 @@
 """Storage usage of each owner's documents, and the quotas on it.
 
-The size of a document is the size of its log: every operation and its inverse. It is charged to the
-user who created the document, whoever edits it. An owner's row is updated in the transaction of
+The size of a document is the size of its log: every operation and its inverse; or that of its
+snapshot, once so much of the log is removed. It is charged to the user who created the document,
+whoever edits it. An owner's row is updated in the transaction of
 the change that it counts. The statement that adds to it also checks the quota, so that concurrent
 processes cannot exceed it together. A log is charged in blocks, so that few edits update the row. A
 transaction locks owners' rows after sessions, and before documents and operations.

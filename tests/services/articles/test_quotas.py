@@ -229,6 +229,20 @@ async def test_history_goes_before_the_quota_is_full(
     assert await editors.client("ada", 2).texts(session_id) == expected
 
 
+async def test_content_counts_when_its_history_is_gone(
+    editors: EditorServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "SNAPSHOT_EVERY", 3)
+    ada = editors.client()
+    session_id = (await ada.open((await ada.create()).id)).session_id
+    for _ in range(6):
+        await fill(ada, session_id)
+        await editors.processes[0].committer.stop()
+        await editors.sweeper().sweep()
+    stored = sum(map(len, await ada.texts(session_id)))
+    assert 0.4 * QUOTA < stored <= (await account(editors)).size_bytes <= QUOTA
+
+
 async def test_sessions_of_a_user_are_bounded(editors: EditorServices) -> None:
     ada = editors.client()
     created = [await ada.create() for _ in range(4)]
