@@ -360,7 +360,7 @@ class RequestAttempts:
             and step.parameters is None
             and options.delivered is None
             and not options.discards_thinking
-            and provider.takes_lazy(lazy, all_refused(step.target.refuses, options.refused_fields))
+            and provider.takes_lazy(lazy, options.refused_fields)
         ):
             return True
         kinds = validation.check(lazy.complete())

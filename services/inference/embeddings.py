@@ -29,7 +29,7 @@ from services.inference.limits.reservation import Demand
 from services.inference.offload import mark_large
 from services.inference.plans.plan import Plan, Step
 from services.inference.providers.base import EmbeddingCall, Provider, Target
-from services.inference.refusals import Refusals
+from services.inference.refusals import Refusals, all_refused
 from services.inference.stream.filters import Batch
 
 MAX_INPUTS = 2_048
@@ -55,7 +55,8 @@ async def embed(engine: Engine, request: EmbedRequest) -> EmbedResponse:
     plan = engine.balancer.expand_deployments(plan, routed, whole=True)
     attempts = EmbeddingAttempts(request, routed, engine.routes.providers, engine.refusals)
     meter = engine.metering.begin(routed, partial(estimate_inputs, request), endpoint="embeddings")
-    [batch] = await engine.runner(plan, attempts, whole=True, on_end=meter.run_ended).whole()
+    runner = engine.runner(plan, attempts, whole=True, on_end=meter.end)
+    [batch] = await runner.whole_batches()
     response = attempts.response
     response.route.CopyFrom(batch[0].whole.route)
     return response
@@ -220,7 +221,7 @@ class EmbeddingAttempts:
 
     def refused(self, step: Step) -> frozenset[str]:
         """Return the fields that a step's model rejects."""
-        return self._refusals.of(step.key)
+        return all_refused(step.target.refuses, self._refusals.of(step.key))
 
     def learn_output_bound(self, step: Step, bound: int) -> bool:
         """Return False: embeddings have no such bound."""

@@ -31,7 +31,7 @@ from services.inference.circuit_breaker import CircuitBreakers, ModelKey, State,
 from services.inference.fallback.attempt_log import AttemptLog, RecentAttempts
 from services.inference.fallback.attempt_reports import AttemptSpans, FailureLog
 from services.inference.fallback.attempts import AttemptFactory
-from services.inference.fallback.run import OnEnd, RetryBudget, Run
+from services.inference.fallback.run import OnEnd, RetryBudget
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
@@ -277,9 +277,7 @@ class Engine:
 
     def _only_runner(self, prepared: PreparedRequest, *, whole: bool) -> FallbackRunner:
         """Return the runner of a request that takes a single run."""
-        return self.runner(
-            prepared.plan, prepared.attempts, whole=whole, on_end=prepared.meter.run_ended
-        )
+        return self.runner(prepared.plan, prepared.attempts, whole=whole, on_end=prepared.meter.end)
 
     def _in_rounds(
         self, prepared: PreparedRequest, rounds: Rounds, web: WebTools, *, whole: bool
@@ -288,7 +286,7 @@ class Engine:
 
         def start_runner(plan: Plan, budget: RetryBudget | None) -> FallbackRunner:
             return self.runner(
-                plan, prepared.attempts, whole=whole, budget=budget, on_end=meter.round_ended
+                plan, prepared.attempts, whole=whole, budget=budget, on_end=meter.add
             )
 
         usage: RequestUsage | None = current_usage.get(None)
@@ -318,7 +316,7 @@ class Engine:
             lazy.request, (), plan, providers, self._signer, self.refusals, lazy=lazy
         )
         meter = self.metering.begin(lazy.request, attempts.input_tokens)
-        return self.runner(plan, attempts, whole=whole, on_end=meter.run_ended)
+        return self.runner(plan, attempts, whole=whole, on_end=meter.end)
 
     def runner(
         self,
@@ -341,17 +339,15 @@ class Engine:
         # Of one model, nothing is called beside it.
         usage = current_usage.get(None) if len(plan.steps) > 1 else None
         return FallbackRunner(
-            Run(
-                self._timers,
-                plan,
-                attempts,
-                self._attempt_log,
-                self._uniform,
-                on_end,
-                whole=whole,
-                budget=budget,
-                reserve_rival=None if usage is None else usage.reserve_rival,
-            )
+            self._timers,
+            plan,
+            attempts,
+            self._attempt_log,
+            self._uniform,
+            on_end,
+            whole=whole,
+            budget=budget,
+            reserve_rival=None if usage is None else usage.reserve_rival,
         )
 
     async def _remembered(self, request: GenerateRequest, checked: CheckedRequest) -> Batches:

@@ -108,7 +108,9 @@ async def _embed(engine: Engine, name: str, request: RunTaskRequest) -> RunTaskR
         target = engine.balancer.choose(target)
     model = f"{target.provider}/{target.upstream}"
     inputs = EmbedRequest(texts=request.texts, is_query=request.is_query)
-    call = EmbeddingCall(GenerateRequest(), target, stream=False, inputs=inputs)
+    call = EmbeddingCall(
+        GenerateRequest(), target, stream=False, refused_fields=target.refuses, inputs=inputs
+    )
     try:
         made = await routes.providers[target.provider].embed(call)
         engine.metering.add_embedding(target, embedding_usage(made))

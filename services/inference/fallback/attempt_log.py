@@ -13,8 +13,6 @@ from gateway.inference.v1.providers_pb2 import AttemptCounts
 from services.common.errors import GatewayError, UpstreamError
 from services.common.messages.passthrough_answer import TokenCounts
 from services.common.process.metrics import Counter, Histogram
-from services.common.process.telemetry.conventions import Operation
-from services.common.process.telemetry.trace_context import TraceContext
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.rate_limits import after_failure, exhausted
 from services.inference.circuit_breaker import CircuitBreakers, ModelKey
@@ -98,23 +96,31 @@ class RecentAttempts:
         self._monotonic = monotonic
         self._models: OrderedDict[ModelKey, _Model] = OrderedDict()
 
-    def served(self, key: ModelKey, at: float, duration_ms: int, first_ms: int | None) -> None:
-        """Count an attempt whose answer was completed."""
-        counts = self._counts(key, at)
-        counts.served += 1
-        counts.served_ms += duration_ms
-        if first_ms is not None:
-            counts.first_contents += 1
-            counts.first_content_ms += first_ms
-
-    def failed(self, key: ModelKey, failure: Failure) -> None:
-        """Count a failed attempt."""
-        self._counts(key, failure.at).failed += 1
-        self._models[key].failure = failure
-
-    def cancelled(self, key: ModelKey, at: float) -> None:
-        """Count a cancelled attempt."""
-        self._counts(key, at).cancelled += 1
+    def add(self, record: "AttemptRecord", now: float) -> None:
+        """Count an attempt that has just ended, unless its provider does not support it."""
+        outcome, key = record.outcome, record.step.key
+        if outcome == "unsupported":
+            return
+        model = self._models.get(key)
+        if model is None:
+            if len(self._models) >= _MOST:
+                self._models.popitem(last=False)
+            model = self._models[key] = _Model()
+        number = int(now // _STEP_S)
+        if not model.steps or model.steps[-1].number != number:
+            model.steps.append(_Counts(number))
+        counts = model.steps[-1]
+        if outcome == "served":
+            counts.served += 1
+            counts.served_ms += record.duration_ms
+            if record.first_ms is not None:
+                counts.first_contents += 1
+                counts.first_content_ms += record.first_ms
+        elif outcome == "failed":
+            counts.failed += 1
+            model.failure = Failure(now, record.reason, record.status)
+        else:
+            counts.cancelled += 1
 
     def counts(self) -> Iterator[tuple[ModelKey, AttemptCounts, Failure | None]]:
         """Yield for each model its counts in the window, and its latest failure of the last hour.
@@ -132,18 +138,6 @@ class RecentAttempts:
                 yield key, _sum(model.steps), model.failure
             else:
                 del self._models[key]
-
-    def _counts(self, key: ModelKey, at: float) -> _Counts:
-        """Return the counts of a model for the interval in which an attempt ended."""
-        model = self._models.get(key)
-        if model is None:
-            if len(self._models) >= _MOST:
-                self._models.popitem(last=False)
-            model = self._models[key] = _Model()
-        number = int(at // _STEP_S)
-        if not model.steps or model.steps[-1].number != number:
-            model.steps.append(_Counts(number))
-        return model.steps[-1]
 
 
 def _sum(steps: deque[_Counts]) -> AttemptCounts:
@@ -178,15 +172,17 @@ class AttemptRecord:
         first_ms: milliseconds until the first content; None before that.
         duration_ms: milliseconds until the outcome.
         outcome: the outcome; None while the attempt is under way.
+        reason: why the attempt did not succeed, if so.
+        status: the HTTP status of a failure, or None.
         delivered_tokens: the estimated tokens of the output that was received, if the attempt
             ended without a complete report of its usage; else None.
         on_first_content: called when the first content has arrived, if given.
     """
 
     __slots__ = (
-        *("_is_probe", "_log", "_reason", "_span", "_status"),
+        *("_is_probe", "_log", "_span"),
         *("attempt", "began", "delivered_tokens", "duration_ms", "first_ms"),
-        *("on_first_content", "outcome", "step"),
+        *("on_first_content", "outcome", "reason", "status", "step"),
     )
 
     def __init__(self, log: "AttemptLog", step: Step, span: AttemptSpan | None) -> None:
@@ -201,8 +197,8 @@ class AttemptRecord:
         breakers = log.breakers
         self._is_probe = bool(breakers.by_model) and breakers.begin(step.key)
         self.began = log.monotonic()
-        self._status: int | None = None
-        self._reason: Reason.ValueType = errors_pb2.REASON_UNSPECIFIED
+        self.status: int | None = None
+        self.reason: Reason.ValueType = errors_pb2.REASON_UNSPECIFIED
         self.duration_ms = 0
 
     def ended_by(self, error: BaseException) -> None:
@@ -233,13 +229,13 @@ class AttemptRecord:
         """Record a failure of the provider, or a timeout."""
         if self.outcome is not None:
             return
-        self._reason = error.reason
+        self.reason = error.reason
         breakers, key = self._log.breakers, self.step.key
         if not isinstance(error, UpstreamError):
             # The caller's timeout of the whole chain is no failure of this model.
             breakers.cancelled(key, self._is_probe)
         else:
-            self._status = error.status
+            self.status = error.status
             if is_transient(error):
                 breakers.failed(key, self._is_probe)
             else:
@@ -255,14 +251,14 @@ class AttemptRecord:
         """Record a cancellation: the caller left, or another model was faster."""
         if self.outcome is None:
             self._log.breakers.cancelled(self.step.key, self._is_probe)
-            self._reason = errors_pb2.REASON_CANCELLED
+            self.reason = errors_pb2.REASON_CANCELLED
             self._close("cancelled")
 
     def refused(self, error: GatewayError) -> None:
         """Record that the provider does not support the request; nothing was sent."""
         if self.outcome is None:
             self._log.breakers.cancelled(self.step.key, self._is_probe)
-            self._reason = error.reason
+            self.reason = error.reason
             self._close("unsupported")
 
     def as_message(self) -> Attempt:
@@ -270,8 +266,8 @@ class AttemptRecord:
         return Attempt(
             step=self.step.step_id,
             model=str(self.step.key),
-            status=self._status,
-            reason=self._reason,
+            status=self.status,
+            reason=self.reason,
             duration_ms=self.duration_ms,
         )
 
@@ -281,14 +277,8 @@ class AttemptRecord:
         now = self._log.monotonic()
         seconds = now - self.began
         self.duration_ms = round(seconds * 1000)
-        key = self.step.key
-        self._log.count(key.provider, outcome, seconds)
-        if outcome == "served":
-            self._log.recent.served(key, now, self.duration_ms, self.first_ms)
-        elif outcome == "failed":
-            self._log.recent.failed(key, Failure(now, self._reason, self._status))
-        elif outcome == "cancelled":
-            self._log.recent.cancelled(key, now)
+        self._log.count(self.step.key.provider, outcome, seconds)
+        self._log.recent.add(self, now)
         if self._span is not None:
             usage = None if self.attempt is None else self.attempt.usage
             self._span.end(outcome, self.as_message(), seconds, usage)
@@ -300,8 +290,8 @@ class AttemptRecord:
                 "outcome": outcome,
                 "ms": self.duration_ms,
             }
-            if self._reason:
-                fields["reason"] = reason_name(self._reason)
+            if self.reason:
+                fields["reason"] = reason_name(self.reason)
             log.log(level, "attempt", extra=fields)
 
 
@@ -411,26 +401,6 @@ class AttemptLog:
         attempts, times = counters
         attempts.inc()
         times.observe(seconds)
-
-    def begin(
-        self,
-        step: Step,
-        load_class: int = 0,
-        parent: TraceContext | None = None,
-        operation: Operation = "chat",
-    ) -> AttemptRecord:
-        """Begin an attempt at a step's model; return its record.
-
-        Args:
-            step: the step.
-            load_class: the load class of the request.
-            parent: the trace of the attempt's span, which is recorded if there is a collector.
-            operation: what the model does.
-        """
-        span = None if self.spans is None else self.spans.begin(step, parent, operation)
-        if step.group is not None:
-            return DeploymentRecord(self, step, span, load_class)
-        return AttemptRecord(self, step, span)
 
     def skip(self, step: Step) -> None:
         """Log that a step is skipped because the circuit breaker of its model is open."""

@@ -160,8 +160,13 @@ class Run:
         self.reserve_rival = reserve_rival
 
     def begin(self, step: Step) -> AttemptRecord:
-        """Begin an attempt at a step; return its record."""
-        record = self.log.begin(step, self.plan.load_class, self.parent, self.plan.operation)
+        """Begin an attempt at a step's model; return its record."""
+        log, plan = self.log, self.plan
+        span = None if log.spans is None else log.spans.begin(step, self.parent, plan.operation)
+        if step.group is None:
+            record = AttemptRecord(log, step, span)
+        else:
+            record = DeploymentRecord(log, step, span, plan.load_class)
         self.records.append(record)
         return record
 

@@ -15,12 +15,7 @@ from services.common.errors import GatewayError, UpstreamError
 from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.attempt import Attempt
 from services.inference.fallback.hedging import Hedge, NotHedgedError
-from services.inference.fallback.run import (
-    OnFirstContent,
-    RetryBudget,
-    Run,
-    StartedAnswer,
-)
+from services.inference.fallback.run import OnFirstContent, Run, StartedAnswer
 from services.inference.fallback.step_runner import StepRunner
 from services.inference.media import AdaptationError
 from services.inference.plans.plan import Step
@@ -31,25 +26,19 @@ from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.filters import Batch
 
 
-class FallbackRunner:
-    """Runs a plan.
+class FallbackRunner(Run):
+    """Runs a plan, once.
 
     Attributes:
         serving: the step whose model answers; None until then.
     """
 
-    def __init__(self, run: Run) -> None:
-        self.serving: Step | None = None
-        self._run = run
-        self._failure: UpstreamError | None = None  # the last
-        self._refusal: GatewayError | None = None  # the first
+    # Class attributes, as nearly all runs begin and end with the answer of their first step.
+    serving: Step | None = None
+    _failure: UpstreamError | None = None  # the last
+    _refusal: GatewayError | None = None  # the first
 
-    @property
-    def budget(self) -> RetryBudget:
-        """The remaining time and retries."""
-        return self._run.budget
-
-    async def whole(self) -> list[Batch]:
+    async def whole_batches(self) -> list[Batch]:
         """Return all batches of a whole answer, which is not passed through; see `answer`."""
         started = await self._start()
         answer = started.answer
@@ -73,9 +62,9 @@ class FallbackRunner:
         Raises:
             GatewayError: no step answered, or the answer broke off.
         """
-        delivered = self._run.delivering = DeliveredPrefix()
+        delivered = self.delivering = DeliveredPrefix()
         started = await self._start()
-        recovers = self._run.plan.max_recovered_characters is not None
+        recovers = self.plan.max_recovered_characters is not None
         on_batch: OnBatch | None = None
         try:
             while True:
@@ -97,7 +86,7 @@ class FallbackRunner:
                             delivered.note(batch)
                             on_batch = yield batch
                     started.record.served()
-                    self._run.log.silences.add(
+                    self.log.silences.add(
                         started.record.step.key, started.attempt.longest_silence_s
                     )
                     return
@@ -110,12 +99,12 @@ class FallbackRunner:
                     started.record.failed(error)
                     if not recovers or error.limit or has_finished:
                         # An answer that exceeds a limit, or its own end, is not recovered.
-                        raise self._run.with_attempts(error) from None
+                        raise self.with_attempts(error) from None
                     started.record.delivered_tokens = delivered.tokens()
                     started = await self._recover(started, error, delivered)
                 except GatewayError as error:
                     started.record.failed(error)
-                    raise self._run.with_attempts(error) from None
+                    raise self.with_attempts(error) from None
         finally:
             record = started.record
             if record.outcome != "served" or started.attempt.usage is None:
@@ -123,41 +112,43 @@ class FallbackRunner:
             try:
                 await started.close()
             finally:
-                self._run.on_end(self._run)
+                self.on_end(self)
 
     async def _start(self) -> StartedAnswer:
         """Start an answer; the run ends here if that fails, and if the answer is a whole one.
 
         A first attempt that needs no preparation is sent directly.
         """
-        run, plan = self._run, self._run.plan
+        plan = self.plan
         step = plan.steps[0]
         is_hedged = len(plan.steps) > 1 and plan.hedges(0)
         started: StartedAnswer | None = None
         runner: StepRunner | None = None
         try:
-            direct, breakers = None, run.log.breakers
+            direct, breakers = None, self.log.breakers
             if not breakers.by_model or breakers.admits(step.key):
-                direct = run.attempts.direct_attempt(step, stream=not run.whole or is_hedged)
+                direct = self.attempts.direct_attempt(step, stream=not self.whole or is_hedged)
             if direct is None:
                 runner = self._step_runner(0)
             elif is_hedged:
-                runner = StepRunner(run, 0, direct, is_hedged=True)
+                runner = StepRunner(self, 0, direct, is_hedged=True)
             else:
                 # Most requests do not need a step runner.
-                began = run.timers.loop.time()
-                record, deadline = run.begin(step), run.deadline(step, began)
+                began = self.timers.loop.time()
+                record, deadline = self.begin(step), self.deadline(step, began)
                 try:
-                    started = await run.start(0, direct, record, deadline)
+                    started = await self.start(0, direct, record, deadline)
                 except GatewayError as error:
-                    runner = StepRunner(run, 0, direct, is_hedged=False, failure=error, began=began)
+                    runner = StepRunner(
+                        self, 0, direct, is_hedged=False, failure=error, began=began
+                    )
             if runner is not None:
                 started = await self._start_from(runner)
         except GatewayError as error:
             raise self._verdict(error) from error.__cause__
         finally:
-            if run.whole or started is None:
-                run.on_end(run)
+            if self.whole or started is None:
+                self.on_end(self)
         assert started is not None, "a runner starts an answer, or raises"
         self.serving = plan.steps[started.index]
         return started
@@ -190,16 +181,15 @@ class FallbackRunner:
 
         The last step is never skipped.
         """
-        run = self._run
-        steps = run.plan.steps
-        while index + 1 < len(steps) and not run.log.breakers.admits(steps[index].key):
-            run.log.skip(steps[index])
+        steps = self.plan.steps
+        while index + 1 < len(steps) and not self.log.breakers.admits(steps[index].key):
+            self.log.skip(steps[index])
             index += 1
-        return StepRunner(run, index, is_hedged=run.plan.hedges(index))
+        return StepRunner(self, index, is_hedged=self.plan.hedges(index))
 
     def _ends(self, runner: StepRunner, error: Exception) -> bool:
         """Return whether the failure of a step ends the run."""
-        if self._following(runner, error) == len(self._run.plan.steps):
+        if self._following(runner, error) == len(self.plan.steps):
             return True
         if isinstance(error, UpstreamError):
             return not leads_to_next_step(error, runner.step.fail_on)
@@ -220,25 +210,22 @@ class FallbackRunner:
         After a failure of the provider, the other deployments of the model have been tried already.
         After any other error another deployment may still support the request.
         """
-        run = self._run
         if isinstance(error, UpstreamError):
-            return run.next_index(run.plan.next_model_index(runner.index))
-        return run.next_index(runner.index + 1)
+            return self.next_index(self.plan.next_model_index(runner.index))
+        return self.next_index(runner.index + 1)
 
     def _hedge(
         self, runner: StepRunner, on_first_content: OnFirstContent | None
     ) -> Hedge[StartedAnswer]:
-        run = self._run
         start_rival = partial(self._start_rival, runner.index)
-        return Hedge(run.timers, run.plan.hedge_after_s, start_rival, on_first_content)
+        return Hedge(self.timers, self.plan.hedge_after_s, start_rival, on_first_content)
 
     def _start_rival(
         self, silent: int, on_first_content: OnFirstContent
     ) -> Coroutine[Any, Any, StartedAnswer] | None:
         """Start the next step beside a silent one; None if no circuit breaker admits any."""
-        run = self._run
-        index = run.plan.next_model_index(silent)
-        if not any(run.log.breakers.admits(step.key) for step in run.plan.steps[index:]):
+        index = self.plan.next_model_index(silent)
+        if not any(self.log.breakers.admits(step.key) for step in self.plan.steps[index:]):
             return None
         return self._run_rival(index, on_first_content)
 
@@ -248,13 +235,12 @@ class FallbackRunner:
         Raises:
             NotHedgedError: they do not.
         """
-        run = self._run
-        if run.reserve_rival is not None:
+        if self.reserve_rival is not None:
             try:
-                await run.reserve_rival()
+                await self.reserve_rival()
             except GatewayError as error:
                 raise NotHedgedError from error
-        run.log.metrics.hedges.inc()
+        self.log.metrics.hedges.inc()
         return await self._start_from(self._step_runner(index), on_first_content)
 
     async def _recover(
@@ -265,16 +251,15 @@ class FallbackRunner:
         Raises:
             GatewayError: no step could continue it: `error`, or a timeout of the whole plan.
         """
-        run = self._run
-        run.delivered = delivered
+        self.delivered = delivered
         if is_silence(error):
-            run.stalled = broken.record.step.key
-        recoveries = run.log.metrics.recoveries
+            self.stalled = broken.record.step.key
+        recoveries = self.log.metrics.recoveries
         try:
-            if not run.may_continue(delivered):
+            if not self.may_continue(delivered):
                 raise error
             index = broken.index
-            runner = StepRunner(run, index, is_hedged=run.plan.hedges(index))
+            runner = StepRunner(self, index, is_hedged=self.plan.hedges(index))
             if not (runner.switch_deployment(error) or await runner.may_retry(error)):
                 if self._ends(runner, error):
                     raise error
@@ -283,15 +268,15 @@ class FallbackRunner:
         except GatewayError as later:
             recoveries.labels("failed").inc()
             reported = later if later.reason == errors_pb2.REASON_TIMEOUT else error
-            raise run.with_attempts(reported) from None
+            raise self.with_attempts(reported) from None
         recoveries.labels("recovered").inc()
-        run.announce_continuation(started)
-        self.serving = run.plan.steps[started.index]
+        self.announce_continuation(started)
+        self.serving = self.plan.steps[started.index]
         return started
 
     def _next(self, started: StartedAnswer, on_batch: OnBatch | None) -> Awaitable[Batch]:
         """Return the next batch of a stream; see `Batches` for `on_batch`."""
-        batches, deadline = started.batches, self._run.budget.deadline
+        batches, deadline = started.batches, self.budget.deadline
         assert batches is not None, "it is no whole answer"
         if deadline is None:
             return batches.asend(on_batch)
@@ -305,7 +290,7 @@ class FallbackRunner:
         """
         if not isinstance(error, UpstreamError) and error.reason != errors_pb2.REASON_TIMEOUT:
             error = self._failure or self._refusal or error
-        return self._run.with_attempts(error)
+        return self.with_attempts(error)
 
 
 def _passing(attempt: Attempt, delivered: DeliveredPrefix, on_batch: OnBatch) -> OnBatch:

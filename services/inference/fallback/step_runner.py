@@ -26,6 +26,7 @@ from services.inference.refusals import (
     MEDIA,
     PREFILL,
     UNSIGNED_THINKING,
+    all_refused,
     new_refusals,
     output_bound,
     output_room,
@@ -222,7 +223,8 @@ class StepRunner:
 
     def _make_attempt(self) -> Attempt:
         attempts = self._run.attempts
-        self._options.refused_fields = attempts.refused(self.step) | self._left_out
+        refused = attempts.refused(self.step) | self._left_out
+        self._options.refused_fields = all_refused(self.step.target.refuses, refused)
         attempt, self._continues = attempts.attempt(self.step, self._options)
         return attempt
 

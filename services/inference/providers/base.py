@@ -18,7 +18,7 @@ from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.common.messages.plain_message import PlainRequest
 from services.common.settings import Balance
-from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
+from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS
 from services.inference.stored_files import StoredFiles
 from services.inference.stream.batches import Batches
 from services.inference.stream.patience import Patience
@@ -166,11 +166,6 @@ class Call:
     property_names: dict[str, PropertyNames] = field(default_factory=dict)
     patience: Patience | None = None
     schema_paths: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Add the fields that the model is known to reject."""
-        if self.target.refuses or self.refused_fields:
-            self.refused_fields = all_refused(self.target.refuses, self.refused_fields)
 
     @property
     def prefills(self) -> bool:

@@ -148,7 +148,7 @@ class ToolLoop:
     async def _run(self, runner: FallbackRunner, round_: Round) -> Batches:
         """Yield the outgoing events of a round."""
         if self._whole:
-            for batch in await runner.whole():
+            for batch in await runner.whole_batches():
                 yield round_.feed(batch)
             return
         async with aclosing(runner.stream()) as batches:

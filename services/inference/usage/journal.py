@@ -284,22 +284,28 @@ class LineWriter:
         self._heads: dict[tuple[Any, ...], bytes] = {}
         self._is_disk_failing = False
 
-    def write(self, line: tuple[Any, ...]) -> None:
-        """Write a whole line, given as the values of `UsedLine`, or hold it; never raises."""
-        self._write(b"", line)
+    def write(self, values: tuple[Any, ...], head: tuple[Any, ...] = ()) -> None:
+        """Write a line, or hold it; never raises.
 
-    def write_plain(self, head: tuple[Any, ...], tail: tuple[Any, ...]) -> None:
-        """Write a plain line, given as the values of its two parts; see `write`."""
-        json = self._heads.get(head)
-        if json is None:
-            if len(self._heads) == _KEPT_HEADS:
-                self._heads.clear()
-            try:
-                json = self._heads[head] = dumps(head) + SEPARATOR
-            except TypeError as error:
-                self._refuse(error)
+        Args:
+            values: the values of a whole line (`UsedLine`), or of the second part of a plain one.
+            head: the values of the first part of a plain line.
+        """
+        try:
+            before = (self._heads.get(head) or self._head(head)) if head else b""
+            content = before + dumps(values, option=OPT_APPEND_NEWLINE)
+            if self._journal.append(content):
                 return
-        self._write(json, tail)
+        except TypeError as error:
+            log.error("a usage record cannot be serialized", extra={"error": str(error)})
+        except OSError as error:
+            if not self._is_disk_failing:
+                log.error("the usage journal cannot be written", extra={"error": str(error)})
+            self._is_disk_failing = True
+            if len(self._held) < _MAX_HELD:
+                self._held.append(content)
+                return
+        self._dropped.inc()
 
     def take_held(self) -> list[bytes]:
         """Return and remove the lines that are held in memory; the disk may work again."""
@@ -311,23 +317,9 @@ class LineWriter:
         """Hold lines again, before those that were written meanwhile."""
         self._held = [*held_lines, *self._held][:_MAX_HELD]
 
-    def _write(self, before: bytes, values: tuple[Any, ...]) -> None:
-        try:
-            content = before + dumps(values, option=OPT_APPEND_NEWLINE)
-            if self._journal.append(content):
-                return
-        except TypeError as error:
-            self._refuse(error)
-            return
-        except OSError as error:
-            if not self._is_disk_failing:
-                log.error("the usage journal cannot be written", extra={"error": str(error)})
-            self._is_disk_failing = True
-            if len(self._held) < _MAX_HELD:
-                self._held.append(content)
-                return
-        self._dropped.inc()
-
-    def _refuse(self, error: TypeError) -> None:
-        log.error("a usage record cannot be serialized", extra={"error": str(error)})
-        self._dropped.inc()
+    def _head(self, head: tuple[Any, ...]) -> bytes:
+        """Return the JSON of the first part of plain lines, and cache it."""
+        if len(self._heads) == _KEPT_HEADS:
+            self._heads.clear()
+        json = self._heads[head] = dumps(head) + SEPARATOR
+        return json

@@ -39,14 +39,11 @@ class Meter:
 
     __slots__ = ()
 
-    def round_ended(self, run: Run) -> None:
+    def add(self, run: Run) -> None:
         """Add the usage of one of the request's runs."""
 
-    def run_ended(self, run: Run) -> None:
-        """Add the usage of the request's only run, and record the request."""
-
-    def end(self) -> None:
-        """Record the request, which has ended."""
+    def end(self, run: Run | None = None) -> None:
+        """Record the request, which has ended; `run` is its only run, unless runs were added."""
 
 
 NO_METER = Meter()
@@ -94,17 +91,14 @@ class RequestMeter(Meter):
         self._id = logs.request_id.get()
         self._records: list[AttemptRecord] = []
 
-    def round_ended(self, run: Run) -> None:
+    def add(self, run: Run) -> None:
         """Add the usage of one of the request's runs."""
         self._records += run.records
 
-    def run_ended(self, run: Run) -> None:
-        """Add the usage of the request's only run, and record the request."""
-        self._records = run.records
-        self.end()
-
-    def end(self) -> None:
-        """Record the request, which has ended."""
+    def end(self, run: Run | None = None) -> None:
+        """Record the request, which has ended; `run` is its only run, unless runs were added."""
+        if run is not None:
+            self._records = run.records
         records = self._records
         if len(records) == 1 and not self._task and not is_estimated(records[0]):
             self._end_of_only(records[0])
@@ -135,15 +129,15 @@ class RequestMeter(Meter):
         if writer is None:
             return
         owner, request = self._owner, self._request
-        writer.write_plain(
-            (
+        writer.write(
+            (writer.now(), self._id, record.first_ms, record.duration_ms, *counts),
+            head=(
                 *(owner.user_id, owner.team_id, owner.key_id),
                 self._endpoint or (_ENDPOINTS[request.dialect] if owner.key_id else _TASK),
                 *(request.model, target.name, target.provider, target.upstream),
                 *(record.step.step_id, _OUTCOMES.get(outcome, FAILED), 1),
                 0 if outcome == "unsupported" else 1,
             ),
-            (writer.now(), self._id, record.first_ms, record.duration_ms, *counts),
         )
 
     def _end_of_all(self) -> None:

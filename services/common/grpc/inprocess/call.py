@@ -54,12 +54,6 @@ class InProcessCall(CallContext):
         self._method = method
         self._metadata = metadata
 
-    async def run(self, request: Any, timeout_s: float | None) -> Any:
-        """Serve a call with one response in the current task; see `begin` and `advance`."""
-        self.begin(request, timeout_s)
-        await self.advance()
-        return self.response
-
     def begin(self, request: Any, timeout_s: float | None) -> None:
         """Admit the call; then `advance` serves it.
 

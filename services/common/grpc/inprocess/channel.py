@@ -1,7 +1,7 @@
 """Both ends of the calls within a process: replacements for `grpc.aio.Server` and `.Channel`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -117,12 +117,15 @@ class InProcessChannel(grpc.aio.Channel):
         """Return a coroutine function that calls a method with one request and one response."""
         server = self._server
 
-        def start(
+        async def run(
             request: Any, *, metadata: Metadata = (), timeout: float | None = None
-        ) -> Coroutine[Any, Any, Any]:
-            return InProcessCall(server, method, metadata).run(request, timeout)
+        ) -> Any:
+            call = InProcessCall(server, method, metadata)
+            call.begin(request, timeout)
+            await call.advance()
+            return call.response
 
-        return start
+        return run
 
     def unary_stream(self, method: str, *_: Any, **__: Any) -> Any:
         """Return a function that calls a method with one request and a response stream."""

@@ -23,6 +23,7 @@ from services.inference.catalogue import server_facts
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
+from services.inference.refusals import all_refused
 from tests.services.inference.providers.caller_paths import path_of, with_named_fields
 from tests.upstream.checks import Checks, load_checks
 
@@ -78,7 +79,7 @@ def body_of(
     """
     if newest:
         refuses = server_facts("openai", "https://api.openai.com/v1").refuses
-        call = replace(call, target=replace(call.target, refuses=refuses))
+        call = replace(call, refused_fields=all_refused(refuses, call.refused_fields))
     server = Server("acme", newest, fetches_urls, pass_stateful)
     body: dict[str, Any] = orjson.loads(build_request(call, server))
     if known:

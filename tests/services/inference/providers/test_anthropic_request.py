@@ -427,7 +427,7 @@ def adaptive_call(*messages: Message, **fields: Any) -> Call:
     call = call_of(*messages, **fields)
     efforts, refuses = ("low", "medium", "high"), frozenset({"prefill"})
     target = replace(call.target, adaptive=True, refuses=refuses, efforts=efforts)
-    return replace(call, target=target)
+    return replace(call, target=target, refused_fields=refuses)
 
 
 @pytest.mark.parametrize("dialect", [OPENAI, ANTHROPIC])

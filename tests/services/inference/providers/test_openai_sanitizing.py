@@ -21,6 +21,7 @@ from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.events import StreamReader, events_from_whole
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
+from services.inference.refusals import all_refused
 from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,
@@ -223,7 +224,7 @@ def test_an_address_of_an_image_goes_to_servers_that_fetch_it() -> None:
 def test_a_model_is_not_sent_what_it_is_known_to_refuse() -> None:
     refuses = frozenset({"temperature", "max_tokens"})
     call = call_of(temperature=0.2, max_tokens=9)
-    call = replace(call, target=replace(call.target, refuses=refuses))
+    call = replace(call, refused_fields=refuses)
     body = orjson.loads(build_request(call, Server("acme", False, False, False)))
     assert "temperature" not in body
     assert body["max_completion_tokens"] == 9
@@ -232,8 +233,8 @@ def test_a_model_is_not_sent_what_it_is_known_to_refuse() -> None:
 
 def test_of_a_limits_two_names_the_one_that_was_refused_counts() -> None:
     call = call_of(max_tokens=9)
-    call.refused_fields = frozenset({"max_completion_tokens"})
-    call = replace(call, target=replace(call.target, refuses=frozenset({"max_tokens"})))
+    learnt = frozenset({"max_completion_tokens"})
+    call.refused_fields = all_refused(frozenset({"max_tokens"}), learnt)
     body = orjson.loads(build_request(call, Server("acme", False, False, False)))
     assert body["max_tokens"] == 9
 

@@ -62,7 +62,9 @@ def check(parse: Any, body: Json, build: Build, provider: Any, refused: set[str]
     whole, lazy = read
     target = Target("m", "p", "up", refuses=frozenset(refused))
     if provider.takes_lazy(lazy, target.refuses):
-        call = partial(Call, target=target, stream=bool(body.get("stream")))
+        call = partial(
+            Call, target=target, stream=bool(body.get("stream")), refused_fields=target.refuses
+        )
         given = call(lazy.request, lazy=lazy, plain=lazy.plain)
         taken = apply_strategy(
             whole,

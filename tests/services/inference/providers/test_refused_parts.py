@@ -111,7 +111,7 @@ def test_calls_that_another_model_made(known: bool) -> None:
     call = call_of(says(USER, "a"), says(ASSISTANT, *uses), says(USER, *results))
     if known:
         refuses = server_facts("openai", GOOGLE).refuses
-        call = replace(call, target=replace(call.target, refuses=refuses))
+        call = replace(call, refused_fields=refuses)
     else:
         call = without(call, "unsigned_calls")
     body = openai_calls.body_of(call, newest=False, known=False)

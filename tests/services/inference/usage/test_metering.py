@@ -48,21 +48,18 @@ class Lines:
     def now(self) -> float:
         return 1.0
 
-    def write(self, line: tuple[Any, ...]) -> None:
-        values = UsedLine(*orjson.loads(orjson.dumps(line)))
-        self.written.append(values._replace(used=[UsedModel(*one) for one in values.used]))
-
-    def write_plain(self, head: tuple[Any, ...], tail: tuple[Any, ...]) -> None:
-        user, team, key, endpoint, requested, *named, step, outcome, is_whole, attempts = head
-        time_s, request_id, first_ms, duration_ms, *counts = tail
-        assert is_whole
-        used = [(*named, None) if counts[0] is None else (*named, *counts, None, False)]
-        self.write(
-            (
+    def write(self, values: tuple[Any, ...], head: tuple[Any, ...] = ()) -> None:
+        if head:
+            user, team, key, endpoint, requested, *named, step, outcome, is_whole, attempts = head
+            time_s, request_id, first_ms, duration_ms, *counts = values
+            assert is_whole
+            used = [(*named, None) if counts[0] is None else (*named, *counts, None, False)]
+            values = (
                 *(time_s, request_id, user, team, key, endpoint, requested, step, outcome),
                 *(attempts, first_ms, duration_ms, False, used),
             )
-        )
+        line = UsedLine(*orjson.loads(orjson.dumps(values)))
+        self.written.append(line._replace(used=[UsedModel(*one) for one in line.used]))
 
     @property
     def only(self) -> UsedLine:

@@ -75,9 +75,9 @@ def line(tokens: int | None = 1, outcome: Any = SERVED, **further: int) -> tuple
 
 
 def plain_line(tokens: int | None = 1, outcome: Any = SERVED) -> tuple[Any, Any]:
-    """Return the parts of a plain line that says the same as `line`."""
+    """Return the parts of a plain line that says the same as `line`: the second, the first."""
     head = ("user", "team", "key", "chat", "fast", "fast", "p", "up", "primary", outcome, 1, 1)
-    return head, (NOW_MS / 1000, "req", 5, 9, tokens, 0, 0, 0, 0)
+    return (NOW_MS / 1000, "req", 5, 9, tokens, 0, 0, 0, 0), head
 
 
 def recorder(folder: Path, database: Database, **settings: Any) -> UsageRecorder:
@@ -115,7 +115,7 @@ async def test_plain_lines_become_the_same_records(tmp_path: Path) -> None:
     whole, plain = recorder(tmp_path / "a", database), recorder(tmp_path / "b", other)
     for tokens, outcome in ((7, SERVED), (None, SERVED), (None, FAILED), (2**64 - 1, SERVED)):
         whole.lines.write(line(tokens, outcome))
-        plain.lines.write_plain(*plain_line(tokens, outcome))
+        plain.lines.write(*plain_line(tokens, outcome))
     for there in (whole, plain):
         await there.flush()
     made = [list(one.records.values()) for one in (database, other)]
@@ -136,15 +136,15 @@ async def test_lines_of_the_version_before_are_recorded(tmp_path: Path) -> None:
 async def test_what_is_no_plain_line_is_counted(tmp_path: Path) -> None:
     database = Database()
     there = recorder(tmp_path, database)
-    head, tail = plain_line()
+    tail, head = plain_line()
     wrong = [
-        (head[1:], tail),
-        (head, tail[1:]),
-        ((None, *head[1:]), tail),
-        (head, ("x", *tail[1:])),
+        (tail, head[1:]),
+        (tail[1:], head),
+        (tail, (None, *head[1:])),
+        (("x", *tail[1:]), head),
     ]
-    for one in (*wrong, (("\ud800", *head[1:]), tail), (head, tail)):
-        there.lines.write_plain(*one)
+    for one in (*wrong, (tail, ("\ud800", *head[1:])), (tail, head)):
+        there.lines.write(*one)
     await there.flush()
     assert (database.tokens, dropped(there)) == ([1], 5)
 
