@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from facade.access_log import AccessLog
 from facade.cors import Cors
 from facade.metrics import FacadeMetrics
-from facade.parser_pool import ParserPool
+from facade.parsing import ParserPool
 from facade.requests_in_progress import RequestsInProgress
 from gateway.accounts.v1 import (
     accounts_pb2_grpc,

@@ -12,8 +12,7 @@ from typing import Protocol
 from facade.dialects.parsed_request import ParsedRequest
 from facade.http.exchange import ClientConnection, Exchange
 from facade.http.responses import Response, WholeResponse
-from facade.parser_pool import ParserPool
-from facade.parsing import BodyFormat, Option
+from facade.parsing import BodyFormat, Option, ParserPool
 from facade.request_context import request_context
 from gateway.accounts.v1.requests_pb2 import LoggedRequest
 from services.common.grpc.authentication import ADMINISTRATOR

@@ -23,7 +23,7 @@ from facade.http.plain import PlainEndpoint
 from facade.inference_stub import inference_stub
 from facade.loop_delay import LoopDelay
 from facade.metrics import FacadeMetrics
-from facade.parser_pool import ParserPool
+from facade.parsing import ParserPool
 from facade.process_metrics import ProcessMetrics
 from facade.request_context import request_context
 from facade.request_log import LoggedRequests, RecordingParserPool, RequestLog

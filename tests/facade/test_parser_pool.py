@@ -8,10 +8,9 @@ import threading
 import pytest
 import pytest_asyncio
 
-from facade import parser_pool, parsing
+from facade import parsing
 from facade.dialects import anthropic, openai
-from facade.parser_pool import ParserPool, is_quick
-from facade.parsing import CHAT, COUNT_TOKENS, MESSAGES
+from facade.parsing import CHAT, COUNT_TOKENS, MESSAGES, ParserPool, is_quick
 from services.common.errors import GatewayError
 from tests.bench import processes
 from tests.waiting import until
@@ -89,7 +88,7 @@ async def test_a_process_that_dies_is_replaced():
 
 
 async def test_a_process_without_work_is_ended(monkeypatch):
-    monkeypatch.setattr(parser_pool, "IDLE_S", 0.05)
+    monkeypatch.setattr(parsing, "IDLE_S", 0.05)
     pool = ParserPool(1, 1_000_000)
     before = children()
     await pool.parse(CHAT, [body()])
@@ -121,13 +120,13 @@ async def test_small_bodies_are_recognised_by_size_and_punctuation(text, quick):
 
 @pytest.mark.parametrize(("size", "is_apart"), [(100_000, False), (1_000_000, True)])
 async def test_a_body_of_some_size_is_parsed_in_a_thread(pool, monkeypatch, size, is_apart):
-    threads = []
+    threads, parse = [], parsing.parse
 
     def noting(*arguments, **options):
         threads.append(threading.get_ident())
-        return parsing.parse(*arguments, **options)
+        return parse(*arguments, **options)
 
-    monkeypatch.setattr(parser_pool, "parse", noting)
+    monkeypatch.setattr(parsing, "parse", noting)
     before = children()
     asked = {"model": "m", "messages": [{"role": "user", "content": "x" * size}]}
     assert (await pool.parse(CHAT, [json.dumps(asked).encode()])).model == "m"

@@ -15,7 +15,8 @@ from services.common.grpc.authentication import (
     reject_admin,
 )
 from services.common.grpc.channels import is_private, size_options, tcp_server_options
-from services.common.grpc.inprocess.channel import InProcessChannel, InProcessServer
+from services.common.grpc.inprocess.call import InProcessServer
+from services.common.grpc.inprocess.channel import InProcessChannel
 from services.common.grpc.interceptors import CallInterceptor
 from services.common.grpc.read_limiter import RequestReadLimiter
 from services.common.grpc.tls import server_credentials

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from facade import parser_pool
+from facade import parsing
 from facade.http import connection
 from facade.http.plain import PlainReader
 from tests.facade.plain import corpus
@@ -246,7 +246,7 @@ def test_large_bodies(pair, most):
 
 def test_large_bodies_that_are_taken(monkeypatch):
     # A thread would take another time on either side.
-    monkeypatch.setattr(parser_pool, "_SMALL", 4 << 20)
+    monkeypatch.setattr(parsing, "_SMALL", 4 << 20)
     with Pair(limits={"max_body_bytes": 4 << 20}) as pair:
         for most in (64_000, 200_000, 600_000):
             request = ask(sends=corpus.BODY + b" " * 1_100_000)

@@ -1,23 +1,40 @@
-"""A running call: its servicer, its context variables, its deadline and its end."""
+"""The servers' end of the calls within a process: a replacement for `grpc.aio.Server`, its calls.
+
+A running call has its servicer, its context variables, its deadline and its end.
+"""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Mapping,
+    Sequence,
+)
 from contextvars import Context, ContextVar
 from functools import partial
 from types import SimpleNamespace, coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import grpc
 
-from services.common.grpc.inprocess.context import CallContext, OverError
-from services.common.grpc.inprocess.status import Metadata, size_error, status_error
+from services.common.grpc.inprocess.context import (
+    CallContext,
+    Metadata,
+    OverError,
+    size_error,
+    status_error,
+)
 from services.common.process.byte_budget import request_charge, response_charge
 
-if TYPE_CHECKING:
-    from services.common.grpc.inprocess.channel import InProcessServer
-
 log = logging.getLogger(__name__)
+
+# A `grpc.RpcMethodHandler`; its attributes are missing in the published types.
+Handler = Any
+# Returns the handler of a call through the interceptors, or None.
+Find = Callable[[Any], Awaitable[Handler | None]]
 
 # Cached: reading it from the enum takes as long as a call.
 _OK = grpc.StatusCode.OK
@@ -25,6 +42,78 @@ _OK = grpc.StatusCode.OK
 PAUSE: Final = object()
 # The deadline of the call that the current task serves: no call that it makes ends later.
 _outer_deadline: ContextVar[float | None] = ContextVar("outer_deadline", default=None)
+
+
+class InProcessServer:
+    """Serves the calls of `InProcessChannel`s.
+
+    Handlers are coroutines and asynchronous generators; others are not supported.
+
+    Attributes:
+        max_message_bytes: maximum size of a message in bytes, in both directions.
+        is_serving: whether it accepts calls.
+        find: returns the handler of a call through the interceptors, or None.
+        calls: the running calls.
+    """
+
+    def __init__(
+        self, interceptors: Sequence[grpc.aio.ServerInterceptor], *, max_message_bytes: int
+    ) -> None:
+        """Create a server that accepts no calls yet.
+
+        Args:
+            interceptors: interceptors of every call, outermost first.
+            max_message_bytes: maximum size of a message in bytes, in both directions.
+        """
+        self.max_message_bytes = max_message_bytes
+        self._methods: dict[str, Handler] = {}
+        self._generic: list[grpc.GenericRpcHandler] = []
+        self.is_serving = False
+        self.calls: set[InProcessCall] = set()
+        find: Any = self._find
+        for interceptor in reversed(interceptors):
+            find = partial(interceptor.intercept_service, find)
+        self.find: Find = find
+
+    def add_generic_rpc_handlers(
+        self, generic_rpc_handlers: Sequence[grpc.GenericRpcHandler]
+    ) -> None:
+        """Register handlers."""
+        self._generic += generic_rpc_handlers
+
+    def add_registered_method_handlers(
+        self, service_name: str, method_handlers: Mapping[str, Handler]
+    ) -> None:
+        """Register the methods of a service."""
+        for name, handler in method_handlers.items():
+            self._methods[f"/{service_name}/{name}"] = handler
+
+    def start(self) -> None:
+        """Start accepting calls."""
+        self.is_serving = True
+
+    async def stop(self, grace_s: float | None) -> None:
+        """Reject new calls, and cancel those still running after `grace_s` seconds."""
+        self.is_serving = False
+        running = list(self.calls)
+        if not running:
+            return
+        ends = [call.ended() for call in running]
+        if grace_s:
+            await asyncio.wait(ends, timeout=grace_s)
+        for call in running:
+            call.interrupt(not_serving)
+        await asyncio.wait(ends)
+
+    async def _find(self, details: Any) -> Handler | None:
+        return self._methods.get(details.method) or self._find_generic(details)
+
+    def _find_generic(self, details: Any) -> Handler | None:
+        for generic in self._generic:
+            handler = generic.service(details)
+            if handler is not None:
+                return handler
+        return None
 
 
 class InProcessCall(CallContext):
@@ -49,7 +138,7 @@ class InProcessCall(CallContext):
     _serving: Any = None
     _unwinding: asyncio.Task[None] | None = None
 
-    def __init__(self, server: "InProcessServer", method: str, metadata: Metadata) -> None:
+    def __init__(self, server: InProcessServer, method: str, metadata: Metadata) -> None:
         self._server = server
         self._method = method
         self._metadata = metadata
@@ -254,6 +343,25 @@ class InProcessCall(CallContext):
                 callback(self)
             except Exception:
                 log.exception("a callback of a call failed")
+
+
+async def run(
+    server: InProcessServer,
+    method: str,
+    request: Any,
+    *,
+    metadata: Metadata = (),
+    timeout: float | None = None,  # noqa: ASYNC109 (as stubs of gRPC call it)
+) -> Any:
+    """Call a method with one request and one response, in the current task; return the response.
+
+    Raises:
+        grpc.aio.AioRpcError: the status is not OK.
+    """
+    call = InProcessCall(server, method, metadata)
+    call.begin(request, timeout)
+    await call.advance()
+    return call.response
 
 
 @coroutine

@@ -1,15 +1,19 @@
-"""The servicer's context of an in-process call."""
+"""The servicer's context of an in-process call, its queues of messages, and its errors."""
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
 import grpc
 
-from services.common.grpc.inprocess.message_queue import MessageQueue
-from services.common.grpc.inprocess.status import Metadata, status_error
+Metadata = Sequence[tuple[str, str | bytes]]
 
 PEER = "inprocess"
+# High-water mark in bytes, and the constant cost of a message, so that empty messages count.
+WINDOW = 256 << 10
+MESSAGE_COST = 64
 
 
 class Receiver(Protocol):
@@ -32,6 +36,85 @@ class MetadataEntry(NamedTuple):
 
     key: str
     value: str | bytes
+
+
+class MessageQueue:
+    """A bounded stream of messages.
+
+    Args:
+        max_message_bytes: maximum size of a message.
+
+    Attributes:
+        is_closed: whether no further messages are accepted.
+    """
+
+    def __init__(self, max_message_bytes: int) -> None:
+        self._max_message_bytes = max_message_bytes
+        self._messages: deque[tuple[Any, int]] = deque()
+        self._held = 0
+        self._waiting: list[asyncio.Future[None]] = []
+        self.is_closed = False
+
+    def receive(self, message: Any) -> bool:
+        """Add a message, unless the queue is closed; return whether the writer should wait.
+
+        Raises:
+            grpc.aio.AioRpcError: the message is too large.
+        """
+        if self.is_closed:
+            return False
+        size = message.ByteSize()
+        if size > self._max_message_bytes:
+            raise size_error(message, self._max_message_bytes)
+        size += MESSAGE_COST
+        self._messages.append((message, size))
+        self._held += size
+        self._notify()
+        return self._held > WINDOW
+
+    async def drain(self) -> None:
+        """Wait until the writer may continue."""
+        while self._held > WINDOW and not self.is_closed:
+            await self._change()
+
+    async def take(self) -> Any:
+        """Remove and return the first message; `grpc.aio.EOF` at the end."""
+        while not self._messages:
+            if self.is_closed:
+                return grpc.aio.EOF
+            await self._change()
+        message, size = self._messages.popleft()
+        self._held -= size
+        self._notify()
+        return message
+
+    def close(self) -> None:
+        """Accept no further messages; those in the queue remain."""
+        self.is_closed = True
+        self._notify()
+
+    def drop(self) -> None:
+        """Close the queue and discard its messages."""
+        self._messages.clear()
+        self._held = 0
+        self.close()
+
+    async def closed(self) -> None:
+        """Wait until the queue is closed."""
+        while not self.is_closed:
+            await self._change()
+
+    def _change(self) -> asyncio.Future[None]:
+        """Return a future that completes with the next change."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        return waiter
+
+    def _notify(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
 
 
 class CallContext(grpc.aio.ServicerContext[Any, Any]):
@@ -207,3 +290,14 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         if self._aborted is not None:
             raise self._aborted
         raise OverError("RPC already finished.")
+
+
+def status_error(code: grpc.StatusCode, text: str, trailing: Metadata = ()) -> grpc.aio.AioRpcError:
+    """Return the error that a caller gets for a status."""
+    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(*trailing), text, text)
+
+
+def size_error(message: Any, limit: int) -> grpc.aio.AioRpcError:
+    """Return the error of a message that has more bytes than the limit."""
+    text = f"Sent message larger than max ({message.ByteSize()} vs. {limit})"
+    return status_error(grpc.StatusCode.RESOURCE_EXHAUSTED, text)

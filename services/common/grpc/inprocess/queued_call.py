@@ -9,9 +9,8 @@ from typing import Any
 
 import grpc
 
-from services.common.grpc.inprocess.call import InProcessCall
-from services.common.grpc.inprocess.message_queue import MessageQueue
-from services.common.grpc.inprocess.status import status_error
+from services.common.grpc.inprocess.call import InProcessCall, InProcessServer
+from services.common.grpc.inprocess.context import MessageQueue, Metadata, status_error
 
 log = logging.getLogger(__name__)
 
@@ -22,9 +21,17 @@ class QueuedCall:
     A call that is abandoned is cancelled.
     """
 
-    def __init__(self, call: InProcessCall, timeout: float | None, limit: int) -> None:
-        """Begin a call; messages have at most `limit` bytes."""
-        self._call = call
+    def __init__(
+        self,
+        server: InProcessServer,
+        method: str,
+        *,
+        metadata: Metadata = (),
+        timeout: float | None = None,
+    ) -> None:
+        """Begin a call."""
+        limit = server.max_message_bytes
+        self._call = call = InProcessCall(server, method, metadata)
         self._requests = call.requests = MessageQueue(limit)
         self._responses = call.receiver = MessageQueue(limit)
         self._callbacks: list[Callable[[Any], object]] = []

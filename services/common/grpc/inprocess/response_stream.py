@@ -8,9 +8,8 @@ from typing import Any, Protocol, Self
 
 import grpc
 
-from services.common.grpc.inprocess.call import InProcessCall, pause
-from services.common.grpc.inprocess.context import Receiver
-from services.common.grpc.inprocess.status import size_error
+from services.common.grpc.inprocess.call import InProcessCall, InProcessServer, pause
+from services.common.grpc.inprocess.context import Metadata, Receiver, size_error
 
 
 class ReadableCall(Protocol):
@@ -31,14 +30,21 @@ class ResponseStream:
     """
 
     def __init__(
-        self, call: InProcessCall, request: Any, timeout: float | None, limit: int
+        self,
+        server: InProcessServer,
+        method: str,
+        request: Any,
+        *,
+        metadata: Metadata = (),
+        timeout: float | None = None,
     ) -> None:
-        """Create the stream of a call that has not begun; messages have at most `limit` bytes."""
-        self._call = call
+        """Create the stream of a call that has not begun."""
+        self._call = InProcessCall(server, method, metadata)
         self._request = request
         self._timeout = timeout
         self._has_begun = False
-        self._sent = _Sent(limit)
+        self._limit = server.max_message_bytes
+        self._sent: _Sent | None = None  # what `read` returns
 
     def __del__(self) -> None:
         if self._call.is_running:
@@ -62,7 +68,8 @@ class ResponseStream:
             asyncio.CancelledError: the call was cancelled by this side.
         """
         call = self._call
-        if not self._has_begun:
+        if self._sent is None:
+            self._sent = _Sent(self._limit)
             self._begin(self._sent)
         messages = self._sent.messages
         while not messages:

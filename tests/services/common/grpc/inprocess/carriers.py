@@ -10,7 +10,8 @@ import grpc
 from google.protobuf.wrappers_pb2 import BytesValue
 
 from services.common.grpc.channels import size_options
-from services.common.grpc.inprocess.channel import InProcessChannel, InProcessServer
+from services.common.grpc.inprocess.call import InProcessServer
+from services.common.grpc.inprocess.channel import InProcessChannel
 from services.common.grpc.inprocess.response_stream import deliver
 
 Server = Union["grpc.aio.Server", InProcessServer]

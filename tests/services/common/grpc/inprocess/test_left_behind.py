@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from services.common.grpc.inprocess.call import InProcessCall
-from services.common.grpc.inprocess.message_queue import MessageQueue
+from services.common.grpc.inprocess.context import MessageQueue
 from services.common.grpc.inprocess.response_stream import deliver
 from tests.services.common.grpc.inprocess.carriers import (
     echo,
