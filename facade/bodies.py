@@ -1,6 +1,6 @@
 """Readers of request bodies, with limits of time and memory.
 
-A body that was received with the head is returned directly. Any other is limited in time
+A body that was received with the head is taken from its `Exchange`. Any other is limited in time
 (`limits.body_idle_s`, `limits.min_body_bytes_per_s`) and, if buffered, in the total size of bodies
 (`ByteBudget`). `100 Continue` is sent when the body is first read, after all checks of the head.
 """
@@ -9,10 +9,9 @@ import asyncio
 from io import BytesIO
 from typing import Final
 
-from facade.http.exchange import BrokenBodyError, Exchange
+from facade.http.exchange import BrokenBodyError, Exchange, body_too_large, broken_body
 from facade.http_errors import HttpExchangeError
-from gateway.errors.v1 import errors_pb2
-from services.common.errors import GatewayError, invalid
+from services.common.errors import GatewayError
 from services.common.process.byte_budget import Charge
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -57,7 +56,7 @@ class PieceReader:
         except TimeoutError:
             raise self._stalled(is_idle=left_s >= limits.body_idle_s) from None
         except BrokenBodyError:
-            raise _broken() from None
+            raise broken_body() from None
         self._waited_s += self._time() - began
         self._received += len(piece)
         return piece
@@ -74,34 +73,6 @@ class PieceReader:
             problem = f"received at less than {limits.min_body_bytes_per_s:,} bytes per second"
             limit = "min_body_bytes_per_s"
         return HttpExchangeError(408, "upload_stalled", f"body: {problem}", limit=f"limits.{limit}")
-
-
-def complete_body(
-    exchange: Exchange, max_size: int, setting: str = "limits.max_body_bytes"
-) -> bytes | None:
-    """Return the body of a request if it has been received completely, else None.
-
-    Args:
-        exchange: an exchange with an unread body.
-        max_size: maximum size in bytes.
-        setting: the name of that limit.
-
-    Raises:
-        GatewayError: too_large; invalid, the framing is broken.
-    """
-    body, exchange.body = exchange.body, None
-    if body is None:
-        content = exchange.content
-        assert content is not None, "the body is taken once"
-        if not content.is_eof():
-            return None
-        try:
-            body = content.read_nowait()
-        except BrokenBodyError:
-            raise _broken() from None
-    if len(body) > max_size:
-        raise _too_large(max_size, setting)
-    return body
 
 
 class ReceivedBody:
@@ -127,7 +98,7 @@ class ReceivedBody:
             GatewayError: too_large; rate_limited or unavailable, there is no room for it;
                 as `PieceReader.next`.
         """
-        body = complete_body(self._exchange, self._max_size, self._setting)
+        body = self._exchange.take_body(self._max_size, self._setting)
         if body is not None:
             return [body]
         if self._exchange.content_length > self._max_size:
@@ -170,18 +141,4 @@ class ReceivedBody:
             self._charge.release()
 
     def _too_large(self) -> GatewayError:
-        return _too_large(self._max_size, self._setting)
-
-
-def _too_large(max_size: int, setting: str) -> GatewayError:
-    return GatewayError(
-        errors_pb2.REASON_TOO_LARGE,
-        f"the body is larger than {max_size:,} bytes",
-        limit=setting,
-    )
-
-
-def _broken() -> GatewayError:
-    return invalid(
-        "body", "body: incomplete or malformed; check Content-Length or the chunked encoding"
-    )
+        return body_too_large(self._max_size, self._setting)

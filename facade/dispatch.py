@@ -9,13 +9,20 @@ from aiohttp import hdrs
 from facade.admin_authentication import authenticate_administrator
 from facade.credentials import KeyKind, rules_for
 from facade.http.exchange import Exchange
-from facade.http.heads import check_head
 from facade.http.responses import Response, WholeResponse
 from facade.http.router import Match, Router
-from facade.http_errors import encoded_path, method_not_allowed, unknown_path
+from facade.http_errors import (
+    HttpExchangeError,
+    encoded_path,
+    method_not_allowed,
+    unknown_path,
+)
 from facade.request_context import authenticate, request_context
 from facade.unknown_paths import hint
-from services.common.errors import GatewayError
+from services.common.errors import GatewayError, invalid
+
+# Names are in the spelling of the error message.
+_CREDENTIALS = ("Authorization", "x-api-key")
 
 
 class Serve(Protocol):
@@ -63,7 +70,7 @@ class Dispatcher(OperationsDispatcher):
         preflight = _preflight(exchange)
         if preflight is not None:
             return preflight
-        check_head(exchange)
+        _check_head(exchange)
         rules = rules_for(exchange.path)
         if rules.key is KeyKind.ADMIN:
             # Also before a 405 response, which lists the methods of a path.
@@ -116,3 +123,43 @@ def _preflight(exchange: Exchange) -> Response | None:
     names = headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
     allowed = cors.preflight(headers.get(hdrs.ORIGIN, ""), names)
     return None if allowed is None else WholeResponse(headers=allowed, status=204)
+
+
+def _check_head(exchange: Exchange) -> None:
+    """Reject a head that the gateway does not support; plain requests need no such check.
+
+    Raises:
+        GatewayError: 400 for a repeated credential and for a transfer coding other than chunked,
+            415 for a body that is encoded, 417 for an expectation other than 100-continue.
+    """
+    headers = exchange.headers
+    for name in _CREDENTIALS:
+        if len(exchange.header_lines(name)) > 1:
+            raise invalid(name, f"{name}: duplicate header; send it once")
+    if hdrs.CONTENT_ENCODING in headers:
+        _check_content_encoding(exchange.header_lines(hdrs.CONTENT_ENCODING))
+    if hdrs.TRANSFER_ENCODING in headers:
+        _check_transfer_encoding(headers[hdrs.TRANSFER_ENCODING])
+    if exchange.expect not in (None, "100-continue"):
+        raise HttpExchangeError(417, "expectation_failed", "Expect: must be 100-continue", "Expect")
+
+
+def _check_content_encoding(lines: list[str]) -> None:
+    codings = {coding.strip().lower() for line in lines for coding in line.split(",")}
+    if codings - {"", "identity"}:
+        raise HttpExchangeError(
+            415,
+            "unsupported_content_encoding",
+            "Content-Encoding: must be identity; send the body uncompressed and omit the header",
+            "Content-Encoding",
+        )
+
+
+def _check_transfer_encoding(codings: str) -> None:
+    if codings.strip().lower() != "chunked":
+        raise HttpExchangeError(
+            400,
+            "unsupported_transfer_encoding",
+            "Transfer-Encoding: must be chunked",
+            "Transfer-Encoding",
+        )

@@ -82,8 +82,6 @@ async def request_context(
         # The traceback of an exception that cancels it refers to this frame.
         del task
         seconds = context.clock.monotonic() - began
-        context.metrics.live.dec()
-        context.metrics.answered(exchange.route, status, seconds)
         if exchange.body_charge is not None:
             exchange.release_body()
         if span is not None:
@@ -91,6 +89,8 @@ async def request_context(
         context.access_log.answered(
             exchange.method, exchange.route, status, seconds, partial(details_of, exchange, status)
         )
+        context.metrics.answered(exchange.route, status, seconds)
+        context.metrics.live.dec()
 
 
 def _request_id(exchange: Exchange) -> str:

@@ -11,15 +11,23 @@ from functools import lru_cache
 from typing import Annotated, Any, Final, Generic, Protocol, Self, TypeVar
 
 import orjson
-from msgspec import Meta, Raw
-from msgspec.json import encode
+from msgspec import DecodeError, Meta, Raw
+from msgspec.json import Decoder, encode
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
+from facade.dialects.paths import SourceMap
 from facade.dialects.validation import exact_json, too_deep
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.messages.lazy_request import LazyRequest
-from services.common.text.raw_json import NULL, fields_of
+
+NULL: Final = Raw(b"null")
+_QUOTE: Final = ord('"')
+_EMPTY_SIZE: Final = len(b'""')
+# First bytes of white space and of escapes: ASCII's, and those of U+00A0, U+2000 and U+3000 on.
+_SPACES: Final = b" \\\xc2\xe1\xe2\xe3"
+_FIELDS = Decoder(dict[str, Raw])
+_TEXT = Decoder(str)
 
 Filled = Annotated[str, Meta(min_length=1)]
 
@@ -34,8 +42,7 @@ _KEPT_SETTINGS_NESTED: Final = 32
 
 
 # A conversation that is passed on as its caller wrote it: the JSON to send by field name, the JSON
-# that has not been parsed yet by field name, and whether only the API of the dialect's author
-# accepts it.
+# of its parts by field name, and whether only the API of the dialect's author accepts it.
 Verbatim = tuple[Mapping[str, object], dict[str, bytes], bool]
 
 
@@ -93,7 +100,10 @@ class VerbatimReader(Generic[_Body]):
         fields = fields_of(body)
         if fields is None:
             return None
-        conversation = {name: fields.pop(name) for name in self._conversation if name in fields}
+        conversation = {}
+        for name in self._conversation:
+            if name in fields:
+                conversation[name] = fields.pop(name)
         settings = encode(fields)
         is_kept = (
             len(settings) <= KEPT_SETTINGS_BYTES
@@ -118,19 +128,30 @@ class VerbatimRequest(LazyRequest, ABC, Generic[_Body]):
     """A request whose conversation is passed on as written, and parsed when it is first read.
 
     Args:
+        size: bytes of the whole body.
+        source_map: receives the positions of the messages, once they are translated.
         wire: the body without its conversation; other requests may share it.
         wire_json: the JSON of `wire`.
         verbatim: the conversation.
-        size: bytes of the whole body.
 
     Attributes:
+        parts: the JSON of the conversation by field name.
+        source_map: see the argument.
         wire: see the argument.
         wire_json: see the argument.
         settings: the fields beside the conversation, if they can be passed on as they are.
     """
 
-    def __init__(self, wire: _Body, wire_json: bytes, verbatim: Verbatim, size: int) -> None:
-        fields, self._parts, requires_official_api = verbatim
+    def __init__(
+        self,
+        size: int,
+        source_map: SourceMap,
+        wire: _Body,
+        wire_json: bytes,
+        verbatim: Verbatim,
+    ) -> None:
+        fields, self.parts, requires_official_api = verbatim
+        self.source_map = source_map
         self._conversation: dict[str, Any] = {}
         self.wire = wire
         self.wire_json = wire_json
@@ -156,16 +177,16 @@ class VerbatimRequest(LazyRequest, ABC, Generic[_Body]):
         Raises:
             GatewayError: invalid, a part is nested too deeply.
         """
-        for name in names or tuple(self._parts):
-            json = self._parts.get(name)
-            if json is not None:
+        parsed = self._conversation
+        for name in names or self.parts:
+            json = self.parts.get(name)
+            if json is not None and name not in parsed:
                 # The first value of a repeated member may be a number of any size.
                 try:
-                    self._conversation[name] = from_json(json)
+                    parsed[name] = from_json(json)
                 except ValueError:  # it is JSON, as it has been scanned
                     raise too_deep(name) from None
-                del self._parts[name]
-        return self._conversation
+        return parsed
 
     def read(self, *names: str) -> _Body:
         """Return the body with the parts of these names, by default with all."""
@@ -213,3 +234,41 @@ def _written(value: object) -> bytes | None:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:  # nested too deeply to be written
         return None
+
+
+def fields_of(body: bytes) -> dict[str, Raw] | None:
+    """Return the members of a JSON object, or None if the body is not a JSON object.
+
+    Numbers may exceed the range of doubles.
+    """
+    try:
+        fields = _FIELDS.decode(body)
+        # msgspec does not check that skipped strings are valid UTF-8.
+        if not body.isascii():
+            body.decode()
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return fields
+
+
+def is_text(value: Raw) -> bool:
+    """Return whether a value is a string."""
+    return memoryview(value)[0] == _QUOTE
+
+
+def is_filled(value: Raw) -> bool:
+    """Return whether a value is a non-empty string."""
+    return len(value) > _EMPTY_SIZE and memoryview(value)[0] == _QUOTE
+
+
+def has_words(value: Raw) -> bool:
+    """Return whether a value is a string of more than white space."""
+    if not is_filled(value):
+        return False
+    # Nearly all texts begin with none of these.
+    return memoryview(value)[1] not in _SPACES or not text_of(value).isspace()
+
+
+def text_of(value: Raw) -> str:
+    """Return the text of a string."""
+    return _TEXT.decode(value)

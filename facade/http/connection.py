@@ -23,9 +23,8 @@ from aiohttp.http import HttpRequestParser
 from facade.context import Context
 from facade.http import head_errors
 from facade.http.connections import Connections
-from facade.http.exchange import BrokenBodyError, Exchange
+from facade.http.exchange import BrokenBodyError, Exchange, exchange_of
 from facade.http.head_errors import BadHeadError
-from facade.http.heads import exchange_of
 from facade.http.parser import BoundedParser, Message, UnfinishedHeads
 from facade.http.plain import PlainEndpoint, PlainReader
 from facade.http.refused import RefusedConnection
@@ -247,7 +246,10 @@ class HttpConnection(WritableConnection):
         try:
             try:
                 response = await respond(exchange)
+                is_received = exchange.is_received
                 if isinstance(response, WholeResponse):
+                    if not is_received:
+                        exchange.keep_alive = False
                     self.write(response.encode(exchange))
                     if self.writing_paused:
                         await self.drain()
@@ -258,8 +260,9 @@ class HttpConnection(WritableConnection):
                 if exchange.has_begun:
                     raise ConnectionResetError("the response has begun") from None
                 exchange.keep_alive = False
+                is_received = exchange.is_received
                 self.write(head_errors.refuse(self._context, errors.internal(), exchange.path))
-            if self._finish(is_received=exchange.is_received):
+            if self._finish(is_received=is_received):
                 await self._linger()
             else:
                 is_open = exchange.keep_alive and not self._is_closed

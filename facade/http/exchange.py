@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol, Self
 
+from aiohttp import HttpVersion11, hdrs
 from aiohttp.helpers import parse_content_type
+from aiohttp.http import RawRequestMessage
 from aiohttp.streams import EmptyStreamReader, StreamReader
 from multidict import CIMultiDictProxy, MultiDict, MultiDictProxy
 from yarl import URL
@@ -12,7 +14,9 @@ from yarl import URL
 from facade.context import Context
 from facade.dialects.paths import CallerPaths
 from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, Dialect, Usage
+from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import RouteInfo
+from services.common.errors import GatewayError, invalid
 from services.common.grpc.authentication import Caller
 from services.common.messages.passthrough_answer import AnswerRoute, TokenCounts
 from services.common.process.byte_budget import Charge, response_charge
@@ -237,6 +241,29 @@ class Exchange:
         more = summary.output_tokens - 1
         return first_s, (seconds - first_s) / more if more > 0 else None
 
+    def take_body(self, max_size: int, setting: str = "limits.max_body_bytes") -> bytes | None:
+        """Return the body if it has been received completely, else None; to be called once.
+
+        Args:
+            max_size: maximum size in bytes.
+            setting: the name of that limit.
+
+        Raises:
+            GatewayError: too_large; invalid, the framing is broken.
+        """
+        body, self.body = self.body, None
+        if body is None:
+            assert self.content is not None, "the body is taken once"
+            if not self.content.is_eof():
+                return None
+            try:
+                body = self.content.read_nowait()
+            except BrokenBodyError:
+                raise broken_body() from None
+        if len(body) > max_size:
+            raise body_too_large(max_size, setting)
+        return body
+
     @property
     def is_received(self) -> bool:
         """Whether the body has been received completely."""
@@ -268,3 +295,50 @@ class Exchange:
         """The media type of the body, without parameters."""
         value = self.headers.get("content-type")
         return _NO_CONTENT_TYPE if value is None else parse_content_type(value)[0]
+
+
+def body_too_large(max_size: int, setting: str) -> GatewayError:
+    """Return the error of a body of more than `max_size` bytes; `setting` names the limit."""
+    return GatewayError(
+        errors_pb2.REASON_TOO_LARGE,
+        f"the body is larger than {max_size:,} bytes",
+        limit=setting,
+    )
+
+
+def broken_body() -> GatewayError:
+    """Return the error of a body that is incomplete, or whose framing is broken."""
+    return invalid(
+        "body", "body: incomplete or malformed; check Content-Length or the chunked encoding"
+    )
+
+
+def exchange_of(
+    message: RawRequestMessage,
+    content: StreamReader,
+    context: Context,
+    connection: ClientConnection,
+) -> Exchange:
+    """Return the exchange of a request that aiohttp has parsed; its route is not known yet."""
+    url = message.url
+    if url.absolute:
+        # The target may be an absolute URL, for any host (RFC 9112, section 3.2.2).
+        url = url.relative()
+    headers = message.headers
+    expect = None
+    if hdrs.EXPECT in headers:
+        expect = ",".join(headers.getall(hdrs.EXPECT)).strip().lower()
+    return Exchange(
+        context,
+        connection,
+        message.method,
+        url.path,
+        "unknown",
+        headers,
+        None,
+        content,
+        url=url,
+        is_http_1_1=message.version >= HttpVersion11,
+        keep_alive=not message.should_close,
+        expect=expect,
+    )

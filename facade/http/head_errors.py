@@ -12,7 +12,7 @@ from facade import credentials
 from facade.context import Context
 from facade.credentials import ApiFormat
 from facade.dialects.errors import render_error
-from facade.http.responses import status_line
+from facade.http.responses import STATUS_LINES
 from facade.http_errors import HttpExchangeError
 from services.common.errors import GatewayError, unavailable
 from services.common.ids import new_request_id
@@ -137,7 +137,7 @@ def _response(failure: GatewayError, path: str, request_id: str, now: float) -> 
     )
     retry = "" if failure.retry_after_s is None else f"Retry-After: {failure.retry_after_s}\r\n"
     head = (
-        f"{status_line(status)}\r\n"
+        f"{STATUS_LINES[status]}\r\n"
         "Content-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n"
         f"Date: {formatdate(now, usegmt=True)}\r\n"

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from facade.http.exchange import Exchange
 
-_STATUS_LINES = {status.value: f"HTTP/1.1 {status} {status.phrase}" for status in HTTPStatus}
+STATUS_LINES = {status.value: f"HTTP/1.1 {status} {status.phrase}" for status in HTTPStatus}
 NO_HEADERS: Mapping[str, str] = {}
 # Statuses of responses that have no content (RFC 9110, section 8.6).
 _WITHOUT_LENGTH = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
@@ -19,7 +19,7 @@ _EVENT_STREAM = (
 
 
 class WholeResponse:
-    """A complete response.
+    """A complete response, by default without content.
 
     Attributes:
         status: HTTP status code.
@@ -28,27 +28,19 @@ class WholeResponse:
         headers: additional headers; names and values must be valid.
     """
 
-    __slots__ = ("body", "content_type", "headers", "status")
+    __slots__ = ("body", "headers", "status")
+
+    content_type = ""
 
     def __init__(
-        self,
-        body: bytes = b"",
-        content_type: str = "",
-        headers: Mapping[str, str] = NO_HEADERS,
-        status: int = 200,
+        self, body: bytes = b"", headers: Mapping[str, str] = NO_HEADERS, status: int = 200
     ) -> None:
         self.status = status
         self.body = body
-        self.content_type = content_type
         self.headers = headers
 
     def encode(self, exchange: Exchange) -> bytes:
-        """Return head and body.
-
-        A response before the end of its request closes the connection.
-        """
-        if not exchange.is_received:
-            exchange.keep_alive = False
+        """Return head and body."""
         fields = ""
         if self.status not in _WITHOUT_LENGTH:
             fields = f"Content-Length: {len(self.body)}\r\n"
@@ -63,10 +55,23 @@ class JsonResponse(WholeResponse):
 
     __slots__ = ()
 
+    content_type = "application/json"
+
+
+class TypedResponse(WholeResponse):
+    """A complete response of another media type."""
+
+    __slots__ = ("content_type",)
+
     def __init__(
-        self, body: bytes, headers: Mapping[str, str] = NO_HEADERS, status: int = 200
+        self,
+        body: bytes,
+        content_type: str,
+        headers: Mapping[str, str] = NO_HEADERS,
+        status: int = 200,
     ) -> None:
-        super().__init__(body, "application/json", headers, status)
+        super().__init__(body, headers, status)
+        self.content_type = content_type
 
 
 class SizedResponse:
@@ -179,8 +184,8 @@ Response = WholeResponse | SizedResponse | StreamedResponse
 
 def _head(exchange: Exchange, status: int, fields: str, headers: Mapping[str, str]) -> bytes:
     """Return the head of a response, with the fields common to all responses."""
-    own = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
-    for name, value in exchange.cors_headers.items():
+    own = ""
+    for name, value in (*headers.items(), *exchange.cors_headers.items()):
         own += f"{name}: {value}\r\n"
     last = ""
     if not exchange.keep_alive:
@@ -189,16 +194,11 @@ def _head(exchange: Exchange, status: int, fields: str, headers: Mapping[str, st
         last = "Connection: keep-alive\r\n"  # the default since HTTP/1.1
     request_id = exchange.request_id
     return (
-        f"{status_line(status)}\r\n{fields}"
+        f"{STATUS_LINES.get(status) or f'HTTP/1.1 {status} Error'}\r\n{fields}"
         f"Date: {_date(int(exchange.context.clock.now()))}\r\n"
         f"{own}x-request-id: {request_id}\r\nrequest-id: {request_id}\r\n"
         f"{last}\r\n"
     ).encode()
-
-
-def status_line(status: int) -> str:
-    """Return the first line of a response."""
-    return _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Error"
 
 
 @lru_cache(maxsize=2)

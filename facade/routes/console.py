@@ -13,7 +13,7 @@ from pathlib import Path
 
 from facade.endpoint import EndpointSpec
 from facade.http.exchange import Exchange
-from facade.http.responses import Response, WholeResponse
+from facade.http.responses import Response, TypedResponse, WholeResponse
 from facade.http_errors import unknown_path
 
 _PATH = "/console"
@@ -72,7 +72,7 @@ async def _page(exchange: Exchange) -> Response:
     """Return the page; its script selects the view by the path."""
     file = await asyncio.to_thread(_read, _BUILT / "index.html", _codings(exchange))
     if file is None:
-        return WholeResponse(
+        return TypedResponse(
             _NOT_BUILT.encode(), "text/html; charset=utf-8", _PAGE_HEADERS, status=503
         )
     return _response(file, "text/html", _PAGE_HEADERS)
@@ -110,7 +110,7 @@ def _response(file: tuple[bytes, str], kind: str, headers: Mapping[str, str]) ->
     headers = {**headers, "Vary": "Accept-Encoding"}
     if coding:
         headers["Content-Encoding"] = coding
-    return WholeResponse(body, kind, headers)
+    return TypedResponse(body, kind, headers)
 
 
 ENDPOINTS = (

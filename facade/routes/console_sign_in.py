@@ -10,7 +10,7 @@ import grpc
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from facade.bodies import PieceReader, complete_body
+from facade.bodies import PieceReader
 from facade.dialects import validation
 from facade.dialects.json_schemas import STRING, open_object
 from facade.endpoint import Answer, Body, EndpointSpec
@@ -59,7 +59,7 @@ async def _short_body(exchange: Exchange) -> bytes:
     Raises:
         GatewayError: too_large; as `PieceReader.next`.
     """
-    body = complete_body(exchange, _MAX_BODY, "")
+    body = exchange.take_body(_MAX_BODY, "")
     if body is not None:
         return body
     reader = PieceReader(exchange)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from facade.endpoint import Answer, EndpointSpec
 from facade.http.exchange import Exchange
-from facade.http.responses import JsonResponse, Response, WholeResponse
+from facade.http.responses import JsonResponse, Response, TypedResponse
 
 
 def with_description(endpoints: Iterable[EndpointSpec]) -> tuple[EndpointSpec, ...]:
@@ -22,7 +22,7 @@ def with_description(endpoints: Iterable[EndpointSpec]) -> tuple[EndpointSpec, .
         from facade import api_page
 
         body = api_page.page(described).encode()
-        return WholeResponse(body, "text/html; charset=utf-8", api_page.HEADERS)
+        return TypedResponse(body, "text/html; charset=utf-8", api_page.HEADERS)
 
     described = (
         *endpoints,

@@ -7,7 +7,7 @@ parsing, and the request after sending.
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from facade.bodies import ReceivedBody, complete_body
+from facade.bodies import ReceivedBody
 from facade.dialects.foreign_parts import foreign_parts
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import CallerPaths
@@ -57,7 +57,7 @@ async def parse(exchange: Exchange, body_format: BodyFormat, **options: Option) 
         options["headers"] = headers
     context = exchange.context
     max_body_bytes = context.settings.limits.max_body_bytes
-    body = complete_body(exchange, max_body_bytes)
+    body = exchange.take_body(max_body_bytes)
     if body is not None:
         held = [body]
         del body  # so that a large body can be freed after parsing

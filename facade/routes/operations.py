@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from facade.credentials import BASE_PATHS
 from facade.endpoint import Answer, EndpointSpec
 from facade.http.exchange import Exchange
-from facade.http.responses import Response, WholeResponse
+from facade.http.responses import Response, TypedResponse, WholeResponse
 
 _READY_TIMEOUT_S = 1.0
 
@@ -51,7 +51,7 @@ async def metrics(exchange: Exchange) -> Response:
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
     body = generate_latest(exchange.context.registry)
-    return WholeResponse(body, CONTENT_TYPE_LATEST)
+    return TypedResponse(body, CONTENT_TYPE_LATEST)
 
 
 async def _state_of_services(exchange: Exchange) -> str:
@@ -75,7 +75,7 @@ def _readiness(state: str, details: Mapping[str, object]) -> Response:
 
 
 def _json(body: Mapping[str, object], status: int = 200) -> Response:
-    return WholeResponse(
+    return TypedResponse(
         json.dumps(body).encode(), "application/json; charset=utf-8", status=status
     )
 

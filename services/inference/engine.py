@@ -311,7 +311,7 @@ class Engine:
         plan = plans.plan_for(lazy.request)
         if plan.is_balanced:
             plan = self.balancer.expand_deployments(plan, lazy.request, whole=whole, lazy=lazy)
-        providers = routes.providers_of(lazy.request.dialect)
+        providers = routes.by_dialect[lazy.request.dialect]
         attempts = RequestAttempts(
             lazy.request, (), plan, providers, self._signer, self.refusals, lazy=lazy
         )

@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Dialect
+from gateway.conversation.v1.conversation_pb2 import (
+    DIALECT_ANTHROPIC,
+    DIALECT_OPENAI,
+    DIALECT_RESPONSES,
+    Dialect,
+)
 from services.common.settings import Roles
 from services.inference.pricing.costs import Costs, unknown_costs
 from services.inference.providers.base import Provider
@@ -71,8 +76,14 @@ class Routes:
     servers: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
 
     @cached_property
-    def _of_responses(self) -> Mapping[str, Provider]:
-        return _ProvidersOfResponses(self.providers, self.responses)
+    def by_dialect(self) -> Mapping[Dialect.ValueType, Mapping[str, Provider]]:
+        """The providers by name, for requests of each dialect that a facade has."""
+        of_responses = _ProvidersOfResponses(self.providers, self.responses)
+        return {
+            DIALECT_OPENAI: self.providers,
+            DIALECT_ANTHROPIC: self.providers,
+            DIALECT_RESPONSES: of_responses,
+        }
 
     @property
     def has_search(self) -> bool:
@@ -80,5 +91,5 @@ class Routes:
         return self.web is not None and self.web.available.searches
 
     def providers_of(self, dialect: Dialect.ValueType) -> Mapping[str, Provider]:
-        """Return the providers by name, for requests of a dialect."""
-        return self._of_responses if dialect == DIALECT_RESPONSES else self.providers
+        """Return the providers by name, for requests of a dialect, or of none."""
+        return self.by_dialect.get(dialect, self.providers)

@@ -61,7 +61,7 @@ def parse_messages(
     source_map = SourceMap()
     lazy = None
     if lazily and len(betas) <= _FEW_BETAS:
-        lazy = _READER.read(body, partial(_LazyMessages, betas, coding, source_map, len(body)))
+        lazy = _READER.read(body, partial(_LazyMessages, betas, coding, len(body), source_map))
     checked: MessagesBody
     if lazy is None:
         checked = validate(_MESSAGES, exact_json(body), body)
@@ -175,16 +175,15 @@ class _LazyMessages(VerbatimRequest[PartialMessagesBody]):
         self,
         betas: Sequence[str],
         coding: bool,
-        source_map: SourceMap,
         size: int,
+        source_map: SourceMap,
         wire: PartialMessagesBody,
         wire_json: bytes,
         verbatim: Verbatim,
     ) -> None:
         self._betas = betas
         self._coding = coding
-        self._source_map = source_map
-        super().__init__(wire, wire_json, verbatim, size)
+        super().__init__(size, source_map, wire, wire_json, verbatim)
 
     def begin_request(self) -> pb.GenerateRequest:
         """Return the canonical request without the conversation and extensions."""
@@ -203,7 +202,7 @@ class _LazyMessages(VerbatimRequest[PartialMessagesBody]):
         whole = self.read()
         if self.settings is not None:
             set_settings(request, whole, self.wire.model_fields_set, "", request.betas)
-        _add_conversation(request, whole, "", self._source_map)
+        _add_conversation(request, whole, "", self.source_map)
         if whole.tools:
             add_tools(request, whole.tools, "tools")
 

@@ -25,8 +25,16 @@ from facade.dialects.anthropic.types import (
 )
 from facade.dialects.extensions import EXTENSION_FIELDS
 from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
-from facade.dialects.verbatim import Filled, Verbatim, rewritten, tools_reader
-from services.common.text.raw_json import NULL, has_words, is_text, text_of
+from facade.dialects.verbatim import (
+    NULL,
+    Filled,
+    Verbatim,
+    has_words,
+    is_text,
+    rewritten,
+    text_of,
+    tools_reader,
+)
 
 # Field that marks the end of a cached prompt, and its members.
 _MARK = "cache_control"

@@ -28,7 +28,7 @@ from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate
-from facade.dialects.verbatim import Verbatim, VerbatimReader, VerbatimRequest
+from facade.dialects.verbatim import VerbatimReader, VerbatimRequest
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError, invalid
@@ -75,7 +75,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         GatewayError: invalid, naming the invalid field and its valid values.
     """
     source_map = SourceMap()
-    lazy = _READER.read(body, partial(_LazyChat, source_map, len(body))) if lazily else None
+    lazy = _READER.read(body, partial(_LazyChat, len(body), source_map)) if lazily else None
     wire: ChatRequest = validate(_REQUEST, exact_json(body), body) if lazy is None else lazy.wire
     del body  # frees its megabytes, unless the caller keeps a reference
     stream = wire.stream or False
@@ -128,18 +128,6 @@ _READER = VerbatimReader[PartialChatRequest](
 class _LazyChat(VerbatimRequest[PartialChatRequest]):
     """A chat whose conversation is passed on as written."""
 
-    def __init__(
-        self,
-        source_map: SourceMap,
-        size: int,
-        wire: PartialChatRequest,
-        wire_json: bytes,
-        verbatim: Verbatim,
-    ) -> None:
-        self._source_map = source_map
-        self._messages = verbatim[1]["messages"]
-        super().__init__(wire, wire_json, verbatim, size)
-
     def begin_request(self) -> GenerateRequest:
         """Return the canonical request without the conversation."""
         wire = self.wire
@@ -163,18 +151,18 @@ class _LazyChat(VerbatimRequest[PartialChatRequest]):
         wire = self.read()
         if self.settings is not None:
             request.MergeFrom(_parameters(wire, "", with_tools=False))
-        add_messages(request, wire.messages, "messages", self._source_map)
+        add_messages(request, wire.messages, "messages", self.source_map)
         if wire.tools:
             add_tools(request, wire.tools, "tools")
 
     def read_plain(self) -> PlainRequest:
         """Return the plain form of the conversation."""
         tools = self.conversation("tools").get("tools", ())
-        return plain_request(self._messages, tools, self.settings)
+        return plain_request(self.parts["messages"], tools, self.settings)
 
     def beginning(self) -> Iterable[PlainMessage]:
         """Return the messages up to the first user message."""
-        return beginning(self._messages)
+        return beginning(self.parts["messages"])
 
 
 def _step_parameters(

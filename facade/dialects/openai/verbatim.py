@@ -21,8 +21,15 @@ from facade.dialects.extensions import EXTENSION_FIELDS
 from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOL_CALLS, MAX_TOOLS
 from facade.dialects.openai.tools import is_name
 from facade.dialects.openai.types import ChatRequest
-from facade.dialects.verbatim import Filled, Verbatim, tools_reader
-from services.common.text.raw_json import NULL, is_filled, is_text, text_of
+from facade.dialects.verbatim import (
+    NULL,
+    Filled,
+    Verbatim,
+    is_filled,
+    is_text,
+    text_of,
+    tools_reader,
+)
 
 _TOOL = frozenset({"type", "function"})
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})

@@ -79,7 +79,7 @@ def parse_request(
         GatewayError: invalid, naming the invalid field and its valid values.
     """
     source_map = SourceMap()
-    lazy = _READER.read(body, partial(_LazyResponse, source_map, len(body))) if lazily else None
+    lazy = _READER.read(body, partial(_LazyResponse, len(body), source_map)) if lazily else None
     dump: Callable[[object], bytes] = orjson.dumps
     wire: ResponseRequest
     if lazy is None:
@@ -162,17 +162,16 @@ class _LazyResponse(VerbatimRequest[_PartialRequest]):
 
     def __init__(
         self,
-        source_map: SourceMap,
         size: int,
+        source_map: SourceMap,
         wire: _PartialRequest,
         wire_json: bytes,
         verbatim: Verbatim,
     ) -> None:
-        self._source_map = source_map
         fields, parts, requires_official_api = verbatim
         if wire.instructions:
             fields = {**fields, "instructions": wire.instructions}
-        super().__init__(wire, wire_json, (fields, parts, requires_official_api), size)
+        super().__init__(size, source_map, wire, wire_json, (fields, parts, requires_official_api))
 
     def begin_request(self) -> GenerateRequest:
         """Return the canonical request without the conversation."""
@@ -196,7 +195,7 @@ class _LazyResponse(VerbatimRequest[_PartialRequest]):
             request.MergeFrom(_parameters(wire, "", with_tools=False))
         if wire.tools:
             add_tools(request, wire.tools, "tools", wire.max_tool_calls)
-        _add_messages(wire, self._source_map, request)
+        _add_messages(wire, self.source_map, request)
 
     def read_plain(self) -> PlainRequest | None:
         """Return the plain form of the conversation, or None if it has none."""

@@ -22,8 +22,15 @@ from facade.dialects.extensions import EXTENSION_FIELDS
 from facade.dialects.field_types import MAX_BLOCKS, MAX_MESSAGES, MAX_TOOLS
 from facade.dialects.openai.tools import is_name
 from facade.dialects.responses.types import ResponseRequest
-from facade.dialects.verbatim import Filled, Verbatim, rewritten, tools_reader
-from services.common.text.raw_json import NULL, is_filled, is_text
+from facade.dialects.verbatim import (
+    NULL,
+    Filled,
+    Verbatim,
+    is_filled,
+    is_text,
+    rewritten,
+    tools_reader,
+)
 
 _FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
 _CUSTOM = frozenset({"type", "name", "description", "format"})

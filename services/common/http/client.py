@@ -113,7 +113,8 @@ class Client:
             f"accept-encoding: identity\r\ncontent-length: {size}\r\n\r\n"
         )
         try:
-            response = connection.request(head.encode(), body)
+            most = read_size(len(self._open) - self._idle_count)
+            response = connection.request(head.encode(), body, most)
             del body  # the connection holds it until it is sent
             return await response
         except BaseException:
@@ -207,9 +208,7 @@ class Client:
             self._remove(origin, connection)
 
         proxy = self._proxies.before(origin)
-        connection = UpstreamConnection(
-            self._max_answer, self._read_size, partial(self._keep, origin), lost
-        )
+        connection = UpstreamConnection(self._max_answer, partial(self._keep, origin), lost)
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 await self._reach(connection, origin, proxy)
@@ -223,9 +222,6 @@ class Client:
             # ever.
             self._open.add(connection)
         return connection
-
-    def _read_size(self) -> int:
-        return read_size(len(self._open) - self._idle_count)
 
     async def _reach(
         self, connection: UpstreamConnection, origin: Origin, proxy: Proxy | None

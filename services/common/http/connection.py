@@ -52,7 +52,6 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     Args:
         max_answer_bytes: maximum size of a response in bytes, head and framing included.
-        read_size: returns how many bytes of a response may be read, or buffered, at once.
         released: called when a response is complete and the connection can be reused.
         lost: called when the connection is closed.
 
@@ -67,7 +66,6 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     def __init__(
         self,
         max_answer_bytes: int,
-        read_size: Callable[[], int],
         released: Callable[["UpstreamConnection"], None],
         lost: Callable[["UpstreamConnection"], None],
     ) -> None:
@@ -75,8 +73,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self.idle_since = 0.0
         self.has_settled = False
         self._max_answer = max_answer_bytes
-        self._read_size = read_size
-        self._most = _READ_MOST  # last value of `read_size`
+        self._most = _READ_MOST  # bytes of the response that are read, or buffered, at once
         self._poll: select.poll | None = None
         self._released = released
         self._lost = lost
@@ -111,14 +108,23 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._on_piece: OnPiece | None = None
         self._raised: Exception | None = None
 
-    async def request(self, data: bytes, body: bytes | PiecedBody) -> Response:
+    async def request(
+        self, data: bytes, body: bytes | PiecedBody, most: int = _READ_MOST
+    ) -> Response:
         """Send a head and a body; return the response with its body unread.
+
+        Args:
+            data: the head.
+            body: the body.
+            most: how many bytes of the response may be read, or buffered, at once; at most
+                `_READ_MOST`.
 
         Raises:
             HttpError: no response arrived, or it is not valid HTTP.
             Exception: as the pieces of the body.
         """
         self._busy = True
+        self._most = most
         self._user = user_of_task.get()
         self._lines.clear()
         self._received = self._without_body = self._size = 0
@@ -293,7 +299,6 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the receive buffer."""
-        self._most = self._read_size()
         return _BUFFER[: self._most]
 
     def buffer_updated(self, nbytes: int) -> None:

@@ -277,8 +277,8 @@ class AttemptRecord:
         now = self._log.monotonic()
         seconds = now - self.began
         self.duration_ms = round(seconds * 1000)
-        self._log.count(self.step.key.provider, outcome, seconds)
         self._log.recent.add(self, now)
+        self._log.count(self.step.key.provider, outcome, seconds)
         if self._span is not None:
             usage = None if self.attempt is None else self.attempt.usage
             self._span.end(outcome, self.as_message(), seconds, usage)

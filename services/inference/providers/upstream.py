@@ -152,11 +152,11 @@ class Upstream:
             UpstreamError: no response, a timeout, or a response that is too large or not 2xx.
             GatewayError: as the pieces of `StoredFilesBody`.
         """
+        sending = self._send(path, body, headers, call, content_type)
+        del body  # an answer may take minutes
         self._live.inc()
         response: http.Response | None = None
         try:
-            sending = self._send(path, body, headers, call, content_type)
-            del body  # an answer may take minutes
             response = await sending
             if call is not None:
                 call.answer_headers = response.headers
@@ -206,13 +206,13 @@ class Upstream:
                 event that reports an error or cannot be parsed, or a premature end.
         """
         body = await offload(make_body)
+        sending = self._send(path, body, headers, call)
+        del body
         self._live.inc()
         response: http.Response | None = None
         stream: EventStream | None = None
         whole: bytes | None = None
         try:
-            sending = self._send(path, body, headers, call)
-            del body
             response = await sending
             if call is not None:
                 call.answer_headers = response.headers

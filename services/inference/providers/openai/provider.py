@@ -28,7 +28,6 @@ from services.inference.providers.openai.passthrough import (
 )
 from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.transcriptions import form, read_transcript
-from services.inference.providers.pruning import without_refused
 from services.inference.providers.sse import is_event_stream
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
@@ -90,9 +89,9 @@ class OpenAIProvider:
         # The body has no name here: it may be large, and an answer may take minutes.
         answer = await self._upstream.post_unbounded(
             _PATH,
-            self._body(call)  # lazy requests are small
+            build_request(call, self._server)  # lazy requests are small
             if call.lazy is not None
-            else await offload(self._body, call),
+            else await offload(build_request, call, self._server),
             headers=call.request_headers(self.dialect),
             call=call,
         )
@@ -119,15 +118,11 @@ class OpenAIProvider:
         """Stream an answer; see `Provider.stream`."""
         return self._upstream.stream(
             _PATH,
-            partial(self._body, call),
+            partial(build_request, call, self._server),
             reader=StreamReader(call, self._upstream, self._new_id),
             headers=call.request_headers(self.dialect),
             call=call,
         )
-
-    def _body(self, call: Call) -> bytes:
-        body = build_request(call, self._server)
-        return without_refused(call, body) if call.refused_fields else body
 
     async def count_tokens(self, call: Call) -> int | None:
         """Return None: the API has no token counting."""

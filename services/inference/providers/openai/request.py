@@ -17,6 +17,7 @@ from services.inference.providers.openai.cache_breakpoints import EXPLICIT, OPTI
 from services.inference.providers.openai.fields import OpenAIFields, Server, fragment
 from services.inference.providers.openai.messages import Conversation
 from services.inference.providers.openai.tools import add_tool_choice, plain_tools, tools_of
+from services.inference.providers.pruning import without_refused
 from services.inference.providers.request_fields import Json, read_object, write_body
 from services.inference.refusals import STREAM_OPTIONS
 from services.inference.stream.prefill import CONTINUE, prefill_of
@@ -105,7 +106,8 @@ def _finished(body: Json, call: Call, fields: OpenAIFields, native: Json) -> byt
         for name in call.leave_out_refused(body):
             is_unknown = name in native and name not in _CANONICAL
             fields.drop(f"extra.{name}" if is_unknown else _CANONICAL.get(name, name))
-    return write_body(body)
+    json = write_body(body)
+    return without_refused(call, json) if call.refused_fields else json
 
 
 def _as_it_is(call: Call, fields: Mapping[str, object]) -> bytes:
@@ -115,7 +117,8 @@ def _as_it_is(call: Call, fields: Mapping[str, object]) -> bytes:
         body["stream"] = True
         if STREAM_OPTIONS not in call.refused_fields:
             body["stream_options"] = {"include_usage": True}
-    return orjson.dumps(body)
+    json = orjson.dumps(body)
+    return without_refused(call, json) if call.refused_fields else json
 
 
 def _conversation(call: Call, fields: OpenAIFields, native: Json) -> Json:
