@@ -1,16 +1,17 @@
 """The dependencies that all handlers of a facade share."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import grpc
 from prometheus_client import CollectorRegistry
 
-from facade.access_log import AccessLog
 from facade.cors import Cors
-from facade.metrics import FacadeMetrics
 from facade.parsing import ParserPool
-from facade.requests_in_progress import RequestsInProgress
+from facade.reports import AccessLog, FacadeMetrics
 from gateway.accounts.v1 import (
     accounts_pb2_grpc,
     admin_pb2_grpc,
@@ -27,6 +28,9 @@ from services.common.process.byte_budget import ByteBudget
 from services.common.process.telemetry.spans import Telemetry
 from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Settings
+
+if TYPE_CHECKING:
+    from facade.request_context import RequestsInProgress
 
 
 @dataclass(frozen=True)
@@ -62,14 +66,14 @@ class Context:
 
     settings: Settings
     channel: grpc.aio.Channel
-    inference: "inference_pb2_grpc.InferenceServiceAsyncStub"
-    files: "files_pb2_grpc.FileStoreServiceAsyncStub"
-    memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
-    responses: "responses_pb2_grpc.ResponseServiceAsyncStub"
-    accounts: "accounts_pb2_grpc.AccountsServiceAsyncStub"
-    admin: "admin_pb2_grpc.AdminServiceAsyncStub"
-    usage: "usage_pb2_grpc.UsageServiceAsyncStub"
-    providers: "providers_pb2_grpc.ProviderAdminServiceAsyncStub"
+    inference: inference_pb2_grpc.InferenceServiceAsyncStub
+    files: files_pb2_grpc.FileStoreServiceAsyncStub
+    memory: memory_pb2_grpc.MemoryServiceAsyncStub
+    responses: responses_pb2_grpc.ResponseServiceAsyncStub
+    accounts: accounts_pb2_grpc.AccountsServiceAsyncStub
+    admin: admin_pb2_grpc.AdminServiceAsyncStub
+    usage: usage_pb2_grpc.UsageServiceAsyncStub
+    providers: providers_pb2_grpc.ProviderAdminServiceAsyncStub
     identify: Identify
     parser: ParserPool
     budget: ByteBudget
@@ -84,16 +88,16 @@ class Context:
     timers: TimerWheel = field(default_factory=TimerWheel)
 
     @cached_property
-    def conversations(self) -> "conversations_pb2_grpc.ConversationServiceAsyncStub":
+    def conversations(self) -> conversations_pb2_grpc.ConversationServiceAsyncStub:
         """The stub of the ConversationService on the channel."""
         return conversations_pb2_grpc.ConversationServiceStub(self.channel)
 
     @cached_property
-    def request_log(self) -> "requests_pb2_grpc.RequestLogServiceAsyncStub":
+    def request_log(self) -> requests_pb2_grpc.RequestLogServiceAsyncStub:
         """The stub of the RequestLogService on the channel."""
         return requests_pb2_grpc.RequestLogServiceStub(self.channel)
 
     @cached_property
-    def articles(self) -> "articles_pb2_grpc.ArticleEditorServiceAsyncStub":
+    def articles(self) -> articles_pb2_grpc.ArticleEditorServiceAsyncStub:
         """The stub of the ArticleEditorService on the channel."""
         return articles_pb2_grpc.ArticleEditorServiceStub(self.channel)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from facade.metrics import FacadeMetrics
+from facade.reports import FacadeMetrics
 
 _EVERY_S = 0.5
 

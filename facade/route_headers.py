@@ -7,7 +7,6 @@ from urllib.parse import quote
 from facade import credentials
 from facade.dialects.gateway_objects import attempt_object
 from facade.dialects.limits import set_limits
-from facade.dialects.paths import CallerPaths
 from facade.http.exchange import Exchange
 from gateway.accounts.v1.limits_pb2 import LimitState
 from gateway.errors.v1.errors_pb2 import Attempt
@@ -35,17 +34,6 @@ DROPPED = "x-gateway-dropped"
 UPSTREAM_REQUEST_ID = "x-upstream-request-id"
 
 
-def answer_headers(exchange: Exchange, route: RouteInfo | AnswerRoute) -> dict[str, str]:
-    """Return `route_headers` of an answer, with the state of the caller's own limits, if any.
-
-    The caller's limits replace the provider's rate limit headers.
-    """
-    headers = route_headers(route, exchange.caller_paths)
-    if limits := route.limits:
-        set_caller_limits(exchange, headers, limits)
-    return headers
-
-
 def set_caller_limits(
     exchange: Exchange, headers: dict[str, str], limits: Sequence[LimitState | CallerLimit]
 ) -> None:
@@ -54,7 +42,7 @@ def set_caller_limits(
     set_limits(api_format, headers, limits, exchange.context.clock.now_ms())
 
 
-def route_headers(route: RouteInfo | AnswerRoute, paths: CallerPaths | None) -> dict[str, str]:
+def answer_headers(exchange: Exchange, route: RouteInfo | AnswerRoute) -> dict[str, str]:
     """Return the headers that describe the route of an answer.
 
     Every answer has `x-gateway-model`, `-provider`, `-step` and `-attempts`.
@@ -68,10 +56,9 @@ def route_headers(route: RouteInfo | AnswerRoute, paths: CallerPaths | None) -> 
     `x-upstream-request-id` is the provider's id of the request; headers of its response that belong
     to the caller's dialect are passed through. Non-ASCII characters of names are percent-encoded.
 
-    Args:
-        route: the route that served the answer.
-        paths: translates canonical field paths into the caller's; None if they are the same.
+    The state of the caller's own limits, if any, replaces the provider's rate limit headers.
     """
+    paths = exchange.caller_paths
     model, provider, step = route.model[:MAX_NAME], route.provider[:MAX_NAME], route.step[:MAX_NAME]
     headers = _identity(model, provider, step, route.attempts).copy()
     if deployment := route.deployment:
@@ -94,6 +81,8 @@ def route_headers(route: RouteInfo | AnswerRoute, paths: CallerPaths | None) -> 
         headers[UPSTREAM_REQUEST_ID] = upstream_id
     if provider_headers := route.headers:
         headers.update(provider_headers)
+    if limits := route.limits:
+        set_caller_limits(exchange, headers, limits)
     return headers
 
 

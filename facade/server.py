@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Self
 import grpc
 from prometheus_client import CollectorRegistry
 
-from facade.access_log import AccessLog
 from facade.app import create_dispatcher, create_operations_dispatcher, plain_endpoints
 from facade.certificate_metrics import CertificateMetrics
 from facade.context import Context
@@ -22,12 +21,11 @@ from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
 from facade.inference_stub import inference_stub
 from facade.loop_delay import LoopDelay
-from facade.metrics import FacadeMetrics
 from facade.parsing import ParserPool
 from facade.process_metrics import ProcessMetrics
-from facade.request_context import request_context
+from facade.reports import AccessLog, FacadeMetrics
+from facade.request_context import RequestsInProgress, request_context
 from facade.request_log import LoggedRequests, RecordingParserPool, RequestLog
-from facade.requests_in_progress import RequestsInProgress
 from facade.tls import load_certificate, server_context
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc, admin_pb2_grpc, usage_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc

@@ -17,7 +17,7 @@ from facade.dialects.foreign_parts import foreign_parts_of_events
 from facade.failures import to_gateway_error
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import StreamedResponse
-from facade.requests_in_progress import stopping
+from facade.request_context import stopping
 from facade.route_headers import DROPPED, add_dropped, answer_headers
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event, RouteInfo
@@ -233,7 +233,8 @@ class _EventStream:
         """Write the last data, and wait while the client does not read."""
         response = self._response or self._begin()
         self.stop()
-        response.write_eof(*self._take_held(), self._note(), data)
+        note = self._note() if self._dropped else b""
+        response.write(*self._take_held(), note, data, is_last=True)
         if self._connection.writing_paused:
             await self._connection.drain()
         return response
@@ -267,8 +268,6 @@ class _EventStream:
 
     def _note(self) -> bytes:
         """Return a comment with the dropped parts of the answer that the head does not name."""
-        if not self._dropped:
-            return b""
         headers: dict[str, str] = {}
         add_dropped(headers, self._dropped)
         return b": %s: %s\n\n" % (DROPPED.encode(), headers[DROPPED].encode())

@@ -1,7 +1,7 @@
 """Tracing of requests: their spans, and the trace context of their calls."""
 
 from facade.http.exchange import Exchange
-from facade.metrics import WATCHING
+from facade.reports import WATCHING
 from services.common.process.telemetry.conventions import provider_name
 from services.common.process.telemetry.spans import Span
 from services.common.process.telemetry.trace_context import (

@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Protocol
 
 from facade.http.refused import RefusedConnection
-from facade.metrics import FacadeMetrics
+from facade.reports import FacadeMetrics
 from services.common.settings import Limits
 
 log = logging.getLogger(__name__)

@@ -170,14 +170,6 @@ class StreamedResponse:
         if data := b"".join(framed):
             self._connection.write(data)
 
-    def write_eof(self, *parts: bytes) -> None:
-        """Write the last data, possibly none, and end the response.
-
-        Raises:
-            ConnectionError: the caller has left.
-        """
-        self.write(*parts, is_last=True)
-
 
 Response = WholeResponse | SizedResponse | StreamedResponse
 

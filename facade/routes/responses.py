@@ -124,7 +124,7 @@ async def _write_events(exchange: Exchange, call: Any) -> Response:
         while not (await asyncio.wait({reading}, timeout=keepalive_s))[0]:
             response.write(_KEEPALIVE)
         if (message := reading.result()) is grpc.aio.EOF:
-            response.write_eof()
+            response.write(is_last=True)
             return response
         response.write(message.events)
         if exchange.connection.writing_paused:

@@ -97,7 +97,7 @@ async def _stream(exchange: Exchange, starting_after: int) -> Response:
             response.write(_KEEPALIVE)
             stored = await _get(exchange, wait_ms=keepalive_ms, with_events=True)
     whole = stored_responses.render_stored(stored)
-    response.write_eof(stored_responses.replay(stored, whole, starting_after))
+    response.write(stored_responses.replay(stored, whole, starting_after), is_last=True)
     if exchange.connection.writing_paused:
         await exchange.connection.drain()
     return response

@@ -79,38 +79,19 @@ def time_prefix(prefix: str, time_ms: int) -> str:
     return f"{prefix}{max(0, time_ms):011x}"
 
 
-class _RandomBytes:
-    """Random bytes of the system, which are read in large blocks."""
-
-    def __init__(self) -> None:
-        self._bytes = b""
-        self._at = 0
-
-    def take(self, size: int) -> bytes:
-        """Return unused random bytes."""
-        if self._at + size > len(self._bytes):
-            self._bytes = os.urandom(4096)
-            self._at = 0
-        self._at += size
-        return self._bytes[self._at - size : self._at]
-
-
-_random_bytes = _RandomBytes()
-
-
 def new_request_id() -> str:
     """Return an id for a request: `req_` and 24 hex digits."""
-    return f"req_{_random_bytes.take(12).hex()}"
+    return f"req_{os.urandom(12).hex()}"
 
 
 def new_response_id() -> str:
     """Return an id for a response: `resp_` and 48 hex digits."""
-    return f"resp_{_random_bytes.take(24).hex()}"
+    return f"resp_{os.urandom(24).hex()}"
 
 
 def new_conversation_id() -> str:
     """Return an id for a stored conversation: `conv_gw` and 44 hex digits."""
-    return f"{_CONVERSATION}{_random_bytes.take(22).hex()}"
+    return f"{_CONVERSATION}{os.urandom(22).hex()}"
 
 
 def is_conversation_id(name: str) -> bool:
@@ -130,7 +111,7 @@ LOGGED_REQUEST = "log_"
 
 def new_logged_request_id(time_ms: int) -> str:
     """Return an id for an entry of the request log, which sorts by time."""
-    return f"{time_prefix(LOGGED_REQUEST, time_ms)}_{_random_bytes.take(8).hex()}"
+    return f"{time_prefix(LOGGED_REQUEST, time_ms)}_{os.urandom(8).hex()}"
 
 
 # Prefix of the ids of calls of the gateway's own tools: like Anthropic's server tool calls, but
@@ -140,4 +121,4 @@ SERVER_CALL = "srvtoolu_gw"
 
 def new_server_call_id() -> str:
     """Return an id for a call of one of the gateway's own tools."""
-    return f"{SERVER_CALL}{_random_bytes.take(10).hex()}"
+    return f"{SERVER_CALL}{os.urandom(10).hex()}"

@@ -28,8 +28,9 @@ from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
 from services.inference.offload import mark_large
 from services.inference.plans.plan import Plan, Step
-from services.inference.providers.base import EmbeddingCall, Provider, Target
+from services.inference.providers.base import Call, EmbeddingCall, Provider, Target
 from services.inference.refusals import Refusals, all_refused
+from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch
 
 MAX_INPUTS = 2_048
@@ -213,7 +214,7 @@ class EmbeddingAttempts:
             refused_fields=self.refused(step),
             inputs=self._request,
         )
-        return _EmbeddingAttempt(call, provider, self)
+        return Attempt(call, _Embedder(provider, call, self))
 
     def attempt(self, step: Step, options: AttemptOptions) -> tuple[Attempt, bool]:
         """Return an attempt, which never continues an answer."""
@@ -232,19 +233,22 @@ class EmbeddingAttempts:
         self._refusals.add(key, name)
 
 
-class _EmbeddingAttempt(Attempt):
-    """One embedding call of a provider."""
-
-    __slots__ = ("_attempts", "_embedding_call")
+class _Embedder:
+    """A provider whose vectors take the place of an answer; see `Answering`."""
 
     def __init__(
-        self, call: EmbeddingCall, provider: Provider, attempts: EmbeddingAttempts
+        self, provider: Provider, call: EmbeddingCall, attempts: EmbeddingAttempts
     ) -> None:
-        super().__init__(call, provider)
-        self._embedding_call = call
+        self.dialect = provider.dialect
+        self._provider = provider
+        self._call = call
         self._attempts = attempts
 
-    async def whole(self) -> Batch:
+    async def whole(self, _: Call) -> Batch:
         """Call the provider and store the vectors; return the `whole` event."""
-        self._attempts.response = response = await self._provider.embed(self._embedding_call)
+        self._attempts.response = response = await self._provider.embed(self._call)
         return [Event(whole=GenerateResponse(usage=embedding_usage(response)))]
+
+    def stream(self, _: Call) -> Batches:
+        """Raise an error: vectors are not streamed."""
+        raise NotImplementedError

@@ -46,12 +46,6 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         self._limiter = limiter
         self._cache = cache
 
-    def _answers(self, context: grpc.aio.ServicerContext[Any, Any]) -> Engine | DirectedAnswers:
-        """Return the engine, or the cache with the cache directives of the call."""
-        if self._cache is None:
-            return self._engine
-        return DirectedAnswers(self._cache, _directives(context))
-
     async def Generate(
         self,
         request: inference_pb2.GenerateRequest | LazyRequest | LargeRequest,
@@ -60,7 +54,9 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Return a whole answer, as a message or a `PassthroughAnswer`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
-        answers = self._answers(context)
+        answers: Engine | DirectedAnswers = self._engine
+        if self._cache is not None:
+            answers = DirectedAnswers(self._cache, _directives(context))
         limits = caller.get().limits
         if not limits:
             return await answers.answer(request)
@@ -77,7 +73,9 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Yield the events of an answer in `EventBatch`es; see `CallContext.write_all`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
-        answers = self._answers(context)
+        answers: Engine | DirectedAnswers = self._engine
+        if self._cache is not None:
+            answers = DirectedAnswers(self._cache, _directives(context))
         limits = caller.get().limits
         limited = await self._limiter.begin(limits, request) if limits else None
         with limited or _UNLIMITED:

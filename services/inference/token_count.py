@@ -3,6 +3,7 @@
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import CountTokensResponse, RouteInfo
 from services.common.errors import UpstreamError
+from services.common.grpc.dialect_headers import of_answer
 from services.inference import estimate
 from services.inference.fallback.attempt_reports import FailureLog
 from services.inference.offload import offload
@@ -35,7 +36,9 @@ async def count_tokens(prepared: PreparedRequest, failure_log: FailureLog) -> Co
     input_tokens = counted
     if input_tokens is None:
         input_tokens = await offload(estimate.estimate_input_tokens, request)
-    headers, upstream_request_id = call.answer_head(provider.dialect)
+    headers, upstream_request_id = of_answer(
+        provider.dialect, call.answer_headers, call.request.dialect
+    )
     route = RouteInfo(
         model=step.target.name,
         provider=step.target.provider,

@@ -13,8 +13,8 @@ from facade.http.exchange import Exchange
 from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
 from facade.http.responses import Response
-from facade.metrics import FacadeMetrics
-from facade.requests_in_progress import RequestsInProgress
+from facade.reports import FacadeMetrics
+from facade.request_context import RequestsInProgress
 from services.common.clock import Clock
 from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Limits

@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from facade.access_log import AccessLog
+from facade.reports import AccessLog
 from services.common.process import logs
 from tests.manual_clock import ManualClock
 

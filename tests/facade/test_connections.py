@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from facade.http.connections import Connections
 from facade.http.refused import RefusedConnection
-from facade.metrics import FacadeMetrics
+from facade.reports import FacadeMetrics
 from services.common.settings import Limits
 from tests.facade.plain_connection import Transport
 from tests.facade.sockets import exchange, port_of, read_answers

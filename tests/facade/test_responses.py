@@ -116,7 +116,7 @@ def test_a_stream_comes_in_chunks_behind_one_head() -> None:
     response = StreamedResponse(exchange_of(client), {"x-gateway-model": "m"})
     response.write(b"")
     response.write(b"0123456789abcdef")
-    response.write_eof(b"end")
+    response.write(b"end", is_last=True)
     head, *chunks = client.written
     assert read(head)[1]["Transfer-Encoding"] == "chunked"
     assert chunks == [b"10\r\n0123456789abcdef\r\n", b"3\r\nend\r\n0\r\n\r\n"]
@@ -127,7 +127,7 @@ def test_a_stream_over_http_1_0_ends_with_the_connection() -> None:
     exchange = exchange_of(client, is_http_1_1=False)
     response = StreamedResponse(exchange, {})
     response.write(b"a")
-    response.write_eof(b"b")
+    response.write(b"b", is_last=True)
     _, names, body = read(b"".join(client.written))
     assert (names["Connection"], body, exchange.keep_alive) == ("close", b"ab", False)
     assert "Transfer-Encoding" not in names

@@ -1,6 +1,9 @@
+from types import SimpleNamespace
+from typing import Any
+
 from facade.dialects import openai
 from facade.dialects.paths import CallerPaths, SourceMap
-from facade.route_headers import route_headers
+from facade.route_headers import answer_headers
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1.inference_pb2 import RouteInfo
@@ -8,7 +11,8 @@ from gateway.inference.v1.inference_pb2 import RouteInfo
 
 def headers_of(route: RouteInfo) -> dict[str, str]:
     """Return the headers of an answer to a chat."""
-    return route_headers(route, CallerPaths(openai.FIELD_NAMES, SourceMap()))
+    exchange: Any = SimpleNamespace(caller_paths=CallerPaths(openai.FIELD_NAMES, SourceMap()))
+    return answer_headers(exchange, route)
 
 
 def test_the_serving_model_is_reported():

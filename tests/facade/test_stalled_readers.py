@@ -12,9 +12,8 @@ from aiohttp.client_exceptions import ClientConnectionResetError
 from prometheus_client import CollectorRegistry
 
 from facade.http.exchange import Exchange
-from facade.metrics import FacadeMetrics
-from facade.request_context import request_context
-from facade.requests_in_progress import RequestsInProgress
+from facade.reports import FacadeMetrics
+from facade.request_context import RequestsInProgress, request_context
 from services.common.clock import Clock
 from services.common.process.timer_wheel import TimerWheel
 from tests.facade.sockets import port_of

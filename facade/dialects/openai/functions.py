@@ -4,7 +4,7 @@ They are tools in the canonical request. Parallel calls are disabled, as an answ
 call; if the model makes more, only the first is returned.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 
@@ -12,7 +12,6 @@ from facade.dialects.openai.response import completion
 from facade.dialects.openai.stream import ChatStream, Choice
 from facade.dialects.openai.tools import add_functions, set_tool_choice
 from facade.dialects.openai.types import ChatRequest, ToolName
-from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, GenerateResponse, ToolChoice
 from services.common.errors import invalid
@@ -65,6 +64,10 @@ def render_function_completion(response: GenerateResponse | PlainAnswer, created
     return orjson.dumps(answer)
 
 
+def _renamed(reason: str) -> str:
+    return _FINISH_REASON if reason == "tool_calls" else reason
+
+
 class _FunctionChoice(Choice):
     """The state of a choice of a stream with function calls."""
 
@@ -84,9 +87,9 @@ class FunctionChatStream(ChatStream):
 
     choice_type = _FunctionChoice
 
-    def finish_reason(self, reason: conversation.FinishReason.ValueType) -> str:
-        """Return the name of the reason why a choice ended."""
-        return _renamed(super().finish_reason(reason))
+    finish_reasons: ClassVar = {
+        reason: _renamed(name) for reason, name in ChatStream.finish_reasons.items()
+    }
 
 
 def _function_delta(delta: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +98,3 @@ def _function_delta(delta: dict[str, Any]) -> dict[str, Any]:
         if call["index"] == 0 and "function" in call:
             delta["function_call"] = call["function"]
     return delta
-
-
-def _renamed(reason: str) -> str:
-    return _FINISH_REASON if reason == "tool_calls" else reason

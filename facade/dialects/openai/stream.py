@@ -1,7 +1,7 @@
 """Streamed answers as chunks of a chat completion."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 import orjson
 
@@ -187,11 +187,13 @@ class ChatStream:
 
     Attributes:
         choice_type: class of the state of a choice.
+        finish_reasons: the names of the reasons why a choice ended.
         route: the model that serves the answer, once known.
         usage: token usage so far.
     """
 
     choice_type = Choice
+    finish_reasons: ClassVar[Mapping[FinishReason.ValueType, str]] = FINISH_REASONS
 
     def __init__(self, created: int, include_usage: bool) -> None:
         self._created = created
@@ -253,10 +255,6 @@ class ChatStream:
     def error(self, error: GatewayError) -> bytes:
         """Return the end of an interrupted answer: the error, without the terminator."""
         return b"data: %s\n\n" % orjson.dumps({"error": error_object(error)})
-
-    def finish_reason(self, reason: FinishReason.ValueType) -> str:
-        """Return the name of the reason why a choice ended."""
-        return FINISH_REASONS[reason]
 
     def _start(self, start: Start, out: list[bytes]) -> None:
         self.route = start.route
@@ -347,7 +345,7 @@ class ChatStream:
             "index": event.choice,
             "delta": delta,
             "logprobs": orjson.loads(event.logprobs) if event.logprobs else None,
-            "finish_reason": self.finish_reason(event.finish.reason),
+            "finish_reason": self.finish_reasons[event.finish.reason],
         }
         out.append(b"%s[%s]%s" % (self._head, orjson.dumps(ended), self._end))
 

@@ -121,7 +121,9 @@ def to_provider(dialect: Dialect.ValueType, headers: Iterable[tuple[str, str]]) 
 
 
 def of_answer(
-    dialect: Dialect.ValueType, headers: Mapping[str, str], *, is_own: bool
+    dialect: Dialect.ValueType,
+    headers: Mapping[str, str] | None,
+    caller_dialect: Dialect.ValueType,
 ) -> tuple[dict[str, str], str]:
     """Return the headers of a provider's response for a caller, and the provider's request id.
 
@@ -129,18 +131,18 @@ def of_answer(
 
     Args:
         dialect: the provider's dialect.
-        headers: the headers of the response.
-        is_own: whether it is the caller's dialect; a caller of another one gets no headers.
+        headers: the headers of the response; None before the response, and without HTTP.
+        caller_dialect: the caller's dialect; a caller of another one gets no headers.
     """
     family = _FAMILIES.get(dialect)
-    if family is None:
+    if family is None or headers is None:
         return {}, ""
     request_id = ""
     for name in family.request_ids:
         if value := headers.get(name):
             request_id = value if _REQUEST_ID.fullmatch(value) else ""
             break
-    if not is_own:
+    if dialect != caller_dialect:
         return {}, request_id
     passed_fields = []
     for name, value in headers.items():

@@ -154,7 +154,8 @@ class Client:
                 if connection.idle_since > now - self._settle_s:
                     return None
                 connection.has_settled = True
-            self._remove(origin, connection)
+            del idle[connection]
+            self._idle_count -= 1
             is_fresh = connection.idle_since >= now - self._idle_s
             if is_fresh and connection.is_usable and connection.is_silent():
                 return connection
@@ -178,13 +179,10 @@ class Client:
 
     def _remove(self, origin: Origin, connection: UpstreamConnection) -> None:
         """Remove a connection from the pool."""
-        idle = self._idle.get(origin)
-        if idle is None or connection not in idle:
-            return
-        del idle[connection]
-        self._idle_count -= 1
-        if not idle:
-            del self._idle[origin]
+        idle = self._idle.get(origin, {})
+        if connection in idle:
+            del idle[connection]
+            self._idle_count -= 1
 
     def _close_old(self) -> None:
         """Close connections that were idle for too long, and schedule the next check."""
@@ -196,8 +194,8 @@ class Client:
                     break
                 self._remove(origin, connection)
                 connection.close_idle()
-        if self._idle:
-            first = min(next(iter(idle)).idle_since for idle in self._idle.values())
+        if self._idle_count:
+            first = min(next(iter(idle)).idle_since for idle in self._idle.values() if idle)
             self._sweep = asyncio.get_running_loop().call_later(first - oldest, self._close_old)
 
     async def _connect(self, origin: Origin) -> UpstreamConnection:

@@ -344,22 +344,17 @@ class UpstreamConnection(asyncio.BufferedProtocol):
                 self._refuse(TooLargeError())
             elif self._without_body > _MAX_HEAD:
                 self._refuse(NotHttpError())
-        if self._on_piece is None:
-            self._buffer(nbytes)
+        if self._on_piece is not None:
+            self._deliver_buffered(self._on_piece)
             return
-        self._deliver_buffered(self._on_piece)
-
-    def _buffer(self, nbytes: int) -> None:
-        """Buffer received data until it is read; pause reading if the buffer is full."""
         # Counted here, with framing: a body of tiny chunks is much larger on the wire.
         self._size += nbytes
-        if self._is_collected:
-            if self.is_received:
-                self._wake()
-            return
-        if self._size > self._most and not self._is_paused and not self.is_received:
-            self._is_paused = True
-            self._transport.pause_reading()
+        if not self.is_received:
+            if self._is_collected:
+                return
+            if self._size > self._most and not self._is_paused:
+                self._is_paused = True  # until the buffered data is read
+                self._transport.pause_reading()
         self._wake()
 
     def _read_on(self, _turn: object = None) -> None:

@@ -12,19 +12,23 @@ class TimerHandle:
 
     Attributes:
         when: time of the call, on the loop's clock.
-        others: the timers that are due in the same second, set by `TimerWheel.start`.
     """
 
-    __slots__ = ("_callback", "_near", "others", "when")
+    __slots__ = ("_callback", "_near", "_others", "when")
 
-    others: "set[TimerHandle]"
-
-    def __init__(self, when: float, callback: Callable[[], object]) -> None:
-        """Create a timer that is not scheduled yet; see `TimerWheel.start`."""
+    def __init__(self, timers: "TimerWheel", when: float, callback: Callable[[], object]) -> None:
+        """Schedule a callback at a time of the loop's clock."""
         self.when = when
         # None once cancelled: the callback's object often refers to the timer, which is a cycle.
         self._callback: Callable[[], object] | None = callback
         self._near: asyncio.TimerHandle | None = None
+        second = int(when)
+        others = timers.by_second.get(second)
+        if others is None:
+            others = timers.by_second[second] = set()
+            timers.loop.call_at(second, timers.approach, second)
+        self._others = others  # that are due in the same second
+        others.add(self)
 
     def approach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Schedule the callback on the event loop: its second has begun."""
@@ -33,7 +37,7 @@ class TimerHandle:
 
     def cancel(self) -> None:
         """Cancel the callback; has no effect after a cancellation or after the callback's call."""
-        self.others.discard(self)
+        self._others.discard(self)
         self._callback = None
         if self._near is not None:
             self._near.cancel()
@@ -45,34 +49,22 @@ class TimerWheel:
     Scheduling and cancelling a loop timer costs as much as twenty function calls. Distant timers
     therefore share one loop timer per second; when that second begins, the remaining ones are
     scheduled individually.
+
+    Attributes:
+        by_second: the timers that are due in each second, on the loop's clock.
     """
 
     def __init__(self) -> None:
-        self._seconds: dict[int, set[TimerHandle]] = {}
+        self.by_second: dict[int, set[TimerHandle]] = {}
 
     @cached_property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop that runs at the first use. Cached: getting it takes a system call."""
         return asyncio.get_running_loop()
 
-    def call_at(self, when: float, callback: Callable[[], object]) -> TimerHandle:
-        """Schedule a callback at a time of the loop's clock; return its handle."""
-        timer = TimerHandle(when, callback)
-        self.start(timer)
-        return timer
-
-    def start(self, timer: TimerHandle) -> None:
-        """Schedule a timer."""
-        second = int(timer.when)
-        timers = self._seconds.get(second)
-        if timers is None:
-            timers = self._seconds[second] = set()
-            self.loop.call_at(second, self._approach, second)
-        timer.others = timers
-        timers.add(timer)
-
-    def _approach(self, second: int) -> None:
-        for timer in self._seconds.pop(second):
+    def approach(self, second: int) -> None:
+        """Schedule the timers of a second on the event loop, as it begins."""
+        for timer in self.by_second.pop(second):
             timer.approach(self.loop)
 
 
@@ -88,8 +80,6 @@ class Deadline(TimerHandle):
     def __init__(self, timers: TimerWheel, when: float) -> None:
         """Create a timeout at `when`, on the clock of the running loop to which `timers` belong."""
         self.when = when
-        self._callback = self._expire
-        self._near = None
         self._timers = timers
         self._is_over = False
 
@@ -98,7 +88,7 @@ class Deadline(TimerHandle):
         assert task is not None, "it is used in a task"
         self._task = task
         self._cancelling = task.cancelling()
-        self._timers.start(self)
+        super().__init__(self._timers, self.when, self._expire)
         return self
 
     def __exit__(
@@ -133,7 +123,7 @@ class IdleTimer:
         self._after_s = after_s
         self._callback: Callable[[], object] | None = callback
         self._last = self._now()
-        self._timer: TimerHandle | None = timers.call_at(self._last + after_s, self._look)
+        self._timer: TimerHandle | None = TimerHandle(timers, self._last + after_s, self._look)
 
     def touch(self) -> None:
         """Restart the idle time."""
@@ -152,4 +142,4 @@ class IdleTimer:
             self._last = now
             self._callback()
         if self._callback is not None:
-            self._timer = self._timers.call_at(self._last + self._after_s, self._look)
+            self._timer = TimerHandle(self._timers, self._last + self._after_s, self._look)

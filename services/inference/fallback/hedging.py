@@ -72,7 +72,7 @@ class Hedge(Generic[T]):
         assert task is not None, "it runs in a task"
         cancelling = task.cancelling()
         failure: Exception | None = None
-        self._timer = self._timers.call_at(loop.time() + self._after_s, self._start_rival)
+        self._timer = TimerHandle(self._timers, loop.time() + self._after_s, self._start_rival)
         try:
             try:
                 return await first(self._first_has_content)

@@ -264,14 +264,15 @@ class Run:
             try:
                 with Deadline(self.timers, deadline):
                     if attempt.stream:
-                        batches = attempt.batches(self.patience(index))
+                        attempt.call.patience = self.patience(index)
+                        batches = attempt.provider.stream(attempt.call)
                         if self.whole:
                             whole = await _read_whole(attempt, batches, record)
                             await batches.aclose()
                         else:
                             head = await _read_head(attempt, batches, record)
                     else:
-                        answer = await attempt.whole()
+                        answer = await attempt.provider.whole(attempt.call)
                         if isinstance(answer, PassthroughAnswer):
                             whole, attempt.usage = answer, answer.usage
                         else:
@@ -283,10 +284,10 @@ class Run:
             except UpstreamError as error:
                 attempt.add_head(error)
                 if isinstance(record, DeploymentRecord):
-                    record.set_headers(attempt.answer_headers)
+                    record.set_headers(attempt.call.answer_headers)
                 raise
             if isinstance(record, DeploymentRecord):
-                record.answers(attempt.answer_headers)
+                record.answers(attempt.call.answer_headers)
             self._set_route(index, attempt, head[0] if whole is None else whole)
             if attempt.usage is None and record.outcome == "served":
                 record.delivered_tokens = _estimated_tokens(head if whole is None else whole)

@@ -86,9 +86,8 @@ class FallbackRunner(Run):
                             delivered.note(batch)
                             on_batch = yield batch
                     started.record.served()
-                    self.log.silences.add(
-                        started.record.step.key, started.attempt.longest_silence_s
-                    )
+                    if (patience := started.attempt.call.patience) is not None:
+                        self.log.silences.add(started.record.step.key, patience.longest_s)
                     return
                 except UpstreamError as error:
                     has_finished = recovers and delivered.finished

@@ -108,7 +108,7 @@ class StepRunner:
                     return await self._started(direct, record, on_first_content)
                 except GatewayError as error:
                     failure = error
-            self._options.refused_fields = direct.refused_fields
+            self._options.refused_fields = direct.call.refused_fields
             await self._handle(failure)
         while True:
             try:

@@ -215,27 +215,17 @@ class Call:
             return []
         return list(dialect_headers.to_provider(dialect, request.headers.items()).items())
 
-    def answer_head(self, dialect: Dialect.ValueType) -> tuple[dict[str, str], str]:
-        """Return the response headers of a provider of a dialect that the caller may see.
-
-        Returns:
-            The headers of the caller's dialect, and the provider's request id or "".
-        """
-        headers = self.answer_headers
-        if headers is None:
-            return {}, ""
-        is_own = self.request.dialect == dialect
-        return dialect_headers.of_answer(dialect, headers, is_own=is_own)
-
     def add_head(self, error: UpstreamError, dialect: Dialect.ValueType) -> None:
-        """Add the `answer_head` to an error of a provider of a dialect.
+        """Add the response headers that the caller may see to an error of a provider of a dialect.
 
         If the caller's dialect is another one, the name of the rejected field is removed: the
         caller's request has other fields.
         """
         if self.request.dialect != dialect:
             error.upstream_param = ""
-        error.headers, error.upstream_request_id = self.answer_head(dialect)
+        error.headers, error.upstream_request_id = dialect_headers.of_answer(
+            dialect, self.answer_headers, self.request.dialect
+        )
 
     def leave_out_refused(self, body: dict[str, Any]) -> list[str]:
         """Remove the fields that the model rejects from a request body.

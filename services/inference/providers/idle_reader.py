@@ -29,7 +29,7 @@ class SilenceTimer:
         self._patience = patience
         self._callback: Callable[[], object] | None = callback
         self._last = self._last_content = self._now()
-        self._timer: TimerHandle | None = timers.call_at(self._end(), self._look)
+        self._timer: TimerHandle | None = TimerHandle(timers, self._end(), self._look)
 
     def begin(self) -> None:
         """Begin a silence now; the time before, in which nothing was read, is none."""
@@ -62,7 +62,7 @@ class SilenceTimer:
             self._last = self._last_content = now
             self._callback()
         if self._callback is not None:
-            self._timer = self._timers.call_at(self._end(), self._look)
+            self._timer = TimerHandle(self._timers, self._end(), self._look)
 
     def _end(self) -> float:
         """Return the time at which the response will have been silent for too long."""

@@ -205,7 +205,8 @@ class Upstream:
                 stream nor JSON, an event over `limits.max_sse_line_bytes`, a broken connection, an
                 event that reports an error or cannot be parsed, or a premature end.
         """
-        body = await offload(make_body)
+        is_small = call is not None and call.lazy is not None
+        body = make_body() if is_small else await offload(make_body)
         sending = self._send(path, body, headers, call)
         del body
         self._live.inc()

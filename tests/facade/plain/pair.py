@@ -19,7 +19,7 @@ from unittest.mock import patch
 from prometheus_client import CollectorRegistry
 
 from facade.http.connection import HttpConnection
-from facade.metrics import FacadeMetrics
+from facade.reports import FacadeMetrics
 from facade.server import Facade
 from services.common.clock import Clock
 from services.common.grpc.server import Server
@@ -203,7 +203,7 @@ class Side:
             patch("facade.server.HttpConnection", lambda *given: made.append(given) or _Nobody()),
             patch("facade.server.CollectorRegistry", lambda: registry),
             # Buckets are not compared, and to collect them would take most of the time.
-            patch("facade.metrics._SECONDS", (1.0,)),
+            patch("facade.reports._SECONDS", (1.0,)),
         ):
             parsed = parse(told, "the test")
             facade = await Facade.start(server.channel(), "127.0.0.1", 0, parsed, clock)

@@ -126,9 +126,11 @@ class InProcessCall(CallContext):
 
     Attributes:
         response: the response, if the call has one and has succeeded.
+        is_running: whether the call has begun, and its servicer has not finished.
     """
 
     response: Any = None
+    is_running = False
     # The task that serves the call; None while it pauses.
     _task: Any = None
     # The cancellations of that task before, and whether the call has added one.
@@ -168,6 +170,7 @@ class InProcessCall(CallContext):
         if timeout_s is not None or _outer_deadline.get() is not None:
             self._limit(timeout_s)
         self._serving = self._serve(request)
+        self.is_running = True
         server.calls.add(self)
 
     async def advance(self) -> None:
@@ -217,6 +220,7 @@ class InProcessCall(CallContext):
     def end(self) -> None:
         """Note that the servicer has finished."""
         self._task = self._serving = None
+        self.is_running = False
         self._server.calls.discard(self)
         if self._callbacks:
             self._call_back()
@@ -226,11 +230,6 @@ class InProcessCall(CallContext):
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.add_done_callback(lambda _: ended.set_result(None))
         return ended
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the call has begun, and its servicer has not finished."""
-        return self._serving is not None
 
     def time_remaining(self) -> Any:
         """Return the seconds until the deadline, or None."""

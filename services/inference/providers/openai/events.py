@@ -47,6 +47,7 @@ class StreamReader:
     Attributes:
         ended: whether the provider has sent its end marker.
         has_content: whether any content has been received.
+        is_complete: whether every choice has a finish reason, so that usually only usage follows.
     """
 
     def __init__(self, call: Call, errors: ErrorFactory, new_id: IdGenerator) -> None:
@@ -54,7 +55,7 @@ class StreamReader:
         self._errors = errors
         self._broken = partial(failures.broken_answer, errors.name)
         self._new_id = new_id
-        self.ended = self.has_content = False
+        self.ended = self.has_content = self.is_complete = False
         self._started = False
         self._bounds = Bounds(errors.name, errors.limits)
         self._choices: dict[int, Choice] = {}
@@ -69,11 +70,6 @@ class StreamReader:
         self._current_choice: Choice | None = (
             None  # the choice of the deltas that `_templates` recognises
         )
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every choice has a finish reason, so that usually only usage follows."""
-        return self._running <= 0
 
     def feed(self, text: bytes, out: list[Event]) -> None:
         """Parse server-sent events; append the resulting events to `out`.
@@ -178,6 +174,7 @@ class StreamReader:
                 if is_failure(reason):
                     raise failures.failed_answer(self._errors.name, reason)
                 self._running -= not choice.finish_reason
+                self.is_complete = self._running <= 0
                 choice.finish_reason = reason
                 choice.finish_fields |= fields
         if self._translates and ("citations" in chunk or "search_results" in chunk):
@@ -261,7 +258,7 @@ class StreamReader:
                 finish.reason = conversation_pb2.FINISH_REASON_STOP_SEQUENCE
                 finish.stop_sequence = matched
         if not choice.end(out):
-            self._running = self._n  # failures of a complete answer would be ignored
+            self.is_complete = False  # failures of a complete answer would be ignored
             raise self._broken("called a tool without a name")
         is_call = "tool" in choice.blocks.kinds
         if choice.finish_reason == "function_call":
@@ -297,7 +294,7 @@ class StreamReader:
         if not self._choices or max(self._choices) >= len(self._choices):
             raise failures.cut_off(self._errors.name)
         self._finish_all(out)
-        self._running = 0
+        self.is_complete = True
 
 
 def events_from_whole(

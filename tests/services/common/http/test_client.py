@@ -131,7 +131,7 @@ async def test_a_connection_that_the_server_closed_is_not_used_again(
     server.plays(script)
     for _ in range(3):
         assert await ask(client, server.url) == (200, b"{}")
-        await until(lambda: not client._idle)  # the client has heard of it
+        await until(lambda: not client._idle_count)  # the client has heard of it
     assert server.connections == 3
 
 

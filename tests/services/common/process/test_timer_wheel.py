@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from services.common.process.timer_wheel import TimerWheel
+from services.common.process.timer_wheel import TimerHandle, TimerWheel
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 
@@ -15,7 +15,7 @@ async def test_each_function_is_called_at_its_time() -> None:
     called: list[tuple[float, float]] = []
     times = [0.25, 0.75, 1.0, 1.5, 1.9, 600.2, 0.5]
     for when in times:
-        timers.call_at(when, lambda when=when: called.append((when, timers.loop.time())))
+        TimerHandle(timers, when, lambda when=when: called.append((when, timers.loop.time())))
     await asyncio.sleep(700)
     assert [when for when, _ in called] == sorted(times)
     assert [now for _, now in called] == pytest.approx(sorted(times), abs=1e-6)
@@ -27,7 +27,7 @@ async def test_a_time_that_is_over_counts_as_now() -> None:
     called: list[float] = []
     await asyncio.sleep(2.5)
     for when in (1, 2.1, 2.4):
-        timers.call_at(when, lambda: called.append(timers.loop.time()))
+        TimerHandle(timers, when, lambda: called.append(timers.loop.time()))
     await asyncio.sleep(1)
     assert called == pytest.approx([2.5, 2.5, 2.5], abs=1e-6)
 
@@ -36,9 +36,9 @@ async def test_a_time_that_is_over_counts_as_now() -> None:
 async def test_a_cancelled_timer_calls_nothing() -> None:
     timers = TimerWheel()
     called: list[str] = []
-    far = timers.call_at(5.5, lambda: called.append("far"))
-    near = timers.call_at(1.5, lambda: called.append("near"))
-    kept = timers.call_at(5.5, lambda: called.append("kept"))
+    far = TimerHandle(timers, 5.5, lambda: called.append("far"))
+    near = TimerHandle(timers, 1.5, lambda: called.append("near"))
+    kept = TimerHandle(timers, 5.5, lambda: called.append("kept"))
     await asyncio.sleep(1.2)  # in the second of the near one
     near.cancel()
     far.cancel()
@@ -52,7 +52,7 @@ async def test_a_cancelled_timer_calls_nothing() -> None:
 async def test_a_cancelled_timer_is_held_by_nobody() -> None:
     class Owner:
         def __init__(self) -> None:
-            self.timer = timers.call_at(5, self.called)
+            self.timer = TimerHandle(timers, 5, self.called)
 
         def called(self) -> None:
             raise AssertionError
