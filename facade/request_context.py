@@ -212,7 +212,7 @@ async def request_context(
             exchange.method, exchange.route, status, seconds, partial(details_of, exchange, status)
         )
         context.metrics.answered(exchange.route, status, seconds)
-        context.metrics.live.dec()
+        context.metrics.live.inc(-1)
 
 
 def _request_id(exchange: Exchange) -> str:

@@ -154,7 +154,7 @@ class Connections:
         else:
             return
         self._ended_at = self._loop.time()
-        self.metrics.connections.dec()
+        self.metrics.connections.inc(-1)
 
     def keep_refused(self, refused: RefusedConnection) -> None:
         """Keep a refused connection open for a moment; if there are too many, end the oldest."""

@@ -20,6 +20,7 @@ class Answering(Protocol):
     """The part of a `Provider` that attempts use."""
 
     dialect: Dialect.ValueType
+    checks_signatures: bool
 
     def whole(self, call: Call) -> Awaitable[Sequence[Event] | PassthroughAnswer]:
         """Return all events of a whole answer; see `Provider`."""
@@ -39,7 +40,8 @@ class Attempt:
         filters: applied to the events of the answer, in order.
         left_out: number of remembered turns left out of the request.
         adapted: parts that were converted for the model; see `RouteInfo.adapted`.
-        signer: signs the thinking, before the filters; None if the provider signs it.
+        signer: signs the thinking, before the filters, unless the provider verifies signatures;
+            None if nothing is signed.
 
     Attributes:
         call: see the argument.
@@ -97,7 +99,9 @@ class Attempt:
         """Add the filters that depend on what was sent, and that of the gateway's signatures."""
         if names := self.call.property_names:
             self._filters = (PropertyNameFilter(names), *self._filters)
-        if self._signer is not None:
+        # Chats need no signature, and have the provider's own in fields of their own.
+        is_signed = self.provider.checks_signatures or self.call.request.requires_single_text
+        if self._signer is not None and not is_signed:
             signing = ThinkingSigner(self._signer, self.call.target.upstream)
             self._filters = (signing, *self._filters)
 

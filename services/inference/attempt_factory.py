@@ -267,8 +267,7 @@ class RequestAttempts:
             stored=stored,
             schema_paths=schema_paths,
         )
-        signer = self._signer_of(provider)
-        return Attempt(call, provider, filters, prepared.left_out, prepared.adapted, signer)
+        return Attempt(call, provider, filters, prepared.left_out, prepared.adapted, self._signer)
 
     def direct_attempt(self, step: Step, *, stream: bool) -> Attempt | None:
         """Return an attempt made of the lazy request as it is; see `AttemptFactory`."""
@@ -315,16 +314,7 @@ class RequestAttempts:
             lazy,
             plain=plain,
         )
-        return Attempt(call, provider, signer=self._signer_of(provider))
-
-    def _signer_of(self, provider: Provider) -> thinking.Signer | None:
-        """Return the signer of thinking that its provider does not verify; None if none is needed.
-
-        Answers that are passed through contain no thinking. Chats need no signature, and have the
-        provider's own in fields of their own.
-        """
-        is_signed = provider.checks_signatures or self._request.requires_single_text
-        return None if is_signed else self._signer
+        return Attempt(call, provider, signer=self._signer)
 
     def _leaves_refusals(self, step: Step) -> bool:
         """Return whether a refusal leads to the next step; that of the last step is the answer."""

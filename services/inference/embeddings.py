@@ -236,6 +236,8 @@ class EmbeddingAttempts:
 class _Embedder:
     """A provider whose vectors take the place of an answer; see `Answering`."""
 
+    checks_signatures = False
+
     def __init__(
         self, provider: Provider, call: EmbeddingCall, attempts: EmbeddingAttempts
     ) -> None:

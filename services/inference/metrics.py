@@ -121,7 +121,7 @@ class InferenceMetrics:
     def deployment_ended(self, key: ModelKey, outcome: str) -> None:
         """Count the end of a call of a deployment."""
         if self._has_labels(key):
-            self.deployment_calls.labels(key.provider, key.model).dec()
+            self.deployment_calls.labels(key.provider, key.model).inc(-1)
             self.deployment_attempts.labels(key.provider, key.model, outcome).inc()
 
     def deployment_cooled(self, key: ModelKey, reason: str) -> None:

@@ -90,10 +90,6 @@ class Signer:
         """Return the signature of a model's thinking, with carried data."""
         return self._signature(self._current, text, model, carried)
 
-    def verify(self, signature: str, text: str) -> bool:
-        """Return whether `signature` is a valid signature of the gateway for `text`."""
-        return self.carried(signature, text) is not None
-
     def carried(self, signature: str, text: str) -> str | None:
         """Return the data carried by a signature of `text`, or None if it is invalid."""
         key_id, _, remainder = signature.removeprefix(_PREFIX).partition(".")

@@ -84,11 +84,6 @@ class Charge:
 
         return admit
 
-    def take_over(self, other: "Charge") -> None:
-        """Move all bytes of another charge of the same user to this one."""
-        self.size += other.size
-        other.size = 0
-
     def release(self, size: int | None = None) -> None:
         """Release bytes, by default all."""
         self._budget.release(self, self.size if size is None else size)

@@ -58,14 +58,8 @@ class Gauge(prometheus_client.Gauge):
     _change = 0.0
 
     def inc(self, amount: float = 1) -> None:
-        """Increment the value."""
+        """Increment the value, or decrement it by a negative amount."""
         self._change += amount
-        if not self._is_noted:
-            _note(self, self._value)
-
-    def dec(self, amount: float = 1) -> None:
-        """Decrement the value."""
-        self._change -= amount
         if not self._is_noted:
             _note(self, self._value)
 

@@ -44,11 +44,8 @@ class ErrorFactory(Protocol):
 class Gauge(Protocol):
     """Gauge of running provider calls."""
 
-    def inc(self) -> None:
-        """Count the start of a call."""
-
-    def dec(self) -> None:
-        """Count the end of a call."""
+    def inc(self, amount: float = 1) -> None:
+        """Count the start of a call, or its end with -1."""
 
 
 class Reader(Protocol):

@@ -168,7 +168,7 @@ class Upstream:
         finally:
             if response is not None:
                 response.body.release()
-            self._live.dec()
+            self._live.inc(-1)
 
     async def stream(
         self,
@@ -237,7 +237,7 @@ class Upstream:
                 stream.stop()
             if response is not None:
                 response.body.release()
-            self._live.dec()
+            self._live.inc(-1)
         last: list[Event] = []
         if whole is not None:
             last = self.events_of(whole, reader)

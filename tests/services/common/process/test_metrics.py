@@ -37,7 +37,7 @@ async def count():
         requests.labels("200").inc()
     live.inc()
     live.inc()
-    live.dec()
+    live.inc(-1)
     seconds.observe(1.5)
     seconds.observe(2)
     print(others())

@@ -141,12 +141,9 @@ class Gauge:
         self.now = 0
         self.most = 0
 
-    def inc(self) -> None:
-        self.now += 1
+    def inc(self, amount: float = 1) -> None:
+        self.now += int(amount)
         self.most = max(self.most, self.now)
-
-    def dec(self) -> None:
-        self.now -= 1
 
 
 class ScriptedUpstream:

@@ -44,13 +44,11 @@ class Gauge:
     count: int = 0
     idle: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def inc(self) -> None:
-        self.count += 1
-        self.idle.clear()
-
-    def dec(self) -> None:
-        self.count -= 1
-        if not self.count:
+    def inc(self, amount: float = 1) -> None:
+        self.count += int(amount)
+        if self.count:
+            self.idle.clear()
+        else:
             self.idle.set()
 
 

@@ -56,9 +56,3 @@ def upgrade() -> None:
         sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("name", "key_id", name="pk_secrets"),
     )
-
-
-def downgrade() -> None:
-    """Drop the tables."""
-    for table in ("secrets", "api_keys", "users", "teams"):
-        op.drop_table(table)

@@ -47,9 +47,3 @@ def upgrade() -> None:
         "ix_files_owner_id_purpose", "files", ["owner_id", "purpose", "created_at_s", "id"]
     )
     op.create_index("ix_files_expires_at_s", "files", ["expires_at_s"])
-
-
-def downgrade() -> None:
-    """Drop the tables."""
-    for table in ("files", "file_usage", "leases"):
-        op.drop_table(table)

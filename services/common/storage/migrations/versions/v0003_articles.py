@@ -109,17 +109,3 @@ def _make_sessions() -> None:
     )
     op.create_index("ix_article_sessions_article_id", "article_sessions", ["article_id"])
     op.create_index("ix_article_sessions_expires_at_ms", "article_sessions", ["expires_at_ms"])
-
-
-def downgrade() -> None:
-    """Drop the tables."""
-    for table in (
-        "article_sessions",
-        "article_snapshots",
-        "article_operations",
-        "articles",
-        "grants",
-        "article_group_members",
-        "article_groups",
-    ):
-        op.drop_table(table)

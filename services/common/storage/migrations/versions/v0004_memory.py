@@ -105,11 +105,3 @@ def _make_claims() -> None:
             "entity_id", "mode", "ticket", name="uq_memory_claims_entity_id_mode_ticket"
         ),
     )
-
-
-def downgrade() -> None:
-    """Drop the tables."""
-    for table in ("claims", "queues", "keys", "parts"):
-        op.drop_table(f"memory_{table}")
-    op.drop_table("memories")
-    op.drop_table("memory_owners")

@@ -74,10 +74,3 @@ def _of_archive(table: str) -> sa.ForeignKeyConstraint:
     return sa.ForeignKeyConstraint(
         ["entity_id"], ["memory_archives.entity_id"], name=f"fk_{table}_entity_id"
     )
-
-
-def downgrade() -> None:
-    """Drop the tables."""
-    for table in ("signatures", "vectors", "postings", "turns"):
-        op.drop_table(f"memory_archive_{table}")
-    op.drop_table("memory_archives")

@@ -110,9 +110,3 @@ def _make_facts() -> None:
     op.create_index(
         "ix_memory_fact_sources_entity_id", "memory_fact_sources", ["entity_id", "turn"]
     )
-
-
-def downgrade() -> None:
-    """Drop the tables."""
-    for table in ("fact_sources", "facts", "summaries", "jobs"):
-        op.drop_table(f"memory_{table}")

@@ -88,13 +88,3 @@ def _count_memories(length: str) -> None:
             WHERE m.owner_id = memory_owners.owner_id), 0)
         """
     )
-
-
-def downgrade() -> None:
-    """Take the counters away."""
-    op.drop_index("ix_article_sessions_user_id", "article_sessions")
-    for table in ("memories", "memory_owners", "articles"):
-        op.drop_column(table, "size_bytes")
-    op.drop_column("articles", "charged_bytes")
-    op.drop_column("article_snapshots", "log_bytes")
-    op.drop_table("article_usage")

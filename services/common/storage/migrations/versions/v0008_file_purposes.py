@@ -15,12 +15,6 @@ def upgrade() -> None:
     _allow(_ALL)
 
 
-def downgrade() -> None:
-    """Allow the first three alone; files of another purpose become those of assistants."""
-    op.execute(f"UPDATE files SET purpose = 'assistants' WHERE purpose NOT IN {_FIRST}")
-    _allow(_FIRST)
-
-
 def _allow(purposes: tuple[str, ...]) -> None:
     # SQLite cannot change a constraint: there the table is written anew.
     with op.batch_alter_table("files") as files:

@@ -55,17 +55,3 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["id"], ["responses.id"], name="fk_response_items_id"),
     )
     op.create_index("ix_response_items_owner_id", "response_items", ["owner_id", "item_id"])
-
-
-def downgrade() -> None:
-    """Take the tables away, and what they held off their owners' counts."""
-    op.execute(
-        """
-        UPDATE memory_owners SET size_bytes = size_bytes - coalesce((
-            SELECT sum(r.size_bytes) FROM responses r
-            WHERE r.owner_id = memory_owners.owner_id), 0)
-        """
-    )
-    op.drop_table("response_items")
-    op.drop_table("response_contents")
-    op.drop_table("responses")

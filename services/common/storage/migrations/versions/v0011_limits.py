@@ -44,9 +44,3 @@ def upgrade() -> None:
         ),
     )
     op.create_index("ix_allowances_ends_at_ms", "allowances", ["ends_at_ms"])
-
-
-def downgrade() -> None:
-    """Take the tables away."""
-    op.drop_table("allowances")
-    op.drop_table("limits")

@@ -43,12 +43,3 @@ def upgrade() -> None:
     )
     op.create_index("ix_audit_log_at_ms", "audit_log", ["at_ms", "id"])
     op.create_index("ix_audit_log_subject_id", "audit_log", ["subject_id", "at_ms", "id"])
-
-
-def downgrade() -> None:
-    """Take the tables and the columns away."""
-    op.drop_table("audit_log")
-    op.drop_table("admin_keys")
-    op.drop_index("ix_api_keys_replaces", "api_keys")
-    for column in ("replaces", "disabled", "expires_at_ms", "name"):
-        op.drop_column("api_keys", column)

@@ -54,9 +54,3 @@ def upgrade() -> None:
             *("day", "user_id", "team_id", "key_id", "model", "provider"), name="pk_usage_days"
         ),
     )
-
-
-def downgrade() -> None:
-    """Take the tables away."""
-    op.drop_table("usage_days")
-    op.drop_table("usage_records")

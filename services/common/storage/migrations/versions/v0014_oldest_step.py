@@ -10,8 +10,3 @@ down_revision = "0013"
 def upgrade() -> None:
     """Add the column; whoever takes the steps writes it."""
     op.add_column("alembic_version", sa.Column("oldest_step", sa.String(32), nullable=True))
-
-
-def downgrade() -> None:
-    """Take the column away."""
-    op.drop_column("alembic_version", "oldest_step")

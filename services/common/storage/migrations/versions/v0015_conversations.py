@@ -49,17 +49,3 @@ def upgrade() -> None:
             ["id"], ["responses.id"], name="fk_response_origins_id", ondelete="CASCADE"
         ),
     )
-
-
-def downgrade() -> None:
-    """Take the tables away, and what they held off their owners' counts."""
-    op.execute(
-        """
-        UPDATE memory_owners SET size_bytes = size_bytes - coalesce((
-            SELECT sum(c.size_bytes) FROM conversations c
-            WHERE c.owner_id = memory_owners.owner_id), 0)
-        """
-    )
-    op.drop_table("response_origins")
-    op.drop_table("conversation_items")
-    op.drop_table("conversations")

@@ -18,9 +18,3 @@ def upgrade() -> None:
     """Add the columns; programs that do not know them reserve and estimate nothing."""
     for table, name, kind in _COLUMNS:
         op.add_column(table, sa.Column(name, kind, nullable=False, server_default="0"))
-
-
-def downgrade() -> None:
-    """Drop the columns."""
-    for table, name, _ in reversed(_COLUMNS):
-        op.drop_column(table, name)

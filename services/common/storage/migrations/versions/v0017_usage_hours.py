@@ -53,18 +53,6 @@ def upgrade() -> None:
     _create_index_of_unsummed()
 
 
-def downgrade() -> None:
-    """Drop them."""
-    op.drop_index(_UNSUMMED, "usage_records")
-    op.drop_column("usage_records", "summed")
-    for name in ("user_id", "team_id"):
-        op.drop_index(f"ix_usage_days_{name}_day", "usage_days")
-    for column in _activity():
-        op.drop_column("usage_days", column.name)
-    op.drop_table("usage_model_hours")
-    op.drop_table("usage_hours")
-
-
 def _create(table: str, names: Sequence[tuple[str, int]]) -> None:
     op.create_table(
         table,

@@ -38,8 +38,3 @@ def upgrade() -> None:
     op.create_index(f"ix_{_TABLE}_user_id_id", _TABLE, ["user_id", "id"])
     op.create_index(f"ix_{_TABLE}_key_id_id", _TABLE, ["key_id", "id"])
     op.create_index(f"ix_{_TABLE}_request_id_id", _TABLE, ["request_id", "id"])
-
-
-def downgrade() -> None:
-    """Take the table away."""
-    op.drop_table(_TABLE)

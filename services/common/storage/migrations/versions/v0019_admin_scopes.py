@@ -19,9 +19,3 @@ def upgrade() -> None:
     for table, name, length, default in _COLUMNS:
         column = sa.Column(name, sa.String(length), nullable=False, server_default=default)
         op.add_column(table, column)
-
-
-def downgrade() -> None:
-    """Drop the columns."""
-    for table, name, _, _ in reversed(_COLUMNS):
-        op.drop_column(table, name)
