@@ -35,13 +35,13 @@ from services.inference.fallback.run import OnEnd, RetryBudget
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
-from services.inference.memory.begin_turn import (
+from services.inference.memory.commit import AnswerCommitter
+from services.inference.memory.split import uses_memory
+from services.inference.memory.turn_client import (
+    TurnFactory,
     begin_turn,
     run_turn,
 )
-from services.inference.memory.commit import AnswerCommitter
-from services.inference.memory.split import uses_memory
-from services.inference.memory.turn_client import TurnFactory
 from services.inference.metrics import InferenceMetrics
 from services.inference.offload import mark, offload
 from services.inference.plans.plan import Plan, Plans

@@ -14,9 +14,9 @@ from services.inference.attempt_factory import RequestAttempts
 from services.inference.balancing.balancer import Balancer
 from services.inference.files import place_files
 from services.inference.media import MediaRef, find_media, overriding_media
-from services.inference.memory.begin_turn import RequestTurn, place_remembered_files
 from services.inference.memory.conversation import Conversation
 from services.inference.memory.split import check_steps, uses_memory
+from services.inference.memory.turn_client import RequestTurn, place_remembered_files
 from services.inference.offload import is_large, offload
 from services.inference.plans.plan import Plan, Plans
 from services.inference.providers.base import Provider

@@ -223,8 +223,10 @@ class StepRunner:
 
     def _make_attempt(self) -> Attempt:
         attempts = self._run.attempts
-        refused = attempts.refused(self.step) | self._left_out
-        self._options.refused_fields = all_refused(self.step.target.refuses, refused)
+        refused = attempts.refused(self.step)
+        if self._left_out:
+            refused = all_refused(self.step.target.refuses, refused | self._left_out)
+        self._options.refused_fields = refused
         attempt, self._continues = attempts.attempt(self.step, self._options)
         return attempt
 

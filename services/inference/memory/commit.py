@@ -13,7 +13,7 @@ from functools import partial
 
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError
-from services.inference.memory.begin_turn import RequestTurn
+from services.inference.memory.turn_client import RequestTurn
 from services.inference.stream.accumulator import Accumulator
 from services.inference.stream.batches import Batches, is_content
 from services.inference.stream.filters import Batch

@@ -10,10 +10,7 @@ from services.common.messages.notes import note_on_unknown_parts
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.openai import reasoning_details
-from services.inference.providers.openai.blocks import EMPTY, Blocks, TextKind, ToolCall
-from services.inference.providers.openai.reasoning_details import ReceivedDetails
-from services.inference.providers.openai.tool_calls import Piece, ReceivedCalls, may_be_tool
-from services.inference.providers.openai.unknown_fields import (
+from services.inference.providers.openai.answer_fields import (
     KNOWN_CHOICE_FIELDS,
     annotations_of,
     fields_as_texts,
@@ -25,6 +22,9 @@ from services.inference.providers.openai.unknown_fields import (
     unknown_choice_fields,
     unknown_message_fields,
 )
+from services.inference.providers.openai.blocks import EMPTY, Blocks, TextKind, ToolCall
+from services.inference.providers.openai.reasoning_details import ReceivedDetails
+from services.inference.providers.openai.tool_calls import Piece, ReceivedCalls, may_be_tool
 from services.inference.providers.request_fields import Json
 
 _Content = tuple[TextKind, str] | tuple[Literal["part"], Json]

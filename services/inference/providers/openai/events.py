@@ -16,14 +16,14 @@ from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.delta_templates import DeltaTemplates
 from services.inference.providers.finish_reasons import canonical_reason, is_failure
-from services.inference.providers.openai.choice import Choice
-from services.inference.providers.openai.unknown_fields import (
+from services.inference.providers.openai.answer_fields import (
     KNOWN_ANSWER_FIELDS,
     KNOWN_CALL_FIELDS,
     KNOWN_CHOICE_FIELDS,
     pages_of,
+    read_usage,
 )
-from services.inference.providers.openai.usage import read_usage
+from services.inference.providers.openai.choice import Choice
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event

@@ -3,7 +3,7 @@
 import pytest
 
 from services.inference.providers.anthropic.parts import MalformedError, block_of
-from services.inference.providers.openai.unknown_fields import unknown_call_fields
+from services.inference.providers.openai.answer_fields import unknown_call_fields
 
 
 @pytest.mark.parametrize("missing", ["id", "name"])
