@@ -274,9 +274,11 @@ class RequestAttempts:
         lazy, request = self._lazy, self._request
         if lazy is None:
             return None
-        target = self._bounded(step)
+        target, refused_fields = step.target, step.target.refuses
+        learnt = self._refusals
+        if refused_fields or learnt.by_model or learnt.output_bounds.by_model:
+            target, refused_fields = self._bounded(step), self.refused(step)
         provider = self._providers[target.provider]
-        refused_fields = self.refused(step)
         is_own = provider.dialect == request.dialect
         plain = None if is_own else lazy.plain
         if (
@@ -291,7 +293,6 @@ class RequestAttempts:
             )
             or (target.max_output_tokens and request.max_tokens > target.max_output_tokens)
             or (request.stop_sequences and _needs_stop_filter(request, provider))
-            or not provider.takes_lazy(lazy, refused_fields)
             or self._leaves_refusals(step)
             or (
                 refused_fields
@@ -302,6 +303,8 @@ class RequestAttempts:
         ):
             return None
         accepts = self._accepted_form(request, provider, stream=stream)
+        if not provider.takes_lazy(lazy, refused_fields):
+            return None
         if plain is not None and not stream:
             accepts = AnswerForm.PLAIN
         call = Call(
@@ -360,10 +363,7 @@ class RequestAttempts:
 
     def refused(self, step: Step) -> frozenset[str]:
         """Return the fields that a step's model rejects or has rejected, as named by `refusals`."""
-        refused_always = step.target.refuses
-        if not (refused_always or self._refusals.by_model):
-            return refused_always
-        return all_refused(refused_always, self._refusals.of(step.key))
+        return all_refused(step.target.refuses, self._refusals.of(step.key))
 
     def learn_output_bound(self, step: Step, bound: int) -> bool:
         """Record a model's largest accepted `max_tokens`; return whether it is a new one."""

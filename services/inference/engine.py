@@ -195,9 +195,10 @@ class Engine:
         self, sent: GenerateRequest | LazyRequest, *, task: str = ""
     ) -> GenerateResponse | PassthroughAnswer:
         """Like `generate`, but may return the provider's response body unparsed."""
-        request, lazy = self._split(sent)
-        if lazy is not None:
-            return await self._lazy_runner(lazy, whole=True).answer()
+        runner = self._direct_runner(sent, whole=True)
+        if runner is not None:
+            return await runner.answer()
+        request = self._complete(sent)
         checked = await self._checked(request, whole=True)
         if not checked.is_remembered:
             with self._charge() as charge:
@@ -218,9 +219,10 @@ class Engine:
         Closing the iterator cancels the call of the provider. With memory it does so only before
         the first content; later the answer is still read to its end and committed.
         """
-        request, lazy = self._split(sent)
-        if lazy is not None:
-            return self._lazy_runner(lazy, whole=False).stream()
+        runner = self._direct_runner(sent, whole=False)
+        if runner is not None:
+            return runner.stream()
+        request = self._complete(sent)
         checked = await self._checked(request, whole=False)
         if checked.is_remembered:
             return self._remembered(request, checked)
@@ -237,7 +239,7 @@ class Engine:
             request: the request.
             admit: awaited before media are converted; may raise GatewayError.
         """
-        request, _ = self._split(request)
+        request = self._complete(request)
         checked = await self._checked(request, whole=False)
         if not checked.is_remembered:
             with self._charge() as charge:
@@ -302,20 +304,29 @@ class Engine:
         )
         return loop.batches()
 
-    def _lazy_runner(self, lazy: LazyRequest, *, whole: bool) -> FallbackRunner:
-        """Return the runner of a lazy request, which uses no memory, files or tools of the gateway.
+    def _direct_runner(
+        self, lazy: GenerateRequest | LazyRequest, *, whole: bool
+    ) -> FallbackRunner | None:
+        """Return the runner of a lazy request, which the facade has validated.
 
-        The facade has validated the request.
+        None for one that has to be complete, for memory, files or the gateway's own tools.
         """
+        if not isinstance(lazy, LazyRequest):
+            return None
         routes, plans = self._routed
-        plan = plans.plan_for(lazy.request)
+        request = lazy.request
+        if request.use_built_in_tools or (request.built_in_tools_by_default and routes.has_search):
+            return None
+        if request.HasField("memory") and uses_memory(request):
+            return None
+        plan = plans.plan_for(request)
         if plan.is_balanced:
-            plan = self.balancer.expand_deployments(plan, lazy.request, whole=whole, lazy=lazy)
-        providers = routes.by_dialect[lazy.request.dialect]
+            plan = self.balancer.expand_deployments(plan, request, whole=whole, lazy=lazy)
+        providers = routes.by_dialect[request.dialect]
         attempts = RequestAttempts(
-            lazy.request, (), plan, providers, self._signer, self.refusals, lazy=lazy
+            request, (), plan, providers, self._signer, self.refusals, lazy=lazy
         )
-        meter = self.metering.begin(lazy.request, attempts.input_tokens)
+        meter = self.metering.begin(request, attempts.input_tokens)
         return self.runner(plan, attempts, whole=whole, on_end=meter.end)
 
     def runner(
@@ -372,18 +383,9 @@ class Engine:
         routes, plans = self._routed
         return await offload(check_request, request, routes, plans, self.balancer, whole=whole)
 
-    def _split(
-        self, sent: GenerateRequest | LazyRequest
-    ) -> tuple[GenerateRequest, LazyRequest | None]:
-        """Return the request, and its lazy request or None if the request is complete.
-
-        Memory and the gateway's own tools need the complete request.
-        """
-        request = sent.request if isinstance(sent, LazyRequest) else sent
+    def _complete(self, sent: GenerateRequest | LazyRequest) -> GenerateRequest:
+        """Return the complete request; agents use the gateway's own tools only if it has them."""
+        request = sent.complete() if isinstance(sent, LazyRequest) else sent
         if request.built_in_tools_by_default:
             request.use_built_in_tools = self.routes.has_search
-        if not isinstance(sent, LazyRequest):
-            return sent, None
-        if request.use_built_in_tools or (request.HasField("memory") and uses_memory(request)):
-            return sent.complete(), None
-        return request, sent
+        return request

@@ -136,6 +136,7 @@ class Upstream:
         headers: Collection[tuple[str, str]] = (),
         call: Call | None = None,
         content_type: str = "",
+        bounds_values: bool = False,
     ) -> bytes:
         """Post JSON and return the body of a 2xx response; the caller sets the timeout.
 
@@ -147,6 +148,7 @@ class Upstream:
             call: gets the headers of the response; its stored files replace their tokens in the
                 body.
             content_type: the type of a body other than JSON.
+            bounds_values: whether the number of JSON values in the response is limited.
 
         Raises:
             UpstreamError: no response, a timeout, or a response that is too large or not 2xx.
@@ -162,7 +164,10 @@ class Upstream:
                 call.answer_headers = response.headers
             if not 200 <= response.status < 300:
                 raise await self._refusal(response)
-            return await response.body.whole()
+            answer = await response.body.whole()
+            if bounds_values and len(answer) > self.limits.max_answer_values:
+                check_values(answer, self.name, self.limits.max_answer_values)
+            return answer
         except TRANSLATED as error:
             raise self._failure(error) from error
         finally:
@@ -269,11 +274,6 @@ class Upstream:
     def in_band(self, body: bytes) -> UpstreamError:
         """Return the error for an error object inside a stream or a 200 response."""
         return failures.in_band(self.name, body, secrets=self._secrets)
-
-    def check_values(self, body: bytes) -> None:
-        """Check the number of JSON values in a whole answer; see `bounds.check_values`."""
-        if len(body) > self.limits.max_answer_values:
-            check_values(body, self.name, self.limits.max_answer_values)
 
     def json_object(self, body: bytes) -> dict[str, Any]:
         """Parse a whole answer.

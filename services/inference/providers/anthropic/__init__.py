@@ -111,8 +111,8 @@ class AnthropicProvider:
             else await offload(self._body, call),
             headers=self._headers(call),
             call=call,
+            bounds_values=True,
         )
-        self._upstream.check_values(answer)
         read: PassthroughAnswer | None = None
         if call.accepts is AnswerForm.PASSTHROUGH:
             read = passthrough_answer(answer)

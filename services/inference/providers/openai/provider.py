@@ -94,8 +94,8 @@ class OpenAIProvider:
             else await offload(build_request, call, self._server),
             headers=call.request_headers(self.dialect),
             call=call,
+            bounds_values=True,
         )
-        self._upstream.check_values(answer)
         n = call.request.n or 1
         read: PassthroughAnswer | None = None
         if call.accepts is AnswerForm.PASSTHROUGH:

@@ -96,9 +96,9 @@ class ResponsesProvider(OpenAIProvider):
             else await offload(self._body, call),
             headers=call.request_headers(self.dialect),
             call=call,
+            bounds_values=call.accepts is AnswerForm.PASSTHROUGH,
         )
         if call.accepts is AnswerForm.PASSTHROUGH:
-            self._upstream.check_values(answer)
             passed = passthrough(answer)
             if passed is not None:
                 return passed
