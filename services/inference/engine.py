@@ -4,7 +4,7 @@ This module has only the order of these operations. Their rules are in the modul
 providers are in `providers`, retries and fallbacks in `fallback`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 
@@ -191,14 +191,16 @@ class Engine:
         answer = await self.answer(sent, task=task)
         return answer.response() if isinstance(answer, PassthroughAnswer) else answer
 
-    async def answer(
+    def answer(
         self, sent: GenerateRequest | LazyRequest, *, task: str = ""
-    ) -> GenerateResponse | PassthroughAnswer:
+    ) -> Awaitable[GenerateResponse | PassthroughAnswer]:
         """Like `generate`, but may return the provider's response body unparsed."""
         runner = self._direct_runner(sent, whole=True)
-        if runner is not None:
-            return await runner.answer()
-        request = self._complete(sent)
+        return self._answer(self._complete(sent), task) if runner is None else runner.answer()
+
+    async def _answer(
+        self, request: GenerateRequest, task: str
+    ) -> GenerateResponse | PassthroughAnswer:
         checked = await self._checked(request, whole=True)
         if not checked.is_remembered:
             with self._charge() as charge:
@@ -322,7 +324,7 @@ class Engine:
         plan = plans.plan_for(request)
         if plan.is_balanced:
             plan = self.balancer.expand_deployments(plan, request, whole=whole, lazy=lazy)
-        providers = routes.by_dialect[request.dialect]
+        providers = routes.by_dialect.get(request.dialect, routes.providers)
         attempts = RequestAttempts(
             request, (), plan, providers, self._signer, self.refusals, lazy=lazy
         )

@@ -11,7 +11,7 @@ from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, Memory
 from gateway.memory.v1.memory_pb2 import BeginTurn, Turn, TurnContext
 from services.common.errors import GatewayError
-from services.inference.memory import begin_turn
+from services.inference.memory import turn_client
 from tests.services.inference.fallback.scripted_engine import (
     DISABLED,
     STRICT,
@@ -55,7 +55,7 @@ async def test_turn_is_dropped_when_the_conversation_cannot_be_built(
     def failing(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(begin_turn, "Conversation", failing)
+    monkeypatch.setattr(turn_client, "Conversation", failing)
     scripted = ScriptedEngine()
     with pytest.raises(ZeroDivisionError):
         await scripted.ask(False, request(user("Hi")))
