@@ -10,7 +10,7 @@ from typing import Self
 
 import aiohappyeyeballs
 
-from services.common.http.connection import UpstreamConnection, read_size
+from services.common.http.connection import ReadSize, UpstreamConnection, read_size
 from services.common.http.errors import ConnectionBrokenError
 from services.common.http.origins import Origin
 from services.common.http.proxies import Proxies, Proxy
@@ -67,6 +67,7 @@ class Client:
         # Idle connections by server, the most recently used ones last.
         self._idle: dict[Origin, dict[UpstreamConnection, None]] = {}
         self._idle_count = 0
+        self._reads = ReadSize()
         self._sweep: asyncio.TimerHandle | None = None
         self._open: set[UpstreamConnection] = set()
         self._is_closed = False
@@ -107,14 +108,14 @@ class Client:
         connection = self._take(origin)
         if connection is None:
             connection = await self._connect(origin)
+        self._reads.most = read_size(len(self._open) - self._idle_count)
         size = len(body) if isinstance(body, bytes) else body.size
         head = (
             f"{self._start(origin, method, target)}{fields}"
             f"accept-encoding: identity\r\ncontent-length: {size}\r\n\r\n"
         )
         try:
-            most = read_size(len(self._open) - self._idle_count)
-            response = connection.request(head.encode(), body, most)
+            response = connection.request(head.encode(), body)
             del body  # the connection holds it until it is sent
             return await response
         except BaseException:
@@ -173,6 +174,7 @@ class Client:
         connection.idle_since = self._monotonic()
         self._idle.setdefault(origin, {})[connection] = None
         self._idle_count += 1
+        self._reads.most = read_size(len(self._open) - self._idle_count)
         if self._sweep is None:
             loop = asyncio.get_running_loop()
             self._sweep = loop.call_later(self._idle_s, self._close_old)
@@ -206,7 +208,9 @@ class Client:
             self._remove(origin, connection)
 
         proxy = self._proxies.before(origin)
-        connection = UpstreamConnection(self._max_answer, partial(self._keep, origin), lost)
+        connection = UpstreamConnection(
+            self._max_answer, self._reads, partial(self._keep, origin), lost
+        )
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 await self._reach(connection, origin, proxy)

@@ -47,11 +47,25 @@ def read_size(answers: int) -> int:
     return max(_READ_LEAST, min(_READ_MOST, _READ_OF_ALL // max(answers, 1)))
 
 
+class ReadSize:
+    """How many bytes of a response may be read, or buffered, at once.
+
+    Attributes:
+        most: the bytes; the pool of connections sets it by the number of responses.
+    """
+
+    __slots__ = ("most",)
+
+    def __init__(self, most: int = _READ_MOST) -> None:
+        self.most = most
+
+
 class UpstreamConnection(asyncio.BufferedProtocol):
     """A connection, used by one request at a time.
 
     Args:
         max_answer_bytes: maximum size of a response in bytes, head and framing included.
+        reads: limits what is read of a response at once.
         released: called when a response is complete and the connection can be reused.
         lost: called when the connection is closed.
 
@@ -66,6 +80,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     def __init__(
         self,
         max_answer_bytes: int,
+        reads: ReadSize,
         released: Callable[["UpstreamConnection"], None],
         lost: Callable[["UpstreamConnection"], None],
     ) -> None:
@@ -73,7 +88,8 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self.idle_since = 0.0
         self.has_settled = False
         self._max_answer = max_answer_bytes
-        self._most = _READ_MOST  # bytes of the response that are read, or buffered, at once
+        self._reads = reads
+        self._most = reads.most  # at the last read
         self._poll: select.poll | None = None
         self._released = released
         self._lost = lost
@@ -108,23 +124,14 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._on_piece: OnPiece | None = None
         self._raised: Exception | None = None
 
-    async def request(
-        self, data: bytes, body: bytes | PiecedBody, most: int = _READ_MOST
-    ) -> Response:
+    async def request(self, data: bytes, body: bytes | PiecedBody) -> Response:
         """Send a head and a body; return the response with its body unread.
-
-        Args:
-            data: the head.
-            body: the body.
-            most: how many bytes of the response may be read, or buffered, at once; at most
-                `_READ_MOST`.
 
         Raises:
             HttpError: no response arrived, or it is not valid HTTP.
             Exception: as the pieces of the body.
         """
         self._busy = True
-        self._most = most
         self._user = user_of_task.get()
         self._lines.clear()
         self._received = self._without_body = self._size = 0
@@ -299,6 +306,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the receive buffer."""
+        self._most = self._reads.most
         return _BUFFER[: self._most]
 
     def buffer_updated(self, nbytes: int) -> None:

@@ -10,7 +10,7 @@ from io import BytesIO
 from gateway.errors.v1 import errors_pb2
 from services.common import http
 from services.common.errors import GatewayError, invalid
-from services.common.http.connection import UpstreamConnection
+from services.common.http.connection import ReadSize, UpstreamConnection
 from services.common.process.byte_budget import Admit
 from services.common.settings import Limits
 from services.media.fetching import connecting, naming
@@ -131,6 +131,7 @@ class Fetcher:
         raw = await self._connect(addresses, port)
         connection = UpstreamConnection(
             _MAX_HEAD + _FRAMING * at_most,
+            ReadSize(),
             UpstreamConnection.close,
             lambda _: None,
         )

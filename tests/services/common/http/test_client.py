@@ -13,7 +13,7 @@ from yarl import URL
 
 from services.common import http
 from services.common.errors import GatewayError
-from services.common.http.connection import UpstreamConnection
+from services.common.http.connection import ReadSize, UpstreamConnection
 from tests.grid import each_row
 from tests.services.common.http.servers import ask, say_nothing, serving
 from tests.services.inference.providers.scripted_server import (
@@ -269,7 +269,9 @@ def test_an_answer_cut_anywhere_reads_the_same(cuts: list[int], chunked: bool) -
 
     async def read() -> tuple[int, list[str], bytes]:
         released = asyncio.Event()
-        connection = UpstreamConnection(1 << 20, lambda _: released.set(), lambda _: None)
+        connection = UpstreamConnection(
+            1 << 20, ReadSize(), lambda _: released.set(), lambda _: None
+        )
         connection.connection_made(_Sink())
         asking = asyncio.ensure_future(connection.request(b"", b""))
         await asyncio.sleep(0)
@@ -289,7 +291,7 @@ def test_an_answer_cut_anywhere_reads_the_same(cuts: list[int], chunked: bool) -
 
 async def test_a_body_tells_whether_it_is_received() -> None:
     released = asyncio.Event()
-    connection = UpstreamConnection(1 << 20, lambda _: released.set(), print)
+    connection = UpstreamConnection(1 << 20, ReadSize(), lambda _: released.set(), print)
     connection.connection_made(_Sink())
     for pieces, is_received, content in (
         ([b"HTTP/1.1 200 S\r\ncontent-length: 4\r\n\r\nabcd"], True, b"abcd"),
@@ -314,9 +316,9 @@ async def test_a_body_tells_whether_it_is_received() -> None:
 
 async def test_a_paused_answer_is_read_as_it_arrives() -> None:
     sink = _Sink()
-    connection = UpstreamConnection(1 << 20, print, print)
+    connection = UpstreamConnection(1 << 20, ReadSize(60), print, print)
     connection.connection_made(sink)
-    asking = asyncio.ensure_future(connection.request(b"", b"", 60))
+    asking = asyncio.ensure_future(connection.request(b"", b""))
     await asyncio.sleep(0)
     _feed(connection, b"HTTP/1.1 200 S\r\ncontent-length: 40\r\n\r\n" + b"a" * 20)
     _feed(connection, b"a" * 10)
@@ -331,9 +333,9 @@ async def test_a_paused_answer_is_read_as_it_arrives() -> None:
 async def test_a_whole_answer_is_read_without_pauses() -> None:
     released = asyncio.Event()
     sink = _Sink()
-    connection = UpstreamConnection(1 << 10, lambda _: released.set(), print)
+    connection = UpstreamConnection(1 << 10, ReadSize(60), lambda _: released.set(), print)
     connection.connection_made(sink)
-    asking = asyncio.ensure_future(connection.request(b"", b"", 60))
+    asking = asyncio.ensure_future(connection.request(b"", b""))
     await asyncio.sleep(0)
     _feed(connection, b"HTTP/1.1 200 S\r\ncontent-length: 90\r\n\r\n" + b"a" * 20)
     _feed(connection, b"a" * 20)
@@ -356,7 +358,7 @@ async def test_a_whole_answer_is_read_without_pauses() -> None:
 async def test_a_whole_answer_that_is_cut_or_too_large_fails(
     length: int, sent: int, error: type[Exception]
 ) -> None:
-    connection = UpstreamConnection(1 << 10, print, print)
+    connection = UpstreamConnection(1 << 10, ReadSize(), print, print)
     connection.connection_made(_Sink())
     asking = asyncio.ensure_future(connection.request(b"", b""))
     await asyncio.sleep(0)
