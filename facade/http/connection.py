@@ -246,7 +246,8 @@ class HttpConnection(WritableConnection):
         try:
             try:
                 response = await respond(exchange)
-                is_received = exchange.is_received
+                # Most requests have arrived with their bodies, and need no reader.
+                is_received = exchange.content is None or exchange.is_received
                 if isinstance(response, WholeResponse):
                     if not is_received:
                         exchange.keep_alive = False
