@@ -275,8 +275,8 @@ class RequestAttempts:
         if lazy is None:
             return None
         target, refused_fields = step.target, step.target.refuses
-        learnt = self._refusals
-        if refused_fields or learnt.by_model or learnt.output_bounds.by_model:
+        refusals = self._refusals
+        if refused_fields or refusals.by_model or refusals.output_bounds.by_model:
             target, refused_fields = self._bounded(step), self.refused(step)
         provider = self._providers[target.provider]
         is_own = provider.dialect == request.dialect
@@ -363,7 +363,10 @@ class RequestAttempts:
 
     def refused(self, step: Step) -> frozenset[str]:
         """Return the fields that a step's model rejects or has rejected, as named by `refusals`."""
-        return all_refused(step.target.refuses, self._refusals.of(step.key))
+        refused_always = step.target.refuses
+        if not (refused_always or self._refusals.by_model):
+            return refused_always
+        return all_refused(refused_always, self._refusals.of(step.key))
 
     def learn_output_bound(self, step: Step, bound: int) -> bool:
         """Record a model's largest accepted `max_tokens`; return whether it is a new one."""
