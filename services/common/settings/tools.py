@@ -33,7 +33,7 @@ class WebSearch(Section):
         8, "results of a search, at most 20", seen="fewer results"
     )
     timeout_s: Annotated[float, Field(gt=0)] = setting(
-        10, "time of one search", seen="the model is told that the search failed"
+        10, "time of one search", seen="the model reads that the search failed"
     )
 
     @field_validator("url", "api_key", "api_key_env", mode="before")
