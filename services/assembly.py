@@ -227,7 +227,13 @@ class Services:
             )
         if "articles" in names:
             services._articles = ArticleService.start(
-                settings, database, clock, CollectorRegistry(), channel, for_rows
+                settings,
+                database,
+                clock,
+                CollectorRegistry(),
+                channel,
+                secrets.service_credential,
+                for_rows,
             )
             server.add(
                 articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server,

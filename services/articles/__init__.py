@@ -19,7 +19,8 @@ Modules with I/O:
   `cache` or builds them from `operation_log`, and `snapshots` limits the operations to replay.
 - `repository` stores the list of documents and access rights, `groups` groups and grants,
   `sessions` open documents, `usage` sizes and quotas; `tables` defines the tables.
-- `files` checks with the file store that an image's file belongs to the caller.
+- `files` checks with the file store that an image's file belongs to the caller, and reads files
+  for all readers of a document; `images` finds and reads the pictures of a document.
 - `sweeper` and `retention` delete expired sessions, deleted documents and old operations.
 
 The path of an edit: `servicer` decodes the `Edit` message (`tree.edits`) into an operation and

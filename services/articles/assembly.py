@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.articles.cache import DocumentCache
 from services.articles.committer import DocumentCommitter
-from services.articles.files import FileStoreLookup
+from services.articles.files import FileStoreClient
 from services.articles.groups import GroupRepository
 from services.articles.metrics import ArticleMetrics
 from services.articles.operation_log import OperationLog
@@ -52,9 +52,20 @@ class ArticleService:
         clock: Clock,
         counters: CollectorRegistry,
         channel: grpc.aio.Channel,
+        credential: bytes,
         reserve: DiskReserve,
     ) -> Self:
-        """Start the service on a migrated database; `channel` leads to the file store."""
+        """Start the service on a migrated database.
+
+        Args:
+            settings: all settings of the gateway.
+            database: the migrated database.
+            clock: the clock.
+            counters: the registry of its metrics.
+            channel: channel to the file store.
+            credential: the gateway's service credential.
+            reserve: the free space that edits must leave.
+        """
         limits = settings.articles
         metrics = ArticleMetrics(counters)
         usage = OwnerUsage(limits)
@@ -71,7 +82,7 @@ class ArticleService:
             ArticleRepository(database, clock, owner_usage=usage),
             sessions,
             committer,
-            FileStoreLookup(channel),
+            FileStoreClient(channel, credential),
             GroupRepository(database, clock) if limits.require_grant else None,
             reserve,
         )

@@ -1,42 +1,61 @@
-"""Checks with the file store that the files of images belong to the caller."""
+"""The file store: whether the files of images belong to the caller, and their content."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
 
 import grpc
 
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1 import files_pb2, files_pb2_grpc
-from services.articles.errors import SCHEMA, failure
+from services.articles.errors import IMAGE, SCHEMA, failure
 from services.articles.tree.operations import InsertBlocks, Operation, ReplaceText
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.grpc.authentication import call_metadata, caller_key
+from services.common.grpc.authentication import (
+    call_metadata,
+    caller_key,
+    service_authorization,
+)
+from services.common.grpc.channels import REQUEST_ID_KEY
 from services.common.process import logs
 
 _AT_ONCE = 4
 
 
-class FileLookup(Protocol):
-    """A look-up of files of the current task's caller."""
+class FileAccess(Protocol):
+    """Access to the stored files."""
 
     async def has(self, file_id: str) -> bool:
-        """Return whether the caller has a file with that id.
+        """Return whether the current task's caller has a file with that id.
 
         Raises:
             GatewayError: storage_unavailable, unavailable.
         """
         ...
 
+    def read(self, file_id: str) -> AsyncIterator[files_pb2.ReadSharedFileResponse]:
+        """Yield the description and then the bytes of a file, whoever it belongs to.
 
-class FileStoreLookup:
-    """Look-ups with FileStoreService, authorized by the caller's own key."""
+        Raises:
+            GatewayError: 40407, there is no such file; storage_unavailable, unavailable.
+        """
+        ...
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+
+class FileStoreClient:
+    """Calls of FileStoreService: look-ups with the caller's key, reads with the gateway's own.
+
+    Args:
+        channel: channel to the service.
+        credential: the gateway's service credential.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, credential: bytes) -> None:
         self._stub = files_pb2_grpc.FileStoreServiceStub(channel)
+        self._authorization = service_authorization(credential)
 
     async def has(self, file_id: str) -> bool:
-        """Return whether the caller has a file with that id; see `FileLookup`."""
+        """Return whether the caller has a file with that id; see `FileAccess`."""
         try:
             await self._stub.GetFile(
                 files_pb2.GetFileRequest(id=file_id),
@@ -48,6 +67,27 @@ class FileStoreLookup:
                 return False
             raise failed from None
         return True
+
+    async def read(self, file_id: str) -> AsyncIterator[files_pb2.ReadSharedFileResponse]:
+        """Yield the description and then the bytes of a file; see `FileAccess`."""
+        call = self._stub.ReadSharedFile(
+            files_pb2.ReadSharedFileRequest(id=file_id),
+            metadata=(
+                ("authorization", self._authorization),
+                (REQUEST_ID_KEY, logs.request_id.get()),
+            ),
+        )
+        try:
+            async for part in call:
+                yield part
+        except grpc.aio.AioRpcError as error:
+            failed = from_rpc_error(error)
+            if failed.reason != errors_pb2.REASON_NOT_FOUND:
+                raise failed from None
+            problem = "the file of this picture was deleted or has expired"
+            raise failure(IMAGE, "/index", problem) from None
+        finally:
+            call.cancel()
 
 
 def referenced_files(operation: Operation) -> dict[str, str]:
@@ -67,7 +107,7 @@ def _collect(images: Any, pointer: str, file_ids: dict[str, str]) -> None:
             file_ids.setdefault(image["fileId"], f"{pointer}/{index}/fileId")
 
 
-async def check_ownership(files: FileLookup, pointers: Mapping[str, str]) -> None:
+async def check_ownership(files: FileAccess, pointers: Mapping[str, str]) -> None:
     """Check that files belong to the caller.
 
     Args:

@@ -1,6 +1,7 @@
 """The gRPC servicer of document editing."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
@@ -11,10 +12,12 @@ from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceServicer
 from services.articles import codec, responses
 from services.articles.committer import DocumentCommitter
 from services.articles.errors import NO_GRANT, SCHEMA, failure, no_session
-from services.articles.files import FileLookup, check_ownership, referenced_files
+from services.articles.files import FileAccess, check_ownership, referenced_files
 from services.articles.groups import GroupRepository
+from services.articles.images import picture_at, read_picture, shown_files
 from services.articles.repository import ArticleRepository
 from services.articles.sessions import SessionRef, SessionRepository
+from services.articles.tree.operations import Operation
 from services.common import ids
 from services.common.articles import limits
 from services.common.errors import GatewayError
@@ -39,7 +42,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         articles: ArticleRepository,
         sessions: SessionRepository,
         committer: DocumentCommitter,
-        files: FileLookup,
+        files: FileAccess,
         grants: GroupRepository | None,
         reserve: DiskReserve,
         *,
@@ -128,6 +131,15 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
             state.size >= _LARGE, responses.read_blocks, state, request.block_ids
         )
 
+    async def ReadImage(
+        self, request: wire.ReadImageRequest, context: "Context[Any, Any]"
+    ) -> AsyncIterator[wire.ReadImageResponse]:
+        """Read a picture, which need not belong to the caller."""
+        state = await self._committer.read(await self._session(request.session_id))
+        picture = picture_at(state.document, request.block_id, request.index)
+        async for message in read_picture(picture, self._files):
+            yield message
+
     async def ReadChanges(
         self, request: wire.ReadChangesRequest, context: "Context[Any, Any]"
     ) -> wire.ReadChangesResponse:
@@ -148,7 +160,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
             self._reserve.check()
             is_large = request.edit.ByteSize() >= _LARGE
             operation = await offload_if(is_large, codec.decode_edit, request.edit, self._new_id)
-            await check_ownership(self._files, referenced_files(operation))
+            await self._check_files(session, operation)
         except GatewayError:
             # A refused edit keeps its session alive too. If the session has ended, that error
             # takes precedence.
@@ -164,6 +176,19 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         """Keep a session alive."""
         await self._committer.keep_alive(await self._session(request.session_id))
         return wire.KeepSessionAliveResponse()
+
+    async def _check_files(self, session: SessionRef, operation: Operation) -> None:
+        """Check that files which an edit adds to the document belong to the caller.
+
+        An editor may keep, change and move a figure whose file is another user's, or has expired.
+        """
+        if pointers := referenced_files(operation):
+            state = await self._committer.read(session)
+            shown_ids = shown_files(state.document)
+            await check_ownership(
+                self._files,
+                {file_id: at for file_id, at in pointers.items() if file_id not in shown_ids},
+            )
 
     async def _session(self, session_id: str) -> SessionRef:
         session = SessionRef(session_id, await self._user_id())

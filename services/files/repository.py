@@ -100,12 +100,11 @@ _ADD_WITHIN_QUOTA = (
     .values(files=usage.c.files + 1, size_bytes=usage.c.size_bytes + bindparam("added_bytes"))
 )
 _INSERT_FILE = insert(files)
-# The query for a file by its id.
-_FILE_BY_ID = select(files).where(
-    files.c.owner_id == bindparam("owner"),
-    files.c.expires_at_s > bindparam("now_s"),
-    files.c.id == bindparam("file_id"),
+# The queries for a file by its id: of any owner, and of one.
+_SHARED_FILE_BY_ID = select(files).where(
+    files.c.expires_at_s > bindparam("now_s"), files.c.id == bindparam("file_id")
 )
+_FILE_BY_ID = _SHARED_FILE_BY_ID.where(files.c.owner_id == bindparam("owner"))
 
 
 class FileTotals(NamedTuple):
@@ -153,8 +152,8 @@ class FileRepository:
         with _translate_errors():
             await write(self._engine, insert_within_quota)
 
-    async def get(self, owner_id: str, file_id: str) -> File:
-        """Return a file.
+    async def get(self, owner_id: str | None, file_id: str) -> File:
+        """Return a file; without an owner, of any owner.
 
         Raises:
             GatewayError: not_found, when the owner has no such file.
@@ -266,10 +265,13 @@ class FileRepository:
         raise invalid(field, f"{field}: must be the id of one of your files")
 
     async def _row(
-        self, connection: AsyncConnection, owner_id: str, file_id: str
+        self, connection: AsyncConnection, owner_id: str | None, file_id: str
     ) -> Row[Any] | None:
-        values = {"owner": owner_id, "now_s": self._now_s(), "file_id": file_id}
-        return (await connection.execute(_FILE_BY_ID, values)).one_or_none()
+        values = {"now_s": self._now_s(), "file_id": file_id}
+        if owner_id is None:
+            return (await connection.execute(_SHARED_FILE_BY_ID, values)).one_or_none()
+        rows = await connection.execute(_FILE_BY_ID, {**values, "owner": owner_id})
+        return rows.one_or_none()
 
     def _theirs(self, owner_id: str) -> Select[Any]:
         return select(files).where(

@@ -47,8 +47,10 @@ class FileStore:
             log.warning("the bytes of a deleted file could not be deleted", extra={"file": file_id})
 
     @asynccontextmanager
-    async def reading(self, owner_id: str, request: ReadFileRequest) -> AsyncIterator[OpenedFile]:
-        """Open the requested range of a file for reading.
+    async def reading(
+        self, owner_id: str | None, request: ReadFileRequest
+    ) -> AsyncIterator[OpenedFile]:
+        """Open the requested range of a file for reading; without an owner, of any owner's.
 
         Raises:
             GatewayError: invalid_request, not_found, range_not_satisfiable,

@@ -14,7 +14,7 @@ import pytest_asyncio
 from facade import openapi
 from facade.dialects.articles.examples import EXAMPLES
 from facade.endpoints import ENDPOINTS as ALL_ENDPOINTS
-from facade.routes.articles import ENDPOINTS
+from facade.routes.articles.endpoints import ENDPOINTS
 from tests.gateway_in_process import running_gateway
 from tests.grid import each_row
 

@@ -82,6 +82,15 @@ class ReadBlocks(OfSession):
     blockIds: Annotated[list[BlockId], Field(min_length=1, max_length=500, fail_fast=True)]
 
 
+class ReadImage(OfSession):
+    """Names a picture of an image block."""
+
+    blockId: BlockId
+    index: Annotated[int, Field(ge=0, lt=2**32)] = Field(
+        0, description="Position of the picture in the block."
+    )
+
+
 class ReadChanges(OfSession):
     """Names the revision that the caller has seen."""
 

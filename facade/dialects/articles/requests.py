@@ -64,6 +64,13 @@ def read_blocks(body: bodies.ReadBlocks) -> articles_pb2.ReadBlocksRequest:
     return articles_pb2.ReadBlocksRequest(session_id=body.sessionId, block_ids=body.blockIds)
 
 
+def read_image(body: bodies.ReadImage) -> articles_pb2.ReadImageRequest:
+    """Return the request to read a picture."""
+    return articles_pb2.ReadImageRequest(
+        session_id=body.sessionId, block_id=body.blockId, index=body.index
+    )
+
+
 def read_changes(body: bodies.ReadChanges) -> articles_pb2.ReadChangesRequest:
     """Return the request to read the changes since a revision."""
     return articles_pb2.ReadChangesRequest(session_id=body.sessionId, since=body.since)

@@ -1,5 +1,7 @@
 """Document editing."""
 
-from facade.routes.articles.endpoints import ENDPOINTS
+from facade.routes.articles import endpoints, image
+
+ENDPOINTS = (*endpoints.ENDPOINTS, image.ENDPOINT)
 
 __all__ = ["ENDPOINTS"]

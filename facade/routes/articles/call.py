@@ -24,7 +24,7 @@ from services.common.errors import GatewayError, from_rpc_error
 from services.common.process.offload import offload_if
 from services.common.text.texts import quoted
 
-_PREFIX = "/article/v1/"
+PREFIX = "/article/v1/"
 MAX_BODY = 2 << 20
 
 # Bodies of at least this size are parsed in a thread.
@@ -69,7 +69,7 @@ def rpc_endpoint(
     example = EXAMPLES[path]
     return EndpointSpec(
         method="POST",
-        path=_PREFIX + path,
+        path=PREFIX + path,
         handler=partial(_handle, _Call(rpc, body, request, data)),
         operation_id=operation_id,
         summary=summary,
@@ -95,19 +95,31 @@ def edit_endpoint(
 
 async def _handle(call: _Call, exchange: Exchange) -> Response:
     """Parse a request, call the service, return its response."""
-    _check_json(exchange)
-    try:
-        async with ReceivedBody(exchange, MAX_BODY, "") as held:
-            limit = exchange.context.settings.limits.max_body_values
-            body, message = await offload_if(len(held[0]) > _LARGE, _read, call, held, limit)
-    except _RefusedFieldsError as refused:
-        await _keep_session_alive(exchange, refused.session_id)
-        raise refused.error from None
+    body, message = await receive(exchange, call.body, call.request)
     method = getattr(exchange.context.articles, call.rpc)
     response: Any = await method(message, metadata=rpc_metadata(exchange))
     is_long = isinstance(response, ReadArticleResponse) and len(response.blocks) > _MANY_BLOCKS
     rendered = await offload_if(is_long, _render, call, body, response)
     return JsonResponse(rendered)
+
+
+async def receive(
+    exchange: Exchange, body_type: type[BaseModel], request: Callable[[Any], Message]
+) -> tuple[BaseModel, Message]:
+    """Return the body of a request, and the message for the service.
+
+    Raises:
+        GatewayError: the body is invalid; a session that it names is kept alive.
+    """
+    _check_json(exchange)
+    try:
+        async with ReceivedBody(exchange, MAX_BODY, "") as held:
+            limit = exchange.context.settings.limits.max_body_values
+            is_large = len(held[0]) > _LARGE
+            return await offload_if(is_large, _read, body_type, request, held, limit)
+    except _RefusedFieldsError as refused:
+        await _keep_session_alive(exchange, refused.session_id)
+        raise refused.error from None
 
 
 class _RefusedFieldsError(Exception):
@@ -119,14 +131,19 @@ class _RefusedFieldsError(Exception):
         self.session_id = session_id
 
 
-def _read(call: _Call, held: list[bytes], max_values: int) -> tuple[BaseModel, Message]:
+def _read(
+    body_type: type[BaseModel],
+    request: Callable[[Any], Message],
+    held: list[bytes],
+    max_values: int,
+) -> tuple[BaseModel, Message]:
     """Parse the body in a list, from which it is removed; return it, and the request to send."""
     if len(held[0]) > max_values:
         check_values(held[0], max_values)
     fields = articles.read_object(held.pop())
     try:
-        body = articles.read(call.body, fields)
-        return body, call.request(body)
+        body = articles.read(body_type, fields)
+        return body, request(body)
     except GatewayError as error:
         raise _RefusedFieldsError(error, fields.get("sessionId")) from None
 

@@ -62,6 +62,7 @@ class _Credential(Enum):
 # The credential that each method requires; all other methods require an API key.
 _CREDENTIALS = {
     "/gateway.inference.v1.InferenceService/RunTask": _Credential.GATEWAY,
+    "/gateway.files.v1.FileStoreService/ReadSharedFile": _Credential.GATEWAY_ALONE,
     "/gateway.accounts.v1.LimitService/Lease": _Credential.GATEWAY,
     "/gateway.accounts.v1.UsageService/RecordUsage": _Credential.GATEWAY_ALONE,
     "/gateway.accounts.v1.UsageService/ReportUsage": _Credential.ADMIN,

@@ -574,6 +574,96 @@ class ReadBlocksResponse(_message.Message):
 Global___ReadBlocksResponse: _TypeAlias = ReadBlocksResponse  # noqa: Y015
 
 @_typing.final
+class ReadImageRequest(_message.Message):
+    """Names a picture of an image block."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    BLOCK_ID_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    block_id: _builtins.str
+    """Required."""
+    index: _builtins.int
+    """Optional; 0, the first, when absent. Position of the picture in the block."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        block_id: _builtins.str = ...,
+        index: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block_id", b"block_id", "index", b"index", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadImageRequest: _TypeAlias = ReadImageRequest  # noqa: Y015
+
+@_typing.final
+class ReadImageResponse(_message.Message):
+    """One message of a picture: first one `opening`, then the bytes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPENING_FIELD_NUMBER: _builtins.int
+    CHUNK_FIELD_NUMBER: _builtins.int
+    chunk: _builtins.bytes
+    """Bytes in order, at most 1 MiB, not empty."""
+    @_builtins.property
+    def opening(self) -> Global___ImageOpening:
+        """Description of the picture."""
+
+    def __init__(
+        self,
+        *,
+        opening: Global___ImageOpening | None = ...,
+        chunk: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "opening", b"opening", "part", b"part"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "opening", b"opening", "part", b"part"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["opening", "chunk"]  # noqa: Y015
+    _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
+
+Global___ReadImageResponse: _TypeAlias = ReadImageResponse  # noqa: Y015
+
+@_typing.final
+class ImageOpening(_message.Message):
+    """Description of a picture."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MIME_TYPE_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    FILENAME_FIELD_NUMBER: _builtins.int
+    mime_type: _builtins.str
+    """Required. MIME type."""
+    size_bytes: _builtins.int
+    """Required. Size in bytes."""
+    filename: _builtins.str
+    """Optional. Name of the file, if it is in one."""
+    def __init__(
+        self,
+        *,
+        mime_type: _builtins.str = ...,
+        size_bytes: _builtins.int = ...,
+        filename: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filename", b"filename", "mime_type", b"mime_type", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImageOpening: _TypeAlias = ImageOpening  # noqa: Y015
+
+@_typing.final
 class ReadChangesRequest(_message.Message):
     """Names the last revision that the caller has read."""
 

@@ -93,6 +93,11 @@ class ArticleEditorServiceStub:
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlocksRequest.SerializeToString,
                 response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlocksResponse.FromString,
                 _registered_method=True)
+        self.ReadImage = channel.unary_stream(
+                '/gateway.articles.v1.ArticleEditorService/ReadImage',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadImageRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadImageResponse.FromString,
+                _registered_method=True)
         self.ReadChanges = channel.unary_unary(
                 '/gateway.articles.v1.ArticleEditorService/ReadChanges',
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadChangesRequest.SerializeToString,
@@ -208,6 +213,18 @@ class ArticleEditorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadImage(self, request, context):
+        """Reads a picture of an image block, whoever its file belongs to: first its description, then
+        its bytes in order.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: not an image block, or a picture at an http or https
+        URL), and those of sessions. NOT_FOUND (40403: no such block; 40407: no such picture, or its
+        file was deleted or has expired). UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ReadChanges(self, request, context):
         """Returns the ids of the top-level blocks, and of those that have changed since a revision
         that the caller has read. Callers that follow a document poll this call: while nothing
@@ -282,6 +299,11 @@ def add_ArticleEditorServiceServicer_to_server(servicer, server):
                     servicer.ReadBlocks,
                     request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlocksRequest.FromString,
                     response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlocksResponse.SerializeToString,
+            ),
+            'ReadImage': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadImage,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadImageRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadImageResponse.SerializeToString,
             ),
             'ReadChanges': grpc.unary_unary_rpc_method_handler(
                     servicer.ReadChanges,
@@ -534,6 +556,33 @@ class ArticleEditorService:
             '/gateway.articles.v1.ArticleEditorService/ReadBlocks',
             gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlocksRequest.SerializeToString,
             gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlocksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadImage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ReadImage',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ReadImageRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ReadImageResponse.FromString,
             options,
             channel_credentials,
             insecure,

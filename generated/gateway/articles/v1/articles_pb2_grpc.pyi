@@ -96,6 +96,14 @@ class ArticleEditorServiceStub:
 
     Statuses: OK, INVALID_ARGUMENT (40003: no id, or more than 500), and those of sessions.
     """
+    ReadImage: _grpc.UnaryStreamMultiCallable[_articles_pb2.ReadImageRequest, _articles_pb2.ReadImageResponse]
+    """Reads a picture of an image block, whoever its file belongs to: first its description, then
+    its bytes in order.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: not an image block, or a picture at an http or https
+    URL), and those of sessions. NOT_FOUND (40403: no such block; 40407: no such picture, or its
+    file was deleted or has expired). UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+    """
     ReadChanges: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ReadChangesRequest, _articles_pb2.ReadChangesResponse]
     """Returns the ids of the top-level blocks, and of those that have changed since a revision
     that the caller has read. Callers that follow a document poll this call: while nothing
@@ -184,6 +192,14 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     does not (or no longer) contain are omitted.
 
     Statuses: OK, INVALID_ARGUMENT (40003: no id, or more than 500), and those of sessions.
+    """
+    ReadImage: _aio.UnaryStreamMultiCallable[_articles_pb2.ReadImageRequest, _articles_pb2.ReadImageResponse]  # type: ignore[assignment]
+    """Reads a picture of an image block, whoever its file belongs to: first its description, then
+    its bytes in order.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: not an image block, or a picture at an http or https
+    URL), and those of sessions. NOT_FOUND (40403: no such block; 40407: no such picture, or its
+    file was deleted or has expired). UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
     """
     ReadChanges: _aio.UnaryUnaryMultiCallable[_articles_pb2.ReadChangesRequest, _articles_pb2.ReadChangesResponse]  # type: ignore[assignment]
     """Returns the ids of the top-level blocks, and of those that have changed since a revision
@@ -318,6 +334,20 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         does not (or no longer) contain are omitted.
 
         Statuses: OK, INVALID_ARGUMENT (40003: no id, or more than 500), and those of sessions.
+        """
+
+    @_abc_1.abstractmethod
+    def ReadImage(
+        self,
+        request: _articles_pb2.ReadImageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_articles_pb2.ReadImageResponse], _abc.AsyncIterator[_articles_pb2.ReadImageResponse]]:
+        """Reads a picture of an image block, whoever its file belongs to: first its description, then
+        its bytes in order.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: not an image block, or a picture at an http or https
+        URL), and those of sessions. NOT_FOUND (40403: no such block; 40407: no such picture, or its
+        file was deleted or has expired). UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
         """
 
     @_abc_1.abstractmethod

@@ -492,6 +492,58 @@ class ReadFileOpening(_message.Message):
 Global___ReadFileOpening: _TypeAlias = ReadFileOpening  # noqa: Y015
 
 @_typing.final
+class ReadSharedFileRequest(_message.Message):
+    """Requests the bytes of a file of any owner."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Required."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadSharedFileRequest: _TypeAlias = ReadSharedFileRequest  # noqa: Y015
+
+@_typing.final
+class ReadSharedFileResponse(_message.Message):
+    """One message of a download: first one `opening`, then the bytes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPENING_FIELD_NUMBER: _builtins.int
+    CHUNK_FIELD_NUMBER: _builtins.int
+    chunk: _builtins.bytes
+    """Bytes in order, at most 1 MiB, not empty."""
+    @_builtins.property
+    def opening(self) -> Global___ReadFileOpening:
+        """The file."""
+
+    def __init__(
+        self,
+        *,
+        opening: Global___ReadFileOpening | None = ...,
+        chunk: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "opening", b"opening", "part", b"part"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "opening", b"opening", "part", b"part"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["opening", "chunk"]  # noqa: Y015
+    _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
+
+Global___ReadSharedFileResponse: _TypeAlias = ReadSharedFileResponse  # noqa: Y015
+
+@_typing.final
 class GetStorageRequest(_message.Message):
     """Empty: the key identifies the owner."""
 

@@ -64,6 +64,11 @@ class FileStoreServiceStub:
                 request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadFileRequest.SerializeToString,
                 response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadFileResponse.FromString,
                 _registered_method=True)
+        self.ReadSharedFile = channel.unary_stream(
+                '/gateway.files.v1.FileStoreService/ReadSharedFile',
+                request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadSharedFileRequest.SerializeToString,
+                response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadSharedFileResponse.FromString,
+                _registered_method=True)
         self.GetStorage = channel.unary_unary(
                 '/gateway.files.v1.FileStoreService/GetStorage',
                 request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.GetStorageRequest.SerializeToString,
@@ -134,6 +139,16 @@ class FileStoreServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadSharedFile(self, request, context):
+        """Reads a file of any owner, which a document shows to its readers. Reserved for the gateway
+        itself, which sends its service credential in place of a key.
+
+        Statuses: those of ReadFile.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetStorage(self, request, context):
         """Returns the used and the allowed storage of the caller's files.
 
@@ -170,6 +185,11 @@ def add_FileStoreServiceServicer_to_server(servicer, server):
                     servicer.ReadFile,
                     request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadFileRequest.FromString,
                     response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadFileResponse.SerializeToString,
+            ),
+            'ReadSharedFile': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadSharedFile,
+                    request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadSharedFileRequest.FromString,
+                    response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadSharedFileResponse.SerializeToString,
             ),
             'GetStorage': grpc.unary_unary_rpc_method_handler(
                     servicer.GetStorage,
@@ -317,6 +337,33 @@ class FileStoreService:
             '/gateway.files.v1.FileStoreService/ReadFile',
             gateway_dot_files_dot_v1_dot_files__pb2.ReadFileRequest.SerializeToString,
             gateway_dot_files_dot_v1_dot_files__pb2.ReadFileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadSharedFile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/gateway.files.v1.FileStoreService/ReadSharedFile',
+            gateway_dot_files_dot_v1_dot_files__pb2.ReadSharedFileRequest.SerializeToString,
+            gateway_dot_files_dot_v1_dot_files__pb2.ReadSharedFileResponse.FromString,
             options,
             channel_credentials,
             insecure,

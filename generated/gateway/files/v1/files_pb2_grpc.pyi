@@ -73,6 +73,12 @@ class FileStoreServiceStub:
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). OUT_OF_RANGE (REASON_RANGE_NOT_SATISFIABLE):
     the range starts beyond the file's end. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
     """
+    ReadSharedFile: _grpc.UnaryStreamMultiCallable[_files_pb2.ReadSharedFileRequest, _files_pb2.ReadSharedFileResponse]
+    """Reads a file of any owner, which a document shows to its readers. Reserved for the gateway
+    itself, which sends its service credential in place of a key.
+
+    Statuses: those of ReadFile.
+    """
     GetStorage: _grpc.UnaryUnaryMultiCallable[_files_pb2.GetStorageRequest, _files_pb2.GetStorageResponse]
     """Returns the used and the allowed storage of the caller's files.
 
@@ -123,6 +129,12 @@ class FileStoreServiceAsyncStub(FileStoreServiceStub):
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). OUT_OF_RANGE (REASON_RANGE_NOT_SATISFIABLE):
     the range starts beyond the file's end. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+    """
+    ReadSharedFile: _aio.UnaryStreamMultiCallable[_files_pb2.ReadSharedFileRequest, _files_pb2.ReadSharedFileResponse]  # type: ignore[assignment]
+    """Reads a file of any owner, which a document shows to its readers. Reserved for the gateway
+    itself, which sends its service credential in place of a key.
+
+    Statuses: those of ReadFile.
     """
     GetStorage: _aio.UnaryUnaryMultiCallable[_files_pb2.GetStorageRequest, _files_pb2.GetStorageResponse]  # type: ignore[assignment]
     """Returns the used and the allowed storage of the caller's files.
@@ -201,6 +213,18 @@ class FileStoreServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). OUT_OF_RANGE (REASON_RANGE_NOT_SATISFIABLE):
         the range starts beyond the file's end. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+        """
+
+    @_abc_1.abstractmethod
+    def ReadSharedFile(
+        self,
+        request: _files_pb2.ReadSharedFileRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_files_pb2.ReadSharedFileResponse], _abc.AsyncIterator[_files_pb2.ReadSharedFileResponse]]:
+        """Reads a file of any owner, which a document shows to its readers. Reserved for the gateway
+        itself, which sends its service credential in place of a key.
+
+        Statuses: those of ReadFile.
         """
 
     @_abc_1.abstractmethod

@@ -1,0 +1,145 @@
+"""Figures of shared documents: whoever may read a document sees and edits its figures."""
+
+import aiohttp
+import grpc
+import pytest
+import pytest_asyncio
+
+from gateway.files.v1.files_pb2 import ReadSharedFileRequest
+from gateway.files.v1.files_pb2_grpc import FileStoreServiceStub
+from services.accounts.repository import AccountRepository
+from services.articles.groups import GroupRepository
+from services.common.clock import Clock
+from services.common.grpc.authentication import call_metadata
+from services.common.grpc.channels import open_channel
+from services.common.settings import parse
+from services.common.storage.database import open_engine
+from tests.gateway_in_process import running_gateway
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
+DATA_URL = "data:image/gif;base64,R0lGODlh"
+
+
+class Member:
+    """A member of a group, with a session on its document."""
+
+    def __init__(self, gateway, key):
+        self.gateway = gateway
+        self.key = key
+        self.bearer = {"Authorization": f"Bearer {key}"}
+        self.session = ""
+
+    def post(self, path, /, **body):
+        return self.gateway.http.post(
+            f"{self.gateway.url}/article/v1/{path}",
+            json={"sessionId": self.session, **body},
+            headers={"x-api-key": self.key},
+        )
+
+    async def call(self, path, /, **body):
+        async with self.post(path, **body) as answer:
+            return await answer.json()
+
+    async def done(self, path, /, **body):
+        answer = await self.call(path, **body)
+        assert answer["code"] == 1, answer
+        return answer["data"]
+
+    async def upload(self):
+        form = aiohttp.FormData()
+        form.add_field("purpose", "user_data")
+        form.add_field("file", PNG, filename="tide.png")
+        url = f"{self.gateway.url}/v1/files"
+        async with self.gateway.http.post(url, data=form, headers=self.bearer) as answer:
+            return (await answer.json())["id"]
+
+    async def insert(self, *images):
+        blocks = [{"type": "image", "image": [*images]}]
+        return (await self.done("block/insert", path=[0], blocks=blocks))["ids"][0]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def members(tmp_path_factory):
+    """Return two members of a group and a stranger; the members have a document open."""
+    folder = tmp_path_factory.mktemp("gateway")
+    async with running_gateway(folder) as gateway:
+        database = open_engine(parse({"storage": {"data_dir": str(folder)}}, "the test").storage)
+        groups, accounts = GroupRepository(database, Clock()), AccountRepository(database)
+        keys = [await accounts.create_key(name) for name in ("ada", "bob", "eve")]
+        users = [(await accounts.identify(key)).user_id for key in keys]
+        group = await groups.create("tides", users[0])
+        await groups.add(group, users[1])
+        await database.dispose()
+        ada, bob, eve = (Member(gateway, key) for key in keys)
+        document = (await ada.done("doc/create", group=group))["article"]["outer_id"]
+        for member in (ada, bob):
+            member.session = (await member.done("session/create", docId=document))["sessionId"]
+        yield ada, bob, eve
+
+
+async def test_a_member_sees_anothers_figure(members):
+    ada, bob, eve = members
+    figure = await ada.insert({"url": DATA_URL}, {"fileId": await ada.upload()})
+    async with bob.post("doc/image", blockId=figure, index=1) as answer:
+        assert answer.status == 200 and await answer.read() == PNG
+        assert answer.headers["Content-Type"] == "image/png"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert 'filename="tide.png"' in answer.headers["Content-Disposition"]
+    async with bob.post("doc/image", blockId=figure) as answer:
+        assert (await answer.read(), answer.content_type) == (b"GIF89a"[:3] + b"89a", "image/gif")
+    eve.session = ada.session
+    assert (await eve.call("doc/image", blockId=figure))["code"] == 40401
+
+
+async def test_a_member_corrects_the_caption_of_anothers_figure(members):
+    ada, bob, _ = members
+    file_id = await ada.upload()
+    figure = await ada.insert({"fileId": file_id, "title": "Tydes"})
+    image = [{"fileId": file_id, "title": "Tides"}]
+    await bob.done("block/text/replace", blockId=figure, image=image)
+    # A file that the edit adds must be the editor's own.
+    other = await ada.upload()
+    refused = await bob.call("block/text/replace", blockId=figure, image=[{"fileId": other}])
+    assert (refused["code"], refused["message"][:16]) == (40003, "/image/0/fileId:")
+
+
+async def test_a_figure_outlives_its_file(members):
+    ada, _, _ = members
+    file_id = await ada.upload()
+    figure = await ada.insert({"fileId": file_id})
+    url = f"{ada.gateway.url}/v1/files/{file_id}"
+    async with ada.gateway.http.delete(url, headers=ada.bearer) as answer:
+        assert answer.status == 200
+    image = [{"fileId": file_id, "alt": "Tides"}]
+    await ada.done("block/text/replace", blockId=figure, image=image)
+    refused = await ada.call("doc/image", blockId=figure)
+    assert refused["code"] == 40407 and "was deleted or has expired" in refused["message"]
+
+
+async def test_what_is_no_stored_figure_is_refused(members):
+    ada, _, _ = members
+    figure = await ada.insert({"url": "https://example.org/a.png"})
+    text = {"type": "paragraph", "children": [{"text": "x"}]}
+    (paragraph,) = (await ada.done("block/insert", path=[0], blocks=[text]))["ids"]
+    for block, index, code, words in (
+        (figure, 0, 40003, "it is at https://example.org/a.png"),
+        (figure, 1, 40407, "has 1 pictures"),
+        (figure, -1, 40003, "/index"),
+        (paragraph, 0, 40003, "not paragraph"),
+        ("nowhere", 0, 40403, "no block"),
+    ):
+        refused = await ada.call("doc/image", blockId=block, index=index)
+        assert (refused["code"], words in refused["message"]) == (code, True), refused
+
+
+async def test_no_key_reads_a_shared_file_over_grpc(members):
+    ada, _, _ = members
+    request = ReadSharedFileRequest(id=await ada.upload())
+    metadata = call_metadata(ada.key, "")
+    async with open_channel(ada.gateway.grpc, max_message_bytes=1 << 20) as channel:
+        call = FileStoreServiceStub(channel).ReadSharedFile(request, metadata=metadata)
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await call.read()
+    assert raised.value.code() is grpc.StatusCode.UNAUTHENTICATED
