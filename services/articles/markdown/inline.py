@@ -99,6 +99,8 @@ def _joined(before: str, source: str) -> tuple[str, str]:
 def _first_character(leaf: Leaf) -> str:
     # The flanking rules only distinguish spaces, letters and punctuation.
     text = newlines(leaf.text)
+    if not text and leaf.cite is not None:
+        return "["
     if text[:1].isspace():
         return text[0]
     if _is_marked(leaf) or _is_linked(leaf) or leaf.type in ("latex", "inlinecode"):

@@ -11,12 +11,13 @@ from services.common.articles import limits
 def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
     """Return leaves with neighbours of equal marks joined, and empty ones dropped.
 
-    Never empty: without any text the first leaf stays, or an empty one is made.
+    An empty leaf with a citation stays: it is a citation without words. The result is never empty:
+    without any text or citation the first leaf stays, or an empty one is made.
     """
     leaf_list = list(leaves)
     runs: list[list[Leaf]] = []
     for leaf in leaf_list:
-        if not leaf.text:
+        if not leaf.text and leaf.cite is None:
             continue
         if runs and runs[-1][0].same_marks(leaf):
             runs[-1].append(leaf)

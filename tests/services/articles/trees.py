@@ -230,7 +230,7 @@ def check_element(element: Element) -> None:
 
 
 def check_leaves(leaves: tuple[Leaf, ...]) -> None:
-    assert len(leaves) <= 1 or all(leaf.text for leaf in leaves)
+    assert len(leaves) <= 1 or all(leaf.text or leaf.cite for leaf in leaves)
     for one, other in pairwise(leaves):
         assert not one.same_marks(other)
 

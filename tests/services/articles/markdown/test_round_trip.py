@@ -99,8 +99,8 @@ def editor_with(*blocks: Body) -> Editor:
 def shown(editor: Editor, leaves: list[Body]) -> str:
     """Return the text of leaves with the numbers of their citations."""
     made = ""
-    # What is empty is not there, and breaks no run of citations.
-    kept = [leaf for leaf in leaves if leaf["text"]] or leaves[:1]
+    # What is empty is not there, unless it cites, and breaks no run of citations.
+    kept = [leaf for leaf in leaves if leaf["text"] or leaf.get("cite")] or leaves[:1]
     numbers = editor.document.numbers()
     for place, leaf in enumerate(kept):
         made += leaf["text"]

@@ -35,6 +35,8 @@ def rows(*spans: str) -> list[Element]:
         ([A, B, A, BOLD, BOLD, A], (Leaf("aba"), Leaf("cc", bold=True), A)),
         ([A, Leaf("", bold=True), B], (Leaf("ab"),)),
         ([Leaf("", bold=True), A], (A,)),
+        ([A, Leaf("", cite="r"), B], (A, Leaf("", cite="r"), B)),
+        ([Leaf("", cite="r"), Leaf("a", cite="r")], (Leaf("a", cite="r"),)),
     ],
 )
 def test_equal_neighbours_are_joined(given: list[Leaf], normal: tuple[Leaf, ...]) -> None:

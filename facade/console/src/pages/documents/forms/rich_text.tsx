@@ -115,7 +115,7 @@ export function readLeaves(root: HTMLElement | null): Leaf[] {
   // At its end the browser needs one more line break than the text has.
   const last = leaves.at(-1);
   if (last?.text.endsWith("\n")) last.text = last.text.slice(0, -1);
-  return leaves.filter((leaf) => leaf.text !== "");
+  return leaves.filter((leaf) => leaf.text !== "" || leaf.cite !== undefined);
 }
 
 function read(parent: Node, marks: Marks, leaves: Leaf[]): void {
