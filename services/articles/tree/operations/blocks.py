@@ -18,12 +18,14 @@ from services.articles.tree.nodes import (
 )
 from services.articles.tree.operations.base import (
     Change,
+    Operation,
     check_cites,
     check_size,
     find_element,
     restored,
 )
 from services.articles.tree.parsing import with_checked_children
+from services.articles.tree.rows import without_rows
 from services.articles.tree.values import schema_error
 from services.common.articles import limits
 
@@ -117,7 +119,10 @@ class DeleteBlocks:
     block_ids: tuple[str, ...]
 
     def apply(self, document: Document) -> Change:
-        """Delete all or none; a cell of a table is never deleted."""
+        """Delete all or none; a cell of a table is never deleted alone.
+
+        The cells of a table that span a deleted row and others shrink.
+        """
         path, first = find_element(document, self.block_ids[0])
         if first.type == "table-cell":
             raise schema_error(
@@ -130,8 +135,18 @@ class DeleteBlocks:
         elements = [node for node in removed if isinstance(node, Element)]
         if tuple(element.id for element in elements) != self.block_ids:
             raise EditError(EditErrorCode.NO_BLOCK, "/blockId", "the blocks are no longer adjacent")
-        changed = _without(document, holder, start, stop)
-        return Change(changed, InsertBlocks(path, tuple(elements)))
+        if not holder:
+            return Change(document.spliced(start, stop, ()), InsertBlocks(path, tuple(elements)))
+        old = document.node_at(holder)
+        assert isinstance(old, Element)
+        children = (*old.children[:start], *old.children[stop:])
+        inverse: Operation = InsertBlocks(path, tuple(elements))
+        if old.type == "table":
+            rows = without_rows(old.elements, start, stop)
+            if rows != children:
+                children, inverse = rows, RestoreElements((old,))
+        new = with_checked_children(old, children, "/blockId")
+        return Change(document.replaced(holder, new), inverse)
 
     def to_json(self) -> dict[str, Json]:
         """Return the ids."""
@@ -141,15 +156,6 @@ class DeleteBlocks:
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         """Parse the output of `to_json`."""
         return cls(tuple(stored["blockIds"]))
-
-
-def _without(document: Document, holder_path: Path, start: int, stop: int) -> Document:
-    if not holder_path:
-        return document.spliced(start, stop, ())
-    holder = document.node_at(holder_path)
-    assert isinstance(holder, Element)
-    children = (*holder.children[:start], *holder.children[stop:])
-    return document.replaced(holder_path, with_checked_children(holder, children, "/blockId"))
 
 
 @dataclass(frozen=True, slots=True)

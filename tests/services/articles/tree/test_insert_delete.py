@@ -151,13 +151,21 @@ def test_a_cell_is_not_deleted(editor: Editor) -> None:
     editor.refuse("delete_block", {"blockId": "e9"}, 40003, "/blockId")
 
 
-def test_a_row_that_a_cell_spans_into_is_not_deleted() -> None:
+@pytest.mark.parametrize("height", [2, 3])
+@pytest.mark.parametrize("deleted", [0, 1])
+def test_a_cell_that_spans_a_deleted_row_shrinks(height: int, deleted: int) -> None:
     editor = Editor()
-    editor.insert(table(row(cell(rowSpan=2), "a"), row("b"), row("c", "d")))
-    editor.refuse("delete_block", {"blockId": "e2"}, 40003)
-    editor.refuse("delete_block", {"blockId": "e5"}, 40003)
-    editor.edit("delete_block", {"blockId": "e7"})
+    rows = [row("a", cell("b", rowSpan=2), "c"), row("d", "e"), row("f", "g", "h")][:height]
+    table_id = editor.insert(table(*rows))
+    before = editor.document
+    row_id = before.blocks[0].elements[deleted].id
+    change = editor.edit("delete_block", {"blockId": row_id})
     check(editor.document)
+    first = editor.children(table_id)[0]["children"]
+    assert [one["children"][0]["text"] for one in first] == list(["dbe", "abc"][deleted])
+    assert [one["rowSpan"] for one in first] == [1, 1, 1]
+    assert len(editor.children(table_id)) == height - 1
+    assert change.inverse.apply(editor.document).document == before
 
 
 @pytest.mark.parametrize("body", [{"blockId": "x"}, {}])
