@@ -9,6 +9,7 @@ from services.common.errors import GatewayError
 
 BODY = 40001
 SCHEMA = 40003
+FIELDS = 40004
 NO_RIGHT = 40301
 NO_GRANT = 40302
 QUOTA = 40303

@@ -7,6 +7,7 @@ import orjson
 from gateway.articles.v1.articles_pb2 import (
     BlockSummary,
     Changes,
+    ReadArticleRequest,
     ReadArticleResponse,
     ReadBlockResponse,
     ReadBlocksResponse,
@@ -14,25 +15,48 @@ from gateway.articles.v1.articles_pb2 import (
 )
 from services.articles.cache import DocumentState
 from services.articles.changes import changed_blocks
-from services.articles.errors import BLOCK, failure
-from services.articles.markdown import ElementRenderer, render_document
+from services.articles.errors import BLOCK, FIELDS, SCHEMA, failure
+from services.articles.markdown import ElementRenderer, joined
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Element, element_to_json
 from services.articles.tree.style import computed_style
+from services.common.articles import limits
 
 
-def read_article(state: DocumentState) -> ReadArticleResponse:
-    """Return a whole document."""
+def read_article(state: DocumentState, request: ReadArticleRequest) -> ReadArticleResponse:
+    """Return the requested blocks of a document, or all of them.
+
+    Raises:
+        GatewayError: 40003, 40004.
+    """
     document = state.document
-    blocks, text = render_document(document)
+    renderer = ElementRenderer(document, with_images=not request.without_images)
+    blocks = renderer.blocks(_requested(document, request))
     return ReadArticleResponse(
         blocks=[BlockSummary(id=block.id, type=block.type, text=block.text) for block in blocks],
-        text=text,
+        text=joined(blocks),
         style=orjson.dumps(document.style),
         references=orjson.dumps(list(document.references.values())),
         version=document.version,
         revision=state.revision,
     )
+
+
+def _requested(document: Document, request: ReadArticleRequest) -> Iterable[Element]:
+    if request.block_ids:
+        if request.first or request.HasField("limit"):
+            raise failure(FIELDS, "/blockIds", "cannot be combined with from and limit")
+        if len(request.block_ids) > limits.BLOCKS_A_READ:
+            raise failure(SCHEMA, "/blockIds", f"must contain 1 to {limits.BLOCKS_A_READ} ids")
+        elements = map(document.element, request.block_ids)
+        return [element for element in elements if element is not None]
+    if not request.first and not request.HasField("limit"):
+        return document.blocks
+    if request.HasField("limit") and not request.limit:
+        raise failure(SCHEMA, "/limit", "must be at least 1")
+    length = len(document.blocks)
+    stop = min(length, request.first + request.limit) if request.HasField("limit") else length
+    return [document.blocks[position] for position in range(request.first, stop)]
 
 
 def read_block(state: DocumentState, block_id: str) -> ReadBlockResponse:

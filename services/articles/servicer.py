@@ -109,7 +109,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     ) -> wire.ReadArticleResponse:
         """Return a document."""
         state = await self._committer.read(await self._session(request.session_id))
-        return await offload_if(state.size >= _LARGE, responses.read_article, state)
+        return await offload_if(state.size >= _LARGE, responses.read_article, state, request)
 
     async def ReadBlock(
         self, request: wire.ReadBlockRequest, context: "Context[Any, Any]"

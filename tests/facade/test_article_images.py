@@ -14,6 +14,7 @@ from services.common.grpc.authentication import call_metadata
 from services.common.grpc.channels import open_channel
 from services.common.settings import parse
 from services.common.storage.database import open_engine
+from tests.facade.article_editor import Editor
 from tests.gateway_in_process import running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -22,30 +23,17 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 DATA_URL = "data:image/gif;base64,R0lGODlh"
 
 
-class Member:
+class Member(Editor):
     """A member of a group, with a session on its document."""
 
     def __init__(self, gateway, key):
-        self.gateway = gateway
-        self.key = key
+        super().__init__(gateway, key)
         self.bearer = {"Authorization": f"Bearer {key}"}
-        self.session = ""
 
-    def post(self, path, /, **body):
-        return self.gateway.http.post(
-            f"{self.gateway.url}/article/v1/{path}",
-            json={"sessionId": self.session, **body},
-            headers={"x-api-key": self.key},
-        )
-
-    async def call(self, path, /, **body):
-        async with self.post(path, **body) as answer:
-            return await answer.json()
-
-    async def done(self, path, /, **body):
-        answer = await self.call(path, **body)
-        assert answer["code"] == 1, answer
-        return answer["data"]
+    def post(self, path, **body):
+        url = f"{self.gateway.url}/article/v1/{path}"
+        body = {"sessionId": self.session, **body}
+        return self.gateway.http.post(url, json=body, headers={"x-api-key": self.key})
 
     async def upload(self):
         form = aiohttp.FormData()
@@ -55,9 +43,8 @@ class Member:
         async with self.gateway.http.post(url, data=form, headers=self.bearer) as answer:
             return (await answer.json())["id"]
 
-    async def insert(self, *images):
-        blocks = [{"type": "image", "image": [*images]}]
-        return (await self.done("block/insert", path=[0], blocks=blocks))["ids"][0]
+    async def insert_image(self, *images):
+        return (await self.insert({"type": "image", "image": [*images]}))[0]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -81,7 +68,7 @@ async def members(tmp_path_factory):
 
 async def test_a_member_sees_anothers_figure(members):
     ada, bob, eve = members
-    figure = await ada.insert({"url": DATA_URL}, {"fileId": await ada.upload()})
+    figure = await ada.insert_image({"url": DATA_URL}, {"fileId": await ada.upload()})
     async with bob.post("doc/image", blockId=figure, index=1) as answer:
         assert answer.status == 200 and await answer.read() == PNG
         assert answer.headers["Content-Type"] == "image/png"
@@ -90,39 +77,41 @@ async def test_a_member_sees_anothers_figure(members):
     async with bob.post("doc/image", blockId=figure) as answer:
         assert (await answer.read(), answer.content_type) == (b"GIF89a"[:3] + b"89a", "image/gif")
     eve.session = ada.session
-    assert (await eve.call("doc/image", blockId=figure))["code"] == 40401
+    stolen = {"sessionId": ada.session, "blockId": figure}
+    assert (await eve.call("doc/image", stolen))["code"] == 40401
 
 
 async def test_a_member_corrects_the_caption_of_anothers_figure(members):
     ada, bob, _ = members
     file_id = await ada.upload()
-    figure = await ada.insert({"fileId": file_id, "title": "Tydes"})
+    figure = await ada.insert_image({"fileId": file_id, "title": "Tydes"})
     image = [{"fileId": file_id, "title": "Tides"}]
     await bob.done("block/text/replace", blockId=figure, image=image)
     # A file that the edit adds must be the editor's own.
     other = await ada.upload()
-    refused = await bob.call("block/text/replace", blockId=figure, image=[{"fileId": other}])
-    assert (refused["code"], refused["message"][:16]) == (40003, "/image/0/fileId:")
+    image = [{"fileId": other}]
+    code, message = await bob.refused("block/text/replace", blockId=figure, image=image)
+    assert (code, message[:16]) == (40003, "/image/0/fileId:")
 
 
 async def test_a_figure_outlives_its_file(members):
     ada, _, _ = members
     file_id = await ada.upload()
-    figure = await ada.insert({"fileId": file_id})
+    figure = await ada.insert_image({"fileId": file_id})
     url = f"{ada.gateway.url}/v1/files/{file_id}"
     async with ada.gateway.http.delete(url, headers=ada.bearer) as answer:
         assert answer.status == 200
     image = [{"fileId": file_id, "alt": "Tides"}]
     await ada.done("block/text/replace", blockId=figure, image=image)
-    refused = await ada.call("doc/image", blockId=figure)
-    assert refused["code"] == 40407 and "was deleted or has expired" in refused["message"]
+    code, message = await ada.refused("doc/image", blockId=figure)
+    assert code == 40407 and "was deleted or has expired" in message
 
 
 async def test_what_is_no_stored_figure_is_refused(members):
     ada, _, _ = members
-    figure = await ada.insert({"url": "https://example.org/a.png"})
+    figure = await ada.insert_image({"url": "https://example.org/a.png"})
     text = {"type": "paragraph", "children": [{"text": "x"}]}
-    (paragraph,) = (await ada.done("block/insert", path=[0], blocks=[text]))["ids"]
+    (paragraph,) = await ada.insert(text)
     for block, index, code, words in (
         (figure, 0, 40003, "it is at https://example.org/a.png"),
         (figure, 1, 40407, "has 1 pictures"),
@@ -130,8 +119,8 @@ async def test_what_is_no_stored_figure_is_refused(members):
         (paragraph, 0, 40003, "not paragraph"),
         ("nowhere", 0, 40403, "no block"),
     ):
-        refused = await ada.call("doc/image", blockId=block, index=index)
-        assert (refused["code"], words in refused["message"]) == (code, True), refused
+        refused = await ada.refused("doc/image", blockId=block, index=index)
+        assert (refused[0], words in refused[1]) == (code, True), refused
 
 
 async def test_no_key_reads_a_shared_file_over_grpc(members):

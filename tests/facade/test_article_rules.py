@@ -11,45 +11,14 @@ from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
 from services.common.settings import parse
 from services.common.storage.database import open_engine
+from tests.facade.article_editor import Editor
 from tests.gateway_in_process import running_gateway
 from tests.grid import each_row
 from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PREFIX = "/article/v1/"
 NOWHERE = "nowhere"
-
-
-class Editor:
-    """A user of a document, with the ids of its blocks by their types."""
-
-    def __init__(self, gateway, key):
-        self.gateway = gateway
-        self.key = key
-        self.session = ""
-        self.document = ""
-        self.ids = {}
-
-    async def call(self, path, body):
-        async with self.gateway.http.post(
-            self.gateway.url + PREFIX + path, json=body, headers={"x-api-key": self.key}
-        ) as answer:
-            answer_body = await answer.json()
-            code = answer_body["code"]
-            assert answer.status == (200 if code == 1 else code // 100)
-            assert set(answer_body) == (
-                {"code", "data"} if code == 1 else {"code", "message", "data"}
-            )
-            return answer_body
-
-    async def done(self, path, /, **body):
-        answer = await self.call(path, {"sessionId": self.session, **body})
-        assert answer["code"] == 1, answer
-        return answer["data"]
-
-    async def read(self):
-        return await self.done("doc/read")
 
 
 BLOCKS = [

@@ -120,7 +120,7 @@ class Document(_Answer):
     """A whole document."""
 
     blocks: list[BlockSummary]
-    text: Annotated[str, Field(description="The whole document as Markdown.")]
+    text: Annotated[str, Field(description="The document, or the requested blocks, as Markdown.")]
     style: ArticleStyle
     reference: list[Reference]
     version: Annotated[str, Field(description="Version of the document format.")]
@@ -223,7 +223,7 @@ def deleted(body: bodies.DeleteArticle, answer: pb.DeleteArticleResponse) -> Dat
     return {"article": body.docId}
 
 
-def document(_: bodies.OfSession, answer: pb.ReadArticleResponse) -> Data:
+def document(_: bodies.ReadArticle, answer: pb.ReadArticleResponse) -> Data:
     """Return the data of doc/read."""
     return {
         "blocks": [

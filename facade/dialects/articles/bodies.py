@@ -7,7 +7,7 @@ ignored, except in requests whose fields are themselves the change.
 Source: the service interface, Document editing.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
@@ -68,6 +68,25 @@ class DeleteArticle(_Body):
     """Names the document to delete."""
 
     docId: str
+
+
+class ReadArticle(OfSession):
+    """Names a session, and optionally some blocks of its document."""
+
+    first: Annotated[int, Field(ge=0, lt=2**32)] = Field(
+        0, alias="from", description="Position of the first block."
+    )
+    limit: Annotated[int, Field(ge=1, lt=2**32)] | None = Field(
+        None, description="Maximum number of blocks; all others if omitted."
+    )
+    blockIds: Annotated[list[BlockId], Field(max_length=500, fail_fast=True)] | None = Field(
+        None, description="Only these blocks, in this order; not with `from` and `limit`."
+    )
+    images: Literal["url", "none"] = Field(
+        "url",
+        description="`none` leaves images out. With `url`, one that the document contains as a "
+        "data: URL is named by the fields of doc/image.",
+    )
 
 
 class ReadBlock(OfSession):

@@ -49,9 +49,15 @@ def delete_article(body: bodies.DeleteArticle) -> articles_pb2.DeleteArticleRequ
     return articles_pb2.DeleteArticleRequest(article_id=body.docId)
 
 
-def read_article(body: bodies.OfSession) -> articles_pb2.ReadArticleRequest:
-    """Return the request to read a document."""
-    return articles_pb2.ReadArticleRequest(session_id=body.sessionId)
+def read_article(body: bodies.ReadArticle) -> articles_pb2.ReadArticleRequest:
+    """Return the request to read a document, or some of its blocks."""
+    return articles_pb2.ReadArticleRequest(
+        session_id=body.sessionId,
+        first=body.first,
+        limit=body.limit,
+        block_ids=body.blockIds,
+        without_images=body.images == "none",
+    )
 
 
 def read_block(body: bodies.ReadBlock) -> articles_pb2.ReadBlockRequest:

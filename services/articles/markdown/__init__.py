@@ -1,18 +1,19 @@
 """Blocks and documents as Markdown: CommonMark with the tables and strikethrough of GFM.
 
-`ElementRenderer` and `render_document` are the API. `escape` escapes text, `inline` renders leaves,
-`lines` the lines of a paragraph, `tables` tables (as HTML if GFM cannot express them), `blocks`
-each block type.
+`ElementRenderer`, `joined` and `render_document` are the API. `escape` escapes text, `inline`
+renders leaves, `lines` the lines of a paragraph, `tables` tables (as HTML if GFM cannot express
+them), `blocks` each block type.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from services.articles.markdown.blocks import MarkdownContext, block_markdown
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Element
 
-__all__ = ["Rendered", "Renderer", "render_document"]
+__all__ = ["ElementRenderer", "Rendered", "joined", "render_document"]
 
 
 class Rendered(NamedTuple):
@@ -29,20 +30,47 @@ class Rendered(NamedTuple):
     text: str
 
 
-class ElementRenderer:
-    """Renderer for elements of one document; citations are numbered once for all of them."""
+# Between two lists with markers of one kind, which parsers would read as one list.
+_LIST_END = "<!-- -->"
 
-    def __init__(self, document: Document) -> None:
+
+class ElementRenderer:
+    """Renderer for elements of one document; citations are numbered once for all of them.
+
+    Args:
+        document: the document.
+        with_images: whether images are shown; otherwise they render to "".
+    """
+
+    def __init__(self, document: Document, *, with_images: bool = True) -> None:
         numbers: Mapping[str, int] = document.numbers()
-        self._context = MarkdownContext(document.style, numbers)
+        self._context = MarkdownContext(document.style, numbers, with_images)
 
     def block(self, element: Element) -> str:
         """Return the Markdown of one element."""
         return block_markdown(element, self._context)
 
+    def blocks(self, elements: Iterable[Element]) -> list[Rendered]:
+        """Return elements with their Markdown."""
+        return [Rendered(element.id, element.type, self.block(element)) for element in elements]
+
+
+def joined(blocks: Iterable[Rendered]) -> str:
+    """Return the Markdown of blocks as one text, with a comment between adjacent lists."""
+    shown = [block for block in blocks if block.text]
+    parts = [block.text for block in shown[:1]]
+    for before, block in pairwise(shown):
+        if before.type == block.type == "list" and _is_ordered(before) == _is_ordered(block):
+            parts.append(_LIST_END)
+        parts.append(block.text)
+    return "\n\n".join(parts)
+
+
+def _is_ordered(rendered_list: Rendered) -> bool:
+    return not rendered_list.text.startswith("-")
+
 
 def render_document(document: Document) -> tuple[list[Rendered], str]:
     """Return the rendered top-level blocks, and the Markdown of the whole document."""
-    renderer = ElementRenderer(document)
-    rendered = [Rendered(block.id, block.type, renderer.block(block)) for block in document.blocks]
-    return rendered, "\n\n".join(block.text for block in rendered if block.text)
+    rendered = ElementRenderer(document).blocks(document.blocks)
+    return rendered, joined(rendered)

@@ -17,8 +17,11 @@ from services.articles.markdown.tables import cell_markdown, row_markdown, table
 from services.articles.tree.nodes import Element, Leaf
 from services.articles.tree.style import Style, computed_style
 
-# Address of a file of the caller's: the download endpoint of the HTTP API.
+# Address of a file: the download endpoint of the HTTP API, for its owner.
 _FILE_ADDRESS = "/beta/v1/files/{}/content"
+# Names a picture that is in the document itself: the endpoint that returns it, and its fields.
+_INLINE_ADDRESS = "/article/v1/doc/image?blockId={}&index={}"
+_DATA_URL = re.compile("data:", re.IGNORECASE)
 _HEADINGS = {"title": "#", "h1": "#", "h2": "##", "h3": "###"}
 _ABSTRACT_NAMES = {"en": "Abstract:", "zh": "摘要\uff1a"}
 _BACKTICKS = re.compile(r"`{3,}")
@@ -27,10 +30,11 @@ _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 class MarkdownContext(NamedTuple):
-    """The style and the citation numbers of the rendered document."""
+    """The style and the citation numbers of the rendered document, and whether images are shown."""
 
     style: Style
     numbers: Numbers
+    with_images: bool = True
 
 
 def block_markdown(element: Element, context: MarkdownContext) -> str:
@@ -94,12 +98,20 @@ def _code(element: Element, context: MarkdownContext) -> str:
 
 
 def _image(element: Element, context: MarkdownContext) -> str:
+    if not context.with_images:
+        return ""
     images: Any = element.content["image"]
-    return "\n".join(_one_image(image) for image in images)
+    return "\n".join(_one_image(image, element, index) for index, image in enumerate(images))
 
 
-def _one_image(image: Mapping[str, Any]) -> str:
-    url = image["url"] if "url" in image else _FILE_ADDRESS.format(image["fileId"])
+def _one_image(image: Mapping[str, Any], element: Element, index: int) -> str:
+    if "fileId" in image:
+        url = _FILE_ADDRESS.format(image["fileId"])
+    elif _DATA_URL.match(image["url"]):
+        # A text of megabytes, which nobody reads.
+        url = _INLINE_ADDRESS.format(element.id, index)
+    else:
+        url = image["url"]
     title = ""
     if image.get("title"):
         quoted = one_line(image["title"]).replace('"', '\\"')

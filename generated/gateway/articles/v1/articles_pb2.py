@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from gateway.articles.v1 import edits_pb2 as gateway_dot_articles_dot_v1_dot_edits__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"gateway/articles/v1/articles.proto\x12\x13gateway.articles.v1\x1a\x1fgateway/articles/v1/edits.proto\"*\n\x14\x43reateSessionRequest\x12\x12\n\narticle_id\x18\x01 \x01(\t\"b\n\x15\x43reateSessionResponse\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x13\n\x0b\x62lock_count\x18\x02 \x01(\r\x12\x0e\n\x06reused\x18\x03 \x01(\x08\x12\x10\n\x08revision\x18\x04 \x01(\x04\"+\n\x15\x44\x65stroySessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"\x18\n\x16\x44\x65stroySessionResponse\"\x15\n\x13ListArticlesRequest\"I\n\x14ListArticlesResponse\x12\x31\n\x06groups\x18\x01 \x03(\x0b\x32!.gateway.articles.v1.ArticleGroup\"\x86\x01\n\x0c\x41rticleGroup\x12\x10\n\x08group_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\nis_creator\x18\x03 \x01(\x08\x12.\n\x08\x61rticles\x18\x04 \x03(\x0b\x32\x1c.gateway.articles.v1.Article\x12\x12\n\ncreated_at\x18\x05 \x01(\x03\"\x9f\x01\n\x07\x41rticle\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x10\n\x08group_id\x18\x03 \x01(\x03\x12\x10\n\x08may_edit\x18\x04 \x01(\x08\x12\x33\n\npermission\x18\x05 \x01(\x0e\x32\x1f.gateway.articles.v1.Permission\x12\r\n\x05\x64\x65pth\x18\x06 \x01(\r\x12\x12\n\ncreated_at\x18\x07 \x01(\x03\"6\n\x14\x43reateArticleRequest\x12\x10\n\x08group_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\"F\n\x15\x43reateArticleResponse\x12-\n\x07\x61rticle\x18\x01 \x01(\x0b\x32\x1c.gateway.articles.v1.Article\"*\n\x14\x44\x65leteArticleRequest\x12\x12\n\narticle_id\x18\x01 \x01(\t\"\x17\n\x15\x44\x65leteArticleResponse\"(\n\x12ReadArticleRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"\x9c\x01\n\x13ReadArticleResponse\x12\x31\n\x06\x62locks\x18\x01 \x03(\x0b\x32!.gateway.articles.v1.BlockSummary\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\r\n\x05style\x18\x03 \x01(\x0c\x12\x12\n\nreferences\x18\x04 \x01(\x0c\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x10\n\x08revision\x18\x06 \x01(\x04\"6\n\x0c\x42lockSummary\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\"8\n\x10ReadBlockRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08\x62lock_id\x18\x02 \x01(\t\"_\n\x11ReadBlockResponse\x12\r\n\x05\x62lock\x18\x01 \x01(\x0c\x12\x0c\n\x04path\x18\x02 \x03(\r\x12\r\n\x05style\x18\x03 \x01(\x0c\x12\x0c\n\x04text\x18\x04 \x01(\t\x12\x10\n\x08revision\x18\x05 \x01(\x04\":\n\x11ReadBlocksRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\tblock_ids\x18\x02 \x03(\t\"^\n\x12ReadBlocksResponse\x12\x36\n\x06\x62locks\x18\x01 \x03(\x0b\x32&.gateway.articles.v1.ReadBlockResponse\x12\x10\n\x08revision\x18\x02 \x01(\x04\"G\n\x10ReadImageRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08\x62lock_id\x18\x02 \x01(\t\x12\r\n\x05index\x18\x03 \x01(\r\"b\n\x11ReadImageResponse\x12\x34\n\x07opening\x18\x01 \x01(\x0b\x32!.gateway.articles.v1.ImageOpeningH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"G\n\x0cImageOpening\x12\x11\n\tmime_type\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\x12\x10\n\x08\x66ilename\x18\x03 \x01(\t\"F\n\x12ReadChangesRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\x05since\x18\x02 \x01(\x04H\x00\x88\x01\x01\x42\x08\n\x06_since\"V\n\x13ReadChangesResponse\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12-\n\x07\x63hanges\x18\x02 \x01(\x0b\x32\x1c.gateway.articles.v1.Changes\"[\n\x07\x43hanges\x12\r\n\x05order\x18\x01 \x03(\t\x12\x0f\n\x07\x63hanged\x18\x02 \x03(\t\x12\r\n\x05style\x18\x03 \x01(\x0c\x12\x12\n\nreferences\x18\x04 \x01(\x0c\x12\r\n\x05\x63ited\x18\x05 \x03(\t\"y\n\x10\x41pplyEditRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x18\n\x0bif_revision\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12\'\n\x04\x65\x64it\x18\x03 \x01(\x0b\x32\x19.gateway.articles.v1.EditB\x0e\n\x0c_if_revision\"2\n\x11\x41pplyEditResponse\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12\x0b\n\x03ids\x18\x02 \x03(\t\"-\n\x17KeepSessionAliveRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"\x1a\n\x18KeepSessionAliveResponse*[\n\nPermission\x12\x1a\n\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x16\n\x12PERMISSION_PRIVATE\x10\x01\x12\x19\n\x15PERMISSION_GROUP_ONLY\x10\x02\x32\xc8\t\n\x14\x41rticleEditorService\x12\x66\n\rCreateSession\x12).gateway.articles.v1.CreateSessionRequest\x1a*.gateway.articles.v1.CreateSessionResponse\x12i\n\x0e\x44\x65stroySession\x12*.gateway.articles.v1.DestroySessionRequest\x1a+.gateway.articles.v1.DestroySessionResponse\x12\x63\n\x0cListArticles\x12(.gateway.articles.v1.ListArticlesRequest\x1a).gateway.articles.v1.ListArticlesResponse\x12\x66\n\rCreateArticle\x12).gateway.articles.v1.CreateArticleRequest\x1a*.gateway.articles.v1.CreateArticleResponse\x12\x66\n\rDeleteArticle\x12).gateway.articles.v1.DeleteArticleRequest\x1a*.gateway.articles.v1.DeleteArticleResponse\x12`\n\x0bReadArticle\x12\'.gateway.articles.v1.ReadArticleRequest\x1a(.gateway.articles.v1.ReadArticleResponse\x12Z\n\tReadBlock\x12%.gateway.articles.v1.ReadBlockRequest\x1a&.gateway.articles.v1.ReadBlockResponse\x12]\n\nReadBlocks\x12&.gateway.articles.v1.ReadBlocksRequest\x1a\'.gateway.articles.v1.ReadBlocksResponse\x12\\\n\tReadImage\x12%.gateway.articles.v1.ReadImageRequest\x1a&.gateway.articles.v1.ReadImageResponse0\x01\x12`\n\x0bReadChanges\x12\'.gateway.articles.v1.ReadChangesRequest\x1a(.gateway.articles.v1.ReadChangesResponse\x12Z\n\tApplyEdit\x12%.gateway.articles.v1.ApplyEditRequest\x1a&.gateway.articles.v1.ApplyEditResponse\x12o\n\x10KeepSessionAlive\x12,.gateway.articles.v1.KeepSessionAliveRequest\x1a-.gateway.articles.v1.KeepSessionAliveResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"gateway/articles/v1/articles.proto\x12\x13gateway.articles.v1\x1a\x1fgateway/articles/v1/edits.proto\"*\n\x14\x43reateSessionRequest\x12\x12\n\narticle_id\x18\x01 \x01(\t\"b\n\x15\x43reateSessionResponse\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x13\n\x0b\x62lock_count\x18\x02 \x01(\r\x12\x0e\n\x06reused\x18\x03 \x01(\x08\x12\x10\n\x08revision\x18\x04 \x01(\x04\"+\n\x15\x44\x65stroySessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"\x18\n\x16\x44\x65stroySessionResponse\"\x15\n\x13ListArticlesRequest\"I\n\x14ListArticlesResponse\x12\x31\n\x06groups\x18\x01 \x03(\x0b\x32!.gateway.articles.v1.ArticleGroup\"\x86\x01\n\x0c\x41rticleGroup\x12\x10\n\x08group_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\nis_creator\x18\x03 \x01(\x08\x12.\n\x08\x61rticles\x18\x04 \x03(\x0b\x32\x1c.gateway.articles.v1.Article\x12\x12\n\ncreated_at\x18\x05 \x01(\x03\"\x9f\x01\n\x07\x41rticle\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x10\n\x08group_id\x18\x03 \x01(\x03\x12\x10\n\x08may_edit\x18\x04 \x01(\x08\x12\x33\n\npermission\x18\x05 \x01(\x0e\x32\x1f.gateway.articles.v1.Permission\x12\r\n\x05\x64\x65pth\x18\x06 \x01(\r\x12\x12\n\ncreated_at\x18\x07 \x01(\x03\"6\n\x14\x43reateArticleRequest\x12\x10\n\x08group_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\"F\n\x15\x43reateArticleResponse\x12-\n\x07\x61rticle\x18\x01 \x01(\x0b\x32\x1c.gateway.articles.v1.Article\"*\n\x14\x44\x65leteArticleRequest\x12\x12\n\narticle_id\x18\x01 \x01(\t\"\x17\n\x15\x44\x65leteArticleResponse\"\x80\x01\n\x12ReadArticleRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\r\n\x05\x66irst\x18\x02 \x01(\r\x12\x12\n\x05limit\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x11\n\tblock_ids\x18\x04 \x03(\t\x12\x16\n\x0ewithout_images\x18\x05 \x01(\x08\x42\x08\n\x06_limit\"\x9c\x01\n\x13ReadArticleResponse\x12\x31\n\x06\x62locks\x18\x01 \x03(\x0b\x32!.gateway.articles.v1.BlockSummary\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\r\n\x05style\x18\x03 \x01(\x0c\x12\x12\n\nreferences\x18\x04 \x01(\x0c\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x10\n\x08revision\x18\x06 \x01(\x04\"6\n\x0c\x42lockSummary\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\"8\n\x10ReadBlockRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08\x62lock_id\x18\x02 \x01(\t\"_\n\x11ReadBlockResponse\x12\r\n\x05\x62lock\x18\x01 \x01(\x0c\x12\x0c\n\x04path\x18\x02 \x03(\r\x12\r\n\x05style\x18\x03 \x01(\x0c\x12\x0c\n\x04text\x18\x04 \x01(\t\x12\x10\n\x08revision\x18\x05 \x01(\x04\":\n\x11ReadBlocksRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\tblock_ids\x18\x02 \x03(\t\"^\n\x12ReadBlocksResponse\x12\x36\n\x06\x62locks\x18\x01 \x03(\x0b\x32&.gateway.articles.v1.ReadBlockResponse\x12\x10\n\x08revision\x18\x02 \x01(\x04\"G\n\x10ReadImageRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08\x62lock_id\x18\x02 \x01(\t\x12\r\n\x05index\x18\x03 \x01(\r\"b\n\x11ReadImageResponse\x12\x34\n\x07opening\x18\x01 \x01(\x0b\x32!.gateway.articles.v1.ImageOpeningH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"G\n\x0cImageOpening\x12\x11\n\tmime_type\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\x12\x10\n\x08\x66ilename\x18\x03 \x01(\t\"F\n\x12ReadChangesRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\x05since\x18\x02 \x01(\x04H\x00\x88\x01\x01\x42\x08\n\x06_since\"V\n\x13ReadChangesResponse\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12-\n\x07\x63hanges\x18\x02 \x01(\x0b\x32\x1c.gateway.articles.v1.Changes\"[\n\x07\x43hanges\x12\r\n\x05order\x18\x01 \x03(\t\x12\x0f\n\x07\x63hanged\x18\x02 \x03(\t\x12\r\n\x05style\x18\x03 \x01(\x0c\x12\x12\n\nreferences\x18\x04 \x01(\x0c\x12\r\n\x05\x63ited\x18\x05 \x03(\t\"y\n\x10\x41pplyEditRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x18\n\x0bif_revision\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12\'\n\x04\x65\x64it\x18\x03 \x01(\x0b\x32\x19.gateway.articles.v1.EditB\x0e\n\x0c_if_revision\"2\n\x11\x41pplyEditResponse\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12\x0b\n\x03ids\x18\x02 \x03(\t\"-\n\x17KeepSessionAliveRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"\x1a\n\x18KeepSessionAliveResponse*[\n\nPermission\x12\x1a\n\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x16\n\x12PERMISSION_PRIVATE\x10\x01\x12\x19\n\x15PERMISSION_GROUP_ONLY\x10\x02\x32\xc8\t\n\x14\x41rticleEditorService\x12\x66\n\rCreateSession\x12).gateway.articles.v1.CreateSessionRequest\x1a*.gateway.articles.v1.CreateSessionResponse\x12i\n\x0e\x44\x65stroySession\x12*.gateway.articles.v1.DestroySessionRequest\x1a+.gateway.articles.v1.DestroySessionResponse\x12\x63\n\x0cListArticles\x12(.gateway.articles.v1.ListArticlesRequest\x1a).gateway.articles.v1.ListArticlesResponse\x12\x66\n\rCreateArticle\x12).gateway.articles.v1.CreateArticleRequest\x1a*.gateway.articles.v1.CreateArticleResponse\x12\x66\n\rDeleteArticle\x12).gateway.articles.v1.DeleteArticleRequest\x1a*.gateway.articles.v1.DeleteArticleResponse\x12`\n\x0bReadArticle\x12\'.gateway.articles.v1.ReadArticleRequest\x1a(.gateway.articles.v1.ReadArticleResponse\x12Z\n\tReadBlock\x12%.gateway.articles.v1.ReadBlockRequest\x1a&.gateway.articles.v1.ReadBlockResponse\x12]\n\nReadBlocks\x12&.gateway.articles.v1.ReadBlocksRequest\x1a\'.gateway.articles.v1.ReadBlocksResponse\x12\\\n\tReadImage\x12%.gateway.articles.v1.ReadImageRequest\x1a&.gateway.articles.v1.ReadImageResponse0\x01\x12`\n\x0bReadChanges\x12\'.gateway.articles.v1.ReadChangesRequest\x1a(.gateway.articles.v1.ReadChangesResponse\x12Z\n\tApplyEdit\x12%.gateway.articles.v1.ApplyEditRequest\x1a&.gateway.articles.v1.ApplyEditResponse\x12o\n\x10KeepSessionAlive\x12,.gateway.articles.v1.KeepSessionAliveRequest\x1a-.gateway.articles.v1.KeepSessionAliveResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gateway.articles.v1.articles_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PERMISSION']._serialized_start=2218
-  _globals['_PERMISSION']._serialized_end=2309
+  _globals['_PERMISSION']._serialized_start=2307
+  _globals['_PERMISSION']._serialized_end=2398
   _globals['_CREATESESSIONREQUEST']._serialized_start=92
   _globals['_CREATESESSIONREQUEST']._serialized_end=134
   _globals['_CREATESESSIONRESPONSE']._serialized_start=136
@@ -58,40 +58,40 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DELETEARTICLEREQUEST']._serialized_end=874
   _globals['_DELETEARTICLERESPONSE']._serialized_start=876
   _globals['_DELETEARTICLERESPONSE']._serialized_end=899
-  _globals['_READARTICLEREQUEST']._serialized_start=901
-  _globals['_READARTICLEREQUEST']._serialized_end=941
-  _globals['_READARTICLERESPONSE']._serialized_start=944
-  _globals['_READARTICLERESPONSE']._serialized_end=1100
-  _globals['_BLOCKSUMMARY']._serialized_start=1102
-  _globals['_BLOCKSUMMARY']._serialized_end=1156
-  _globals['_READBLOCKREQUEST']._serialized_start=1158
-  _globals['_READBLOCKREQUEST']._serialized_end=1214
-  _globals['_READBLOCKRESPONSE']._serialized_start=1216
-  _globals['_READBLOCKRESPONSE']._serialized_end=1311
-  _globals['_READBLOCKSREQUEST']._serialized_start=1313
-  _globals['_READBLOCKSREQUEST']._serialized_end=1371
-  _globals['_READBLOCKSRESPONSE']._serialized_start=1373
-  _globals['_READBLOCKSRESPONSE']._serialized_end=1467
-  _globals['_READIMAGEREQUEST']._serialized_start=1469
-  _globals['_READIMAGEREQUEST']._serialized_end=1540
-  _globals['_READIMAGERESPONSE']._serialized_start=1542
-  _globals['_READIMAGERESPONSE']._serialized_end=1640
-  _globals['_IMAGEOPENING']._serialized_start=1642
-  _globals['_IMAGEOPENING']._serialized_end=1713
-  _globals['_READCHANGESREQUEST']._serialized_start=1715
-  _globals['_READCHANGESREQUEST']._serialized_end=1785
-  _globals['_READCHANGESRESPONSE']._serialized_start=1787
-  _globals['_READCHANGESRESPONSE']._serialized_end=1873
-  _globals['_CHANGES']._serialized_start=1875
-  _globals['_CHANGES']._serialized_end=1966
-  _globals['_APPLYEDITREQUEST']._serialized_start=1968
-  _globals['_APPLYEDITREQUEST']._serialized_end=2089
-  _globals['_APPLYEDITRESPONSE']._serialized_start=2091
-  _globals['_APPLYEDITRESPONSE']._serialized_end=2141
-  _globals['_KEEPSESSIONALIVEREQUEST']._serialized_start=2143
-  _globals['_KEEPSESSIONALIVEREQUEST']._serialized_end=2188
-  _globals['_KEEPSESSIONALIVERESPONSE']._serialized_start=2190
-  _globals['_KEEPSESSIONALIVERESPONSE']._serialized_end=2216
-  _globals['_ARTICLEEDITORSERVICE']._serialized_start=2312
-  _globals['_ARTICLEEDITORSERVICE']._serialized_end=3536
+  _globals['_READARTICLEREQUEST']._serialized_start=902
+  _globals['_READARTICLEREQUEST']._serialized_end=1030
+  _globals['_READARTICLERESPONSE']._serialized_start=1033
+  _globals['_READARTICLERESPONSE']._serialized_end=1189
+  _globals['_BLOCKSUMMARY']._serialized_start=1191
+  _globals['_BLOCKSUMMARY']._serialized_end=1245
+  _globals['_READBLOCKREQUEST']._serialized_start=1247
+  _globals['_READBLOCKREQUEST']._serialized_end=1303
+  _globals['_READBLOCKRESPONSE']._serialized_start=1305
+  _globals['_READBLOCKRESPONSE']._serialized_end=1400
+  _globals['_READBLOCKSREQUEST']._serialized_start=1402
+  _globals['_READBLOCKSREQUEST']._serialized_end=1460
+  _globals['_READBLOCKSRESPONSE']._serialized_start=1462
+  _globals['_READBLOCKSRESPONSE']._serialized_end=1556
+  _globals['_READIMAGEREQUEST']._serialized_start=1558
+  _globals['_READIMAGEREQUEST']._serialized_end=1629
+  _globals['_READIMAGERESPONSE']._serialized_start=1631
+  _globals['_READIMAGERESPONSE']._serialized_end=1729
+  _globals['_IMAGEOPENING']._serialized_start=1731
+  _globals['_IMAGEOPENING']._serialized_end=1802
+  _globals['_READCHANGESREQUEST']._serialized_start=1804
+  _globals['_READCHANGESREQUEST']._serialized_end=1874
+  _globals['_READCHANGESRESPONSE']._serialized_start=1876
+  _globals['_READCHANGESRESPONSE']._serialized_end=1962
+  _globals['_CHANGES']._serialized_start=1964
+  _globals['_CHANGES']._serialized_end=2055
+  _globals['_APPLYEDITREQUEST']._serialized_start=2057
+  _globals['_APPLYEDITREQUEST']._serialized_end=2178
+  _globals['_APPLYEDITRESPONSE']._serialized_start=2180
+  _globals['_APPLYEDITRESPONSE']._serialized_end=2230
+  _globals['_KEEPSESSIONALIVEREQUEST']._serialized_start=2232
+  _globals['_KEEPSESSIONALIVEREQUEST']._serialized_end=2277
+  _globals['_KEEPSESSIONALIVERESPONSE']._serialized_start=2279
+  _globals['_KEEPSESSIONALIVERESPONSE']._serialized_end=2305
+  _globals['_ARTICLEEDITORSERVICE']._serialized_start=2401
+  _globals['_ARTICLEEDITORSERVICE']._serialized_end=3625
 # @@protoc_insertion_point(module_scope)

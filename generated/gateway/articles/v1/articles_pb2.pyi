@@ -357,23 +357,45 @@ Global___DeleteArticleResponse: _TypeAlias = DeleteArticleResponse  # noqa: Y015
 
 @_typing.final
 class ReadArticleRequest(_message.Message):
-    """Names the session whose document to read."""
+    """Names the session whose document to read, and the blocks; all of them if none are named."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
+    FIRST_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    BLOCK_IDS_FIELD_NUMBER: _builtins.int
+    WITHOUT_IMAGES_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
+    first: _builtins.int
+    """Optional, not with `block_ids`. Position of the first block."""
+    limit: _builtins.int
+    """Optional, at least 1, not with `block_ids`. Maximum number of blocks; all others when absent."""
+    without_images: _builtins.bool
+    """Optional. Whether to leave images out of the Markdown."""
+    @_builtins.property
+    def block_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional, at most 500. Only the elements with these ids, in their order; ids that the document
+        does not contain are omitted.
+        """
+
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
+        first: _builtins.int = ...,
+        limit: _builtins.int | None = ...,
+        block_ids: _abc.Iterable[_builtins.str] | None = ...,
+        without_images: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "block_ids", b"block_ids", "first", b"first", "limit", b"limit", "session_id", b"session_id", "without_images", b"without_images"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
 
 Global___ReadArticleRequest: _TypeAlias = ReadArticleRequest  # noqa: Y015
 
@@ -390,7 +412,7 @@ class ReadArticleResponse(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """Required. The whole document as Markdown."""
+    """Required. These blocks as Markdown."""
     style: _builtins.bytes
     """Required. The article's style: a JSON object."""
     references: _builtins.bytes
@@ -401,7 +423,7 @@ class ReadArticleResponse(_message.Message):
     """Required. Number of operations committed to the document."""
     @_builtins.property
     def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___BlockSummary]:
-        """Required, possibly empty. The top-level blocks in order."""
+        """Required, possibly empty. The top-level blocks in order, or the requested ones."""
 
     def __init__(
         self,

@@ -186,9 +186,11 @@ class ArticleEditorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReadArticle(self, request, context):
-        """Reads a document: every block as Markdown, and the whole document as one text.
+        """Reads a document: every block as Markdown, and the whole document as one text; or some of its
+        blocks, for documents that do not fit in one message.
 
-        Statuses: OK, and those of sessions.
+        Statuses: OK, INVALID_ARGUMENT (40003: a limit of 0, or more than 500 ids; 40004: ids and a
+        range), and those of sessions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -81,9 +81,11 @@ class ArticleEditorServiceStub:
     Statuses: OK, and NOT_FOUND (40402). PERMISSION_DENIED (40301).
     """
     ReadArticle: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ReadArticleRequest, _articles_pb2.ReadArticleResponse]
-    """Reads a document: every block as Markdown, and the whole document as one text.
+    """Reads a document: every block as Markdown, and the whole document as one text; or some of its
+    blocks, for documents that do not fit in one message.
 
-    Statuses: OK, and those of sessions.
+    Statuses: OK, INVALID_ARGUMENT (40003: a limit of 0, or more than 500 ids; 40004: ids and a
+    range), and those of sessions.
     """
     ReadBlock: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ReadBlockRequest, _articles_pb2.ReadBlockResponse]
     """Reads one block, raw and as Markdown, with its position and its computed style.
@@ -178,9 +180,11 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     Statuses: OK, and NOT_FOUND (40402). PERMISSION_DENIED (40301).
     """
     ReadArticle: _aio.UnaryUnaryMultiCallable[_articles_pb2.ReadArticleRequest, _articles_pb2.ReadArticleResponse]  # type: ignore[assignment]
-    """Reads a document: every block as Markdown, and the whole document as one text.
+    """Reads a document: every block as Markdown, and the whole document as one text; or some of its
+    blocks, for documents that do not fit in one message.
 
-    Statuses: OK, and those of sessions.
+    Statuses: OK, INVALID_ARGUMENT (40003: a limit of 0, or more than 500 ids; 40004: ids and a
+    range), and those of sessions.
     """
     ReadBlock: _aio.UnaryUnaryMultiCallable[_articles_pb2.ReadBlockRequest, _articles_pb2.ReadBlockResponse]  # type: ignore[assignment]
     """Reads one block, raw and as Markdown, with its position and its computed style.
@@ -308,9 +312,11 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _articles_pb2.ReadArticleRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_articles_pb2.ReadArticleResponse, _abc.Awaitable[_articles_pb2.ReadArticleResponse]]:
-        """Reads a document: every block as Markdown, and the whole document as one text.
+        """Reads a document: every block as Markdown, and the whole document as one text; or some of its
+        blocks, for documents that do not fit in one message.
 
-        Statuses: OK, and those of sessions.
+        Statuses: OK, INVALID_ARGUMENT (40003: a limit of 0, or more than 500 ids; 40004: ids and a
+        range), and those of sessions.
         """
 
     @_abc_1.abstractmethod
