@@ -165,7 +165,7 @@ def _list_item(element: Element, context: MarkdownContext) -> str:
 
 
 def _table(element: Element, context: MarkdownContext) -> str:
-    return table(element, context.numbers)
+    return table(element, context.numbers, computed_style(context.style, element).get("textAlign"))
 
 
 def _row(element: Element, context: MarkdownContext) -> str:

@@ -5,7 +5,11 @@ from html import escape as html_escape
 from urllib.parse import quote
 
 # Characters that may begin Markdown syntax within a line. `!` does so only before `[`.
-_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|$~&"})
+_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*[]<>|$~"})
+# `_` within a word and `&` before anything but an entity mean nothing. Escaped, they would end a
+# bare address, which GFM makes a link. The text may go on in another leaf.
+_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
+_AMPERSAND = re.compile(r"&(?=#?\w*(?:;|$))")
 _SCHEMES = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _INFO = re.compile(r"[\\&]")
 _BROKEN = re.compile(r"(`(?=`)|~(?=~)|\](?=\())")
@@ -23,7 +27,10 @@ def newlines(text: str) -> str:
 
 def escaped(text: str) -> str:
     """Return text escaped for the middle of a line; newlines stay."""
-    return text.translate(_SPECIAL)
+    text = text.translate(_SPECIAL)
+    if "_" in text:
+        text = _UNDERSCORE.sub(r"\\_", text)
+    return _AMPERSAND.sub(r"\\&", text) if "&" in text else text
 
 
 def one_line(text: str) -> str:
@@ -71,4 +78,5 @@ def inline_formula(latex: str) -> str:
     inner = " ".join(filter(None, map(str.strip, formula(latex).split("\n"))))
     inner = _LONE_DOLLAR.sub(r"\1\\$", inner)
     backslashes = len(inner) - len(inner.rstrip("\\"))
-    return f"{inner} " if backslashes % 2 else inner
+    # A control space at the end: no parser takes a dollar sign after a space as the end.
+    return f"{inner} {{}}" if backslashes % 2 else inner

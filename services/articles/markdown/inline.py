@@ -28,6 +28,7 @@ from services.articles.tree.nodes import Leaf
 Numbers = Mapping[str, int]
 
 _DELIMITERS = "*~`"
+_DIGITS = frozenset("0123456789")
 _BACKTICKS = re.compile(r"`+")
 # Opening and closing tag of each delimiter.
 _TAGS = {
@@ -93,6 +94,9 @@ def _joined(before: str, source: str) -> tuple[str, str]:
     if source[:1] in ("(", ":") and before.endswith("]"):
         # After `[1]` these would form a link or a link reference definition.
         return before, f"\\{source}"
+    if source[:1] in _DIGITS and before.endswith("$") and not before.endswith("\\$"):
+        # Before a digit a dollar sign ends no formula in pandoc and on GitHub.
+        return before, f"&#{ord(source[0])};{source[1:]}"
     return before, source
 
 

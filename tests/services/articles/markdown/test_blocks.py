@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 
 from services.articles.markdown import ElementRenderer, render_document
 from services.articles.tree.nodes import Element
@@ -200,6 +201,41 @@ def test_a_table_has_its_first_row_as_header() -> None:
     assert made == "| a\\|b | c<br>d |\n| --- | --- |\n| `e\\|f` |  |"
 
 
+def test_a_table_is_aligned_as_its_style_says() -> None:
+    style = {"textAlign": "end"}
+    assert markdown(table(row("a", "b")) | {"style": style}) == "| a | b |\n| ---: | ---: |"
+    wide = table(row(cell("a", colSpan=2)), row("b", "c")) | {"style": style}
+    assert '<th align="right" colspan="2">a</th>' in markdown(wide)
+
+
+def test_a_formula_in_a_table_with_spans_is_one() -> None:
+    formula = text("x<y", type="latex")
+    made = markdown(table(row(cell(formula, colSpan=2)), row("a", "b")), paragraph("below"))
+    assert made == (
+        '<table>\n<tr><th colspan="2">\n\n$x< y$\n\n</th></tr>\n'
+        "<tr><td>a</td><td>b</td></tr>\n</table>\n\nbelow"
+    )
+    tokens = MarkdownIt("commonmark", {"html": True}).parse(made)
+    kinds = [token.type for token in tokens if not token.type.endswith("_close")]
+    block = ["paragraph_open", "inline"]
+    assert kinds == ["html_block", *block, "html_block", *block]
+
+
+def test_lists_that_follow_each_other_stay_apart() -> None:
+    numbered = bullets("c", style={"orderType": "decimal"})
+    made = markdown(bullets("a"), {"type": "code"}, bullets("b"), numbered, numbered)
+    assert made == "- a\n\n<!-- -->\n\n- b\n\n1. c\n\n<!-- -->\n\n1. c"
+    tokens = MarkdownIt("commonmark", {"html": True}).parse(made)
+    assert sum(token.type.endswith("_list_open") for token in tokens) == 4
+
+
+def test_bare_addresses_are_not_broken() -> None:
+    address = "https://a.org/snake_case?a=1&b=2"
+    assert markdown(paragraph(f"See {address}.")) == f"See {address}."
+    assert markdown(paragraph("_a_ &lt; b_")) == "\\_a\\_ \\&lt; b\\_"
+    assert markdown(paragraph("a&", text("lt;", bold=True))) == "a\\&**lt;**"
+
+
 def test_a_span_makes_a_table_html() -> None:
     made = markdown(table(row(cell("a<b", colSpan=2)), row(cell(text("c", bold=True)), "d\ne")))
     assert made == (
@@ -255,7 +291,8 @@ def test_serial_numbers_and_hidden_indices_do_not_show() -> None:
 
 def test_latex_stays_within_its_dollars() -> None:
     leaf = text("\\text{a $b$}\n\\", type="latex")
-    assert markdown(paragraph("x ", leaf, "!")) == "x $\\text{a \\$b\\$} \\ $!"
+    assert markdown(paragraph("x ", leaf, "!")) == "x $\\text{a \\$b\\$} \\ {}$!"
+    assert markdown(paragraph(text("x", type="latex"), "2x")) == "$x$&#50;x"
 
 
 def test_an_exclamation_mark_does_not_turn_a_link_into_an_image() -> None:
