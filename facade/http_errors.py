@@ -56,11 +56,14 @@ def _section(path: str) -> str:
 
 def method_not_allowed(method: str, path: str, allowed: Iterable[str]) -> GatewayError:
     """Return the error for a method that the endpoints of a path do not have: 405."""
-    return HttpExchangeError(
+    methods = ", ".join(sorted(allowed))
+    error = HttpExchangeError(
         405,
         "method_not_allowed",
-        f"{cut(path, _SHOWN_PATH)}: method {method} not allowed; use {', '.join(sorted(allowed))}",
+        f"{cut(path, _SHOWN_PATH)}: method {method} not allowed; use {methods}",
     )
+    error.headers = {"Allow": methods}
+    return error
 
 
 def encoded_path(method: str, path: str) -> GatewayError:

@@ -325,6 +325,10 @@ def _apply_one(call: _Call, article_id: str, transaction: _Transaction) -> None:
         # Any exception fails this call alone.
         transaction.errors.append((call, error))
         return
+    if state.document.is_same(applied.document):
+        # Nothing to store: the edit is answered as one that was made, at the same revision.
+        transaction.results.append((call, EditResult(state, applied.ids)))
+        return
     revision = state.revision + 1
     after = replace(
         state,

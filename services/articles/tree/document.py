@@ -83,6 +83,14 @@ class Document:
         node = None if path is None else self.node_at(path)
         return node if isinstance(node, Element) else None
 
+    def is_same(self, other: "Document") -> bool:
+        """Return whether an edit of this document that led to the other changed nothing."""
+        return (
+            self.blocks.is_same(other.blocks)
+            and (self.references is other.references or self.references == other.references)
+            and (self.style is other.style or self.style == other.style)
+        )
+
     def numbers(self) -> dict[str, int]:
         """Return the number of each cited reference, 1 for the first that appears."""
         return citation_numbers(self.blocks.cites())

@@ -51,6 +51,17 @@ class BlockSequence:
 
     __hash__ = None  # type: ignore[assignment]  # elements hold mappings, which have no hash
 
+    def is_same(self, other: "BlockSequence") -> bool:
+        """Return whether the elements of two versions are equal.
+
+        Only runs that they do not share are compared. Equal versions that were cut differently
+        count as different.
+        """
+        return len(self._runs) == len(other._runs) and all(
+            run is other_run or run.elements == other_run.elements
+            for run, other_run in zip(self._runs, other._runs, strict=True)
+        )
+
     def __getitem__(self, position: int) -> Element:
         """Return the element at a position from 0 to length - 1."""
         run_index = bisect_right(self._starts, position) - 1
