@@ -23,13 +23,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles import codec
 from services.articles.cache import DocumentCache, DocumentState
-from services.articles.errors import stale
+from services.articles.errors import block_changed, stale
 from services.articles.loader import DocumentLoader
 from services.articles.metrics import ArticleMetrics
 from services.articles.operation_log import LogEntry, OperationLog
 from services.articles.sessions import LiveSession, SessionRef, SessionRepository
 from services.articles.snapshots import SnapshotTaker
 from services.articles.tree.document import Document
+from services.articles.tree.nodes import Element
 from services.articles.tree.operations import Operation
 from services.articles.usage import OwnerUsage, add_to_documents, blocks_for, size_of
 from services.common.errors import GatewayError, unavailable
@@ -53,6 +54,28 @@ class EditResult(NamedTuple):
     ids: tuple[str, ...] = ()
 
 
+class EditConditions(NamedTuple):
+    """What must hold for an edit when it is applied.
+
+    Attributes:
+        revision: the revision of the document.
+        block: a block with its id as in the document, position aside.
+    """
+
+    revision: int | None = None
+    block: Element | None = None
+
+    def check(self, state: DocumentState) -> None:
+        """Raise `GatewayError` 40901 unless a document fulfils the conditions."""
+        if self.revision not in (None, state.revision):
+            raise stale(state.revision)
+        if self.block is not None and state.document.element(self.block.id) != self.block:
+            raise block_changed(state.revision)
+
+
+NO_CONDITIONS = EditConditions()
+
+
 class _Kind(Enum):
     KEEP_ALIVE = auto()
     READ = auto()
@@ -67,7 +90,7 @@ class _Call:
     session: SessionRef
     answer: "asyncio.Future[EditResult | None]"
     operation: Operation | None = None
-    if_revision: int | None = None
+    conditions: EditConditions = NO_CONDITIONS
     attempts: int = 0
 
     def fail(self, error: Exception) -> None:
@@ -153,17 +176,19 @@ class DocumentCommitter:
         return result.state, before
 
     async def edit(
-        self, session: SessionRef, operation: Operation, if_revision: int | None
+        self,
+        session: SessionRef,
+        operation: Operation,
+        conditions: EditConditions = NO_CONDITIONS,
     ) -> EditResult:
         """Apply an operation and make it durable.
 
         Raises:
             GatewayError: the operation cannot be applied to the document; 40303, when it exceeds
-                the quota of the document's owner; 40901, when the document is not at
-                `if_revision`.
+                the quota of the document's owner; 40901, when `conditions` do not hold.
         """
         await self._loader.preload(session)
-        result = await self._enqueue(_Kind.EDIT, session, operation, if_revision)
+        result = await self._enqueue(_Kind.EDIT, session, operation, conditions)
         assert result is not None
         return result
 
@@ -182,10 +207,10 @@ class DocumentCommitter:
         kind: _Kind,
         session: SessionRef,
         operation: Operation | None = None,
-        if_revision: int | None = None,
+        conditions: EditConditions = NO_CONDITIONS,
     ) -> EditResult | None:
         answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Call(kind, session, answer, operation, if_revision))
+        self._waiting.append(_Call(kind, session, answer, operation, conditions))
         if self._working is None:
             self._working = asyncio.create_task(self._work())
         result: EditResult | None = await answer
@@ -318,8 +343,7 @@ def _apply_one(call: _Call, article_id: str, transaction: _Transaction) -> None:
         transaction.results.append((call, EditResult(state)))
         return
     try:
-        if call.if_revision not in (None, state.revision):
-            raise stale(state.revision)
+        call.conditions.check(state)
         applied = codec.apply(state.document, call.operation)
     except Exception as error:
         # Any exception fails this call alone.

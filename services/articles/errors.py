@@ -80,6 +80,15 @@ def stale(revision: int) -> GatewayError:
     return failure(STALE, "/ifRevision", f"the document is at revision {revision}; read it again")
 
 
+def block_changed(revision: int) -> GatewayError:
+    """Return the 409 error for an edit of a block that has changed, or may have."""
+    return failure(
+        STALE,
+        "/ifBlockRevision",
+        f"the block may have changed since; the document is at revision {revision}: read it again",
+    )
+
+
 def quota_reached(message: str, limit: str) -> GatewayError:
     """Return the 403 error for an owner whose documents reach a limit of the plan."""
     return GatewayError(

@@ -10,13 +10,21 @@ import grpc
 from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceServicer
 from services.articles import codec, responses
-from services.articles.committer import DocumentCommitter
-from services.articles.errors import NO_GRANT, SCHEMA, failure, no_session
+from services.articles.committer import DocumentCommitter, EditConditions
+from services.articles.errors import (
+    FIELDS,
+    NO_GRANT,
+    SCHEMA,
+    block_changed,
+    failure,
+    no_session,
+)
 from services.articles.files import FileAccess, check_ownership, referenced_files
 from services.articles.groups import GroupRepository
 from services.articles.images import picture_at, read_picture, shown_files
 from services.articles.repository import ArticleRepository
 from services.articles.sessions import SessionRef, SessionRepository
+from services.articles.tree.edits import named_block
 from services.articles.tree.operations import Operation
 from services.common import ids
 from services.common.articles import limits
@@ -166,8 +174,8 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
             # takes precedence.
             await self._committer.keep_alive(session)
             raise
-        if_revision = request.if_revision if request.HasField("if_revision") else None
-        result = await self._committer.edit(session, operation, if_revision)
+        conditions = await self._conditions(session, request)
+        result = await self._committer.edit(session, operation, conditions)
         return wire.ApplyEditResponse(revision=result.state.revision, ids=result.ids)
 
     async def KeepSessionAlive(
@@ -176,6 +184,31 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         """Keep a session alive."""
         await self._committer.keep_alive(await self._session(request.session_id))
         return wire.KeepSessionAliveResponse()
+
+    async def _conditions(
+        self, session: SessionRef, request: wire.ApplyEditRequest
+    ) -> EditConditions:
+        """Return the conditions of an edit.
+
+        Raises:
+            GatewayError: 40004, the edit names no block; 40901, it is unknown how the block was.
+        """
+        revision = request.if_revision if request.HasField("if_revision") else None
+        if not request.HasField("if_block_revision"):
+            return EditConditions(revision)
+        read = request.if_block_revision
+        state, before = await self._committer.read_since(session, read)
+        block_id = named_block(request.edit)
+        if not block_id:
+            problem = "allowed only for edits that name a block"
+            raise failure(FIELDS, "/ifBlockRevision", problem)
+        if state.document.element(block_id) is None:
+            return EditConditions(revision)  # the edit is refused for that
+        document = state.document if read == state.revision else before
+        block = None if document is None else document.element(block_id)
+        if block is None:
+            raise block_changed(state.revision)
+        return EditConditions(revision, block)
 
     async def _check_files(self, session: SessionRef, operation: Operation) -> None:
         """Check that files which an edit adds to the document belong to the caller.

@@ -128,6 +128,16 @@ class EditBody(OfSession):
     )
 
 
+class BlockEditBody(EditBody):
+    """Names a session, and the revision at which the caller has read the block."""
+
+    ifBlockRevision: Annotated[int, Field(ge=0, lt=_INT64)] | None = Field(
+        None,
+        description="Revision at which the block was read; the request fails with 409 if this "
+        "block has changed since, or if that is more than 64 edits ago.",
+    )
+
+
 class InsertBlocks(EditBody):
     """Describes blocks to insert, all or none."""
 
@@ -138,14 +148,17 @@ class InsertBlocks(EditBody):
     blocks: SkipValidation[Annotated[list[Block], Field(min_length=1, max_length=500)]]
 
 
-class DeleteBlock(EditBody):
+class DeleteBlock(BlockEditBody):
     """Names the element to delete."""
 
     blockId: BlockId
 
 
-class ReplaceText(EditBody):
+class ReplaceText(BlockEditBody):
     """Describes the new content of a block, by at least one field that fits its type."""
+
+    # Unknown fields are ignored but for `type`, which the translation rejects.
+    model_config = ConfigDict(extra="allow")
 
     blockId: BlockId
     children: SkipValidation[str | Children] = Field(
@@ -159,19 +172,23 @@ class ReplaceText(EditBody):
     institution: SkipValidation[list[Institution]] = Field(_ABSENT, description="Only for author.")
 
 
-class AppendText(EditBody):
+class AppendText(BlockEditBody):
     """Describes text to append."""
 
     blockId: BlockId
     text: SkipValidation[str | list[TextLeaf]]
 
 
-class Cite(EditBody):
+class Cite(BlockEditBody):
     """Describes a citation to set or clear, under a block or on one leaf."""
 
     blockId: BlockId | None = Field(None, description="Either this or `leafPath`.")
     leafPath: Path | None = Field(
-        None, description="Either this or `blockId`: child indices from the root."
+        None,
+        description="Either this or `blockId`: child indices from the root, or from `anchorId`.",
+    )
+    anchorId: BlockId | None = Field(
+        None, description="With `leafPath`: the element that it counts from."
     )
     cite: str | None = Field(None, description="Id of a reference; null clears the citation.")
 
@@ -199,7 +216,7 @@ class DeleteReference(EditBody):
 _CHANGE = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
 
-class SetBlockStyle(EditBody):
+class SetBlockStyle(BlockEditBody):
     """Describes changes to a block's own properties; null removes one."""
 
     model_config = _CHANGE
@@ -250,14 +267,18 @@ class SetBlockStyle(EditBody):
     isTemplate: SkipValidation[styles.IsTemplate] = None
 
 
-class SetLeafStyle(EditBody):
+class SetLeafStyle(BlockEditBody):
     """Describes changes to the marks of a block's plain leaves, or of one; null removes one."""
 
     model_config = _CHANGE
 
     blockId: BlockId | None = Field(None, description="Either this or `leafPath`.")
     leafPath: Path | None = Field(
-        None, description="Either this or `blockId`: child indices from the root."
+        None,
+        description="Either this or `blockId`: child indices from the root, or from `anchorId`.",
+    )
+    anchorId: BlockId | None = Field(
+        None, description="With `leafPath`: the element that it counts from."
     )
     bold: SkipValidation[bool | None] = None
     italic: SkipValidation[bool | None] = None

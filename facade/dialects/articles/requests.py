@@ -17,8 +17,8 @@ from gateway.articles.v1.edits_pb2 import Edit
 
 # Fields of text/replace with the new content of a block.
 _CONTENT = ("children", "equation", "code", "language", "image", "author", "institution")
-_BLOCK_STYLE = frozenset({"sessionId", "blockId", "ifRevision"})
-_LEAF_STYLE = _BLOCK_STYLE | {"leafPath"}
+_BLOCK_STYLE = frozenset({"sessionId", "blockId", "ifRevision", "ifBlockRevision"})
+_LEAF_STYLE = _BLOCK_STYLE | {"leafPath", "anchorId"}
 # Larger than any document: indices beyond it are clamped and not found either.
 _MAX_INDEX = 2**32 - 1
 _MAX_DEPTH = 64
@@ -87,7 +87,10 @@ def apply_edit(
 ) -> articles_pb2.ApplyEditRequest:
     """Return the request to apply the edit of a body in its session; `edit_of` translates it."""
     return articles_pb2.ApplyEditRequest(
-        session_id=body.sessionId, if_revision=body.ifRevision, edit=edit_of(body)
+        session_id=body.sessionId,
+        if_revision=body.ifRevision,
+        if_block_revision=getattr(body, "ifBlockRevision", None),
+        edit=edit_of(body),
     )
 
 
@@ -103,8 +106,15 @@ def delete_block(body: bodies.DeleteBlock) -> Edit:
 
 
 def replace_text(body: bodies.ReplaceText) -> Edit:
-    """Return the edit of block/text/replace."""
+    """Return the edit of block/text/replace.
+
+    Raises:
+        GatewayError: 40003, another type is given.
+    """
     sent = _sent(body)
+    if "type" in sent:
+        problem = "the type of a block stays; delete the block and insert one of the other type"
+        raise request_error(Code.SCHEMA, "/type", problem)
     fields = to_json({name: sent[name] for name in _CONTENT if name in sent}, "")
     return Edit(replace_text=edits_pb2.ReplaceText(block_id=body.blockId, fields=fields))
 
@@ -121,6 +131,7 @@ def cite(body: bodies.Cite) -> Edit:
         cite=edits_pb2.Cite(
             block_id=body.blockId,
             leaf_path=_indices(body.leafPath or ()),
+            anchor_id=body.anchorId,
             reference_id=body.cite,
         )
     )
@@ -157,6 +168,7 @@ def set_leaf_style(body: bodies.SetLeafStyle) -> Edit:
         set_leaf_style=edits_pb2.SetLeafStyle(
             block_id=body.blockId,
             leaf_path=_indices(body.leafPath or ()),
+            anchor_id=body.anchorId,
             marks=to_json(_changes(body, _LEAF_STYLE), ""),
         )
     )

@@ -27,7 +27,7 @@ from services.articles.tree.operations import (
     SetLeafStyle,
     UpdateReference,
 )
-from services.articles.tree.operations.leaves import Target
+from services.articles.tree.operations.leaves import AnchoredPath, Target
 from services.articles.tree.parsing import (
     NewId,
     parse_children,
@@ -42,6 +42,16 @@ from services.articles.tree.values import array, schema_error, string
 from services.common.articles import limits
 
 _VOID_FIELDS = tuple(key for kind in VOID_TYPES for key in CONTENT_KEYS[kind])
+
+
+def named_block(edit: pb.Edit) -> str:
+    """Return the id of the block that an edit changes, or "" if it names none."""
+    kind = edit.WhichOneof("kind")
+    message = getattr(edit, kind) if kind else edit
+    for name in ("block_id", "anchor_id"):
+        if block_id := getattr(message, name, ""):
+            return str(block_id)
+    return ""
 
 
 def read_edit(edit: pb.Edit, new_id: NewId) -> Operation:
@@ -165,8 +175,11 @@ def _target(edit: pb.Cite | pb.SetLeafStyle) -> Target:
     if edit.HasField("block_id") == bool(edit.leaf_path):
         raise EditError(EditErrorCode.FIELDS, "", "exactly one of blockId and leafPath is required")
     if edit.HasField("block_id"):
+        if edit.HasField("anchor_id"):
+            raise EditError(EditErrorCode.FIELDS, "/anchorId", "allowed only with leafPath")
         return edit.block_id
-    return _path(edit.leaf_path, "/leafPath")
+    path = _path(edit.leaf_path, "/leafPath")
+    return AnchoredPath(edit.anchor_id, path) if edit.HasField("anchor_id") else path
 
 
 def _path(indices: Sequence[int], pointer: str) -> Path:

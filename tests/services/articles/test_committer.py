@@ -150,7 +150,7 @@ async def test_a_batch_that_lost_a_race_keeps_the_order_of_its_edits(
         )
         for number in range(4)
     ]
-    answers = await asyncio.gather(*(committer.edit(session, insert, None) for insert in inserts))
+    answers = await asyncio.gather(*(committer.edit(session, insert) for insert in inserts))
     assert raced
     assert [answer.state.revision for answer in answers] == [1, 2, 3, 4]
     assert await ada.texts(session_id) == ["0", "1", "2", "3"]
@@ -215,7 +215,7 @@ async def test_a_failing_call_leaves_the_rest_of_its_batch_alone(editors: Editor
     await committer.read(session)
     broken: Any = _Broken()
     outcomes = await asyncio.gather(
-        committer.edit(session, broken, None),
+        committer.edit(session, broken),
         ada.insert(session_id, "a"),
         ada.insert(session_id, "b", path=(9,)),
         ada.insert(session_id, "c"),

@@ -796,10 +796,15 @@ class ApplyEditRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     IF_REVISION_FIELD_NUMBER: _builtins.int
     EDIT_FIELD_NUMBER: _builtins.int
+    IF_BLOCK_REVISION_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     if_revision: _builtins.int
     """Optional. The last revision that the caller has read; a stale one is rejected."""
+    if_block_revision: _builtins.int
+    """Optional, for edits that name a block. The last revision at which the caller has read this
+    block; the edit is rejected if the block has changed since, whatever else has.
+    """
     @_builtins.property
     def edit(self) -> _edits_pb2.Edit:
         """Required."""
@@ -810,13 +815,19 @@ class ApplyEditRequest(_message.Message):
         session_id: _builtins.str = ...,
         if_revision: _builtins.int | None = ...,
         edit: _edits_pb2.Edit | None = ...,
+        if_block_revision: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "edit", b"edit", "if_revision", b"if_revision"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision", "_if_revision", b"_if_revision", "edit", b"edit", "if_block_revision", b"if_block_revision", "if_revision", b"if_revision"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "edit", b"edit", "if_revision", b"if_revision", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision", "_if_revision", b"_if_revision", "edit", b"edit", "if_block_revision", b"if_block_revision", "if_revision", b"if_revision", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__if_block_revision: _TypeAlias = _typing.Literal["if_block_revision"]  # noqa: Y015
+    _WhichOneofArgType__if_block_revision: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision"]  # noqa: Y015
     _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
     _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__if_block_revision) -> _WhichOneofReturnType__if_block_revision | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
 
 Global___ApplyEditRequest: _TypeAlias = ApplyEditRequest  # noqa: Y015

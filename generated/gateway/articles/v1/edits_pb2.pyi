@@ -223,30 +223,38 @@ class Cite(_message.Message):
 
     BLOCK_ID_FIELD_NUMBER: _builtins.int
     LEAF_PATH_FIELD_NUMBER: _builtins.int
+    ANCHOR_ID_FIELD_NUMBER: _builtins.int
     REFERENCE_ID_FIELD_NUMBER: _builtins.int
     block_id: _builtins.str
     """Either this or `leaf_path`."""
+    anchor_id: _builtins.str
+    """Optional, with `leaf_path`. Id of the element that it counts from."""
     reference_id: _builtins.str
     """Optional. Id of a reference; absent clears the citation."""
     @_builtins.property
     def leaf_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Either this or `block_id`: child indices from the root."""
+        """Either this or `block_id`: child indices from the root, or from `anchor_id`."""
 
     def __init__(
         self,
         *,
         block_id: _builtins.str | None = ...,
         leaf_path: _abc.Iterable[_builtins.int] | None = ...,
+        anchor_id: _builtins.str | None = ...,
         reference_id: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_block_id", b"_block_id", "_reference_id", b"_reference_id", "block_id", b"block_id", "reference_id", b"reference_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_anchor_id", b"_anchor_id", "_block_id", b"_block_id", "_reference_id", b"_reference_id", "anchor_id", b"anchor_id", "block_id", b"block_id", "reference_id", b"reference_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_block_id", b"_block_id", "_reference_id", b"_reference_id", "block_id", b"block_id", "leaf_path", b"leaf_path", "reference_id", b"reference_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_anchor_id", b"_anchor_id", "_block_id", b"_block_id", "_reference_id", b"_reference_id", "anchor_id", b"anchor_id", "block_id", b"block_id", "leaf_path", b"leaf_path", "reference_id", b"reference_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__anchor_id: _TypeAlias = _typing.Literal["anchor_id"]  # noqa: Y015
+    _WhichOneofArgType__anchor_id: _TypeAlias = _typing.Literal["_anchor_id", b"_anchor_id"]  # noqa: Y015
     _WhichOneofReturnType__block_id: _TypeAlias = _typing.Literal["block_id"]  # noqa: Y015
     _WhichOneofArgType__block_id: _TypeAlias = _typing.Literal["_block_id", b"_block_id"]  # noqa: Y015
     _WhichOneofReturnType__reference_id: _TypeAlias = _typing.Literal["reference_id"]  # noqa: Y015
     _WhichOneofArgType__reference_id: _TypeAlias = _typing.Literal["_reference_id", b"_reference_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__anchor_id) -> _WhichOneofReturnType__anchor_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__block_id) -> _WhichOneofReturnType__block_id | None: ...
     @_typing.overload
@@ -354,30 +362,39 @@ class SetLeafStyle(_message.Message):
 
     BLOCK_ID_FIELD_NUMBER: _builtins.int
     LEAF_PATH_FIELD_NUMBER: _builtins.int
+    ANCHOR_ID_FIELD_NUMBER: _builtins.int
     MARKS_FIELD_NUMBER: _builtins.int
     block_id: _builtins.str
     """Either this or `leaf_path`."""
+    anchor_id: _builtins.str
+    """Optional, with `leaf_path`. Id of the element that it counts from."""
     marks: _builtins.bytes
     """Required. A JSON object with at least one of bold, italic, textDecoration, color; null removes
     one.
     """
     @_builtins.property
     def leaf_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Either this or `block_id`: child indices from the root."""
+        """Either this or `block_id`: child indices from the root, or from `anchor_id`."""
 
     def __init__(
         self,
         *,
         block_id: _builtins.str | None = ...,
         leaf_path: _abc.Iterable[_builtins.int] | None = ...,
+        anchor_id: _builtins.str | None = ...,
         marks: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_block_id", b"_block_id", "block_id", b"block_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_anchor_id", b"_anchor_id", "_block_id", b"_block_id", "anchor_id", b"anchor_id", "block_id", b"block_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_block_id", b"_block_id", "block_id", b"block_id", "leaf_path", b"leaf_path", "marks", b"marks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_anchor_id", b"_anchor_id", "_block_id", b"_block_id", "anchor_id", b"anchor_id", "block_id", b"block_id", "leaf_path", b"leaf_path", "marks", b"marks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__anchor_id: _TypeAlias = _typing.Literal["anchor_id"]  # noqa: Y015
+    _WhichOneofArgType__anchor_id: _TypeAlias = _typing.Literal["_anchor_id", b"_anchor_id"]  # noqa: Y015
     _WhichOneofReturnType__block_id: _TypeAlias = _typing.Literal["block_id"]  # noqa: Y015
     _WhichOneofArgType__block_id: _TypeAlias = _typing.Literal["_block_id", b"_block_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__anchor_id) -> _WhichOneofReturnType__anchor_id | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__block_id) -> _WhichOneofReturnType__block_id | None: ...
 
 Global___SetLeafStyle: _TypeAlias = SetLeafStyle  # noqa: Y015

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from services.articles.tree.document import Document, Path
 from services.articles.tree.nodes import Json, Leaf, all_leaves
@@ -17,8 +17,16 @@ from services.articles.tree.operations.base import (
 from services.articles.tree.operations.blocks import RestoreElements
 from services.articles.tree.values import schema_error
 
+
+class AnchoredPath(NamedTuple):
+    """The path of a leaf from an element, which insertions elsewhere do not change."""
+
+    anchor_id: str
+    path: Path
+
+
 # The leaves of an operation: all below the block with an id, or the one at a path.
-Target = str | Path
+Target = str | Path | AnchoredPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +34,7 @@ class Cite:
     """Set or clear the citation of leaves.
 
     Attributes:
-        target: the id of a block, or the path of a leaf.
+        target: the id of a block, or the path of a leaf, from the root or from an element.
         cite: the id of a reference; None clears.
     """
 
@@ -61,7 +69,7 @@ class SetLeafStyle:
     """Set or clear marks of one leaf, or of the plain leaves (type `default`) under a block.
 
     Attributes:
-        target: the id of a block, or the path of a leaf.
+        target: the id of a block, or the path of a leaf, from the root or from an element.
         marks: some of bold, italic, textDecoration, color; None and False clear.
     """
 
@@ -106,12 +114,21 @@ def _changed(document: Document, target: Target, change: Callable[[Leaf], Leaf])
             raise schema_error("/blockId", f"no text leaf inside this {old.type}")
         new = map_leaves(old, change)
     else:
-        path, old, index = find_leaf(document, target)
+        path, old, index = find_leaf(document, _from_root(document, target))
         new = with_leaf(old, index, change(old.leaves[index]))
     return Change(document.replaced(path, new), RestoreElements((old,)))
 
 
+def _from_root(document: Document, target: Path | AnchoredPath) -> Path:
+    if not isinstance(target, AnchoredPath):
+        return target
+    anchor, _ = find_element(document, target.anchor_id, "/anchorId")
+    return (*anchor, *target.path)
+
+
 def _target_to_json(target: Target) -> dict[str, Json]:
+    if isinstance(target, AnchoredPath):
+        return {"anchorId": target.anchor_id, "leafPath": list(target.path)}
     return {"blockId": target} if isinstance(target, str) else {"leafPath": list(target)}
 
 
@@ -119,4 +136,5 @@ def _target_from_json(stored: Mapping[str, Any]) -> Target:
     if "blockId" in stored:
         block_id: str = stored["blockId"]
         return block_id
-    return tuple(stored["leafPath"])
+    path = tuple(stored["leafPath"])
+    return AnchoredPath(stored["anchorId"], path) if "anchorId" in stored else path

@@ -1,0 +1,129 @@
+"""What editors and agents ask of documents beyond single edits of blocks."""
+
+import pytest
+import pytest_asyncio
+
+from tests.facade.article_editor import Editor
+from tests.gateway_in_process import running_gateway
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def text(words, kind="paragraph"):
+    return {"type": kind, "children": [{"text": words}]}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def editor(tmp_path_factory):
+    async with running_gateway(tmp_path_factory.mktemp("gateway")) as gateway:
+        yield Editor(gateway, gateway.key)
+
+
+async def test_a_document_is_read_in_parts(editor):
+    await editor.open_new()
+    ids = await editor.insert(*(text(f"block {n}") for n in range(5)))
+    whole = await editor.read()
+    for part, positions in (
+        ({"from": 3}, [3, 4]),
+        ({"limit": 2}, [0, 1]),
+        ({"from": 1, "limit": 2}, [1, 2]),
+        ({"from": 4, "limit": 9}, [4]),
+        ({"from": 5, "limit": 1}, []),
+        ({"from": 2**32 - 1}, []),
+        ({"blockIds": [ids[4], "nowhere", ids[0]]}, [4, 0]),
+    ):
+        read = await editor.done("doc/read", **part)
+        blocks = [whole["blocks"][position] for position in positions]
+        text_of_part = "\n\n".join(block["text"] for block in blocks)
+        assert read == {**whole, "blocks": blocks, "text": text_of_part}, part
+
+
+async def test_a_wrong_part_is_refused(editor):
+    await editor.open_new()
+    for part, code, pointer in (
+        ({"from": -1}, 40003, "/from"),
+        ({"limit": 0}, 40003, "/limit"),
+        ({"blockIds": ["b"], "limit": 1}, 40004, "/blockIds"),
+        ({"blockIds": ["b"] * 501}, 40003, "/blockIds"),
+        ({"images": "some"}, 40003, "/images"),
+    ):
+        refused = await editor.refused("doc/read", **part)
+        assert (refused[0], refused[1].startswith(f"{pointer}: ")) == (code, True), refused
+
+
+async def test_pictures_in_the_document_are_named_or_left_out(editor):
+    await editor.open_new()
+    pictures = [
+        {"url": "https://a.org/b.png"},
+        {"url": "data:image/gif;base64,R0lGODlh", "alt": "B"},
+    ]
+    figure, _ = await editor.insert({"type": "image", "image": pictures}, text("below"))
+    address = f"/article/v1/doc/image?blockId={figure}&index=1"
+    shown = f"![](https://a.org/b.png)\n![B]({address})\n\nbelow"
+    assert (await editor.read())["text"] == shown
+    assert (await editor.done("doc/read", images="none"))["text"] == "below"
+
+
+async def test_an_edit_that_changes_nothing_makes_no_revision(editor):
+    await editor.open_new()
+    (block,) = await editor.insert(text("same"))
+    for path, body in (
+        ("block/text/replace", {"children": "same"}),
+        ("block/text/append", {"text": ""}),
+        ("style/leaf", {"bold": None}),
+        ("block/style", {"indent": None}),
+        ("block/cite", {"cite": None}),
+    ):
+        assert await editor.done(path, blockId=block, **body) == {"ok": True, "revision": 1}
+    assert (await editor.done("style/article", style={}))["revision"] == 1
+    assert (await editor.done("block/text/append", blockId=block, text="!"))["revision"] == 2
+
+
+async def test_only_a_change_of_the_block_conflicts(editor):
+    await editor.open_new()
+    mine, other = await editor.insert(text("mine"), text("other"))
+    await editor.done("block/text/append", blockId=other, text="!")
+    edited = await editor.done("block/text/append", blockId=mine, text="!", ifBlockRevision=1)
+    assert edited["revision"] == 3
+    for path, body in (
+        ("block/text/append", {"blockId": mine, "text": "?"}),
+        ("block/delete", {"blockId": mine}),
+        ("style/leaf", {"anchorId": mine, "leafPath": [0], "bold": True}),
+    ):
+        code, message = await editor.refused(path, **body, ifBlockRevision=2)
+        assert (code, message[:17]) == (40901, "/ifBlockRevision:")
+    code, _ = await editor.refused("block/delete", blockId=mine, ifBlockRevision=99)
+    assert code == 40901
+    code, _ = await editor.refused("block/cite", leafPath=[0, 0], ifBlockRevision=3)
+    assert code == 40004
+    await editor.done("block/delete", blockId=mine, ifBlockRevision=3)
+    code, _ = await editor.refused("block/delete", blockId=mine, ifBlockRevision=3)
+    assert code == 40403
+
+
+async def test_a_path_from_a_block_is_not_moved_by_others(editor):
+    await editor.open_new()
+    (block,) = await editor.insert(text("mine"))
+    await editor.done("block/insert", path=[0], blocks=[text("another's")])
+    await editor.done("style/leaf", anchorId=block, leafPath=[0], bold=True)
+    assert (await editor.read())["text"] == "another's\n\n**mine**"
+    for body, code in (
+        ({"anchorId": "nowhere", "leafPath": [0]}, 40403),
+        ({"anchorId": block, "leafPath": [1]}, 40405),
+        ({"anchorId": block, "blockId": block}, 40004),
+        ({"anchorId": block}, 40004),
+    ):
+        assert (await editor.refused("style/leaf", **body, bold=None))[0] == code, body
+
+
+async def test_a_block_keeps_its_type(editor):
+    await editor.open_new()
+    (block,) = await editor.insert(text("mine"))
+    body = {"blockId": block, "type": "h1", "children": "x"}
+    code, message = await editor.refused("block/text/replace", **body)
+    assert (code, message[:6]) == (40003, "/type:")
+
+
+async def test_a_wrong_method_names_the_right_one(editor):
+    async with editor.gateway.http.get(f"{editor.gateway.url}/article/v1/doc/read") as answer:
+        assert (answer.status, answer.headers["Allow"]) == (405, "POST")
