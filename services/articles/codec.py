@@ -1,6 +1,6 @@
 """Decodes and applies edits, and encodes documents and operations for storage."""
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import orjson
 
@@ -9,7 +9,7 @@ from services.articles.errors import failure
 from services.articles.tree.document import Document
 from services.articles.tree.edits import read_edit
 from services.articles.tree.errors import EditError
-from services.articles.tree.operations import Operation, from_json, to_json
+from services.articles.tree.operations import DocumentEdit, Operation, from_json, to_json
 from services.articles.tree.parsing import NewId
 from services.common.errors import GatewayError
 
@@ -30,8 +30,8 @@ class AppliedOperation(NamedTuple):
     ids: tuple[str, ...]
 
 
-def decode_edit(edit: Edit, new_id: NewId) -> Operation:
-    """Return the operation that a caller's edit describes.
+def decode_edit(edit: Edit, new_id: NewId) -> DocumentEdit:
+    """Return the edit that a caller's message describes.
 
     Raises:
         GatewayError: the edit is invalid for every document.
@@ -42,16 +42,17 @@ def decode_edit(edit: Edit, new_id: NewId) -> Operation:
         raise to_gateway_error(error) from None
 
 
-def apply(document: Document, operation: Operation) -> AppliedOperation:
-    """Apply a caller's operation.
+def apply(document: Document, edit: DocumentEdit) -> AppliedOperation:
+    """Apply a caller's edit.
 
     Raises:
-        GatewayError: the operation does not fit the document, which is unchanged.
+        GatewayError: the edit does not fit the document, which is unchanged.
     """
     try:
-        change = operation.apply(document)
+        change = edit.apply(document)
     except EditError as error:
         raise to_gateway_error(error) from None
+    operation = change.operation or cast(Operation, edit)
     return AppliedOperation(
         change.document,
         orjson.dumps(to_json(operation)),

@@ -31,7 +31,7 @@ from services.articles.sessions import LiveSession, SessionRef, SessionRepositor
 from services.articles.snapshots import SnapshotTaker
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Element
-from services.articles.tree.operations import Operation
+from services.articles.tree.operations import DocumentEdit
 from services.articles.usage import OwnerUsage, add_to_documents, blocks_for, size_of
 from services.common.errors import GatewayError, unavailable
 from services.common.process.offload import offload_if
@@ -89,7 +89,7 @@ class _Call:
     kind: _Kind
     session: SessionRef
     answer: "asyncio.Future[EditResult | None]"
-    operation: Operation | None = None
+    edit: DocumentEdit | None = None
     conditions: EditConditions = NO_CONDITIONS
     attempts: int = 0
 
@@ -178,17 +178,17 @@ class DocumentCommitter:
     async def edit(
         self,
         session: SessionRef,
-        operation: Operation,
+        edit: DocumentEdit,
         conditions: EditConditions = NO_CONDITIONS,
     ) -> EditResult:
-        """Apply an operation and make it durable.
+        """Apply an edit and make it durable.
 
         Raises:
-            GatewayError: the operation cannot be applied to the document; 40303, when it exceeds
+            GatewayError: the edit cannot be applied to the document; 40303, when it exceeds
                 the quota of the document's owner; 40901, when `conditions` do not hold.
         """
         await self._loader.preload(session)
-        result = await self._enqueue(_Kind.EDIT, session, operation, conditions)
+        result = await self._enqueue(_Kind.EDIT, session, edit, conditions)
         assert result is not None
         return result
 
@@ -206,11 +206,11 @@ class DocumentCommitter:
         self,
         kind: _Kind,
         session: SessionRef,
-        operation: Operation | None = None,
+        edit: DocumentEdit | None = None,
         conditions: EditConditions = NO_CONDITIONS,
     ) -> EditResult | None:
         answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Call(kind, session, answer, operation, conditions))
+        self._waiting.append(_Call(kind, session, answer, edit, conditions))
         if self._working is None:
             self._working = asyncio.create_task(self._work())
         result: EditResult | None = await answer
@@ -339,12 +339,12 @@ def _apply(calls: Sequence[tuple[_Call, str]], transaction: _Transaction) -> Non
 
 def _apply_one(call: _Call, article_id: str, transaction: _Transaction) -> None:
     state = transaction.states[article_id]
-    if call.operation is None:
+    if call.edit is None:
         transaction.results.append((call, EditResult(state)))
         return
     try:
         call.conditions.check(state)
-        applied = codec.apply(state.document, call.operation)
+        applied = codec.apply(state.document, call.edit)
     except Exception as error:
         # Any exception fails this call alone.
         transaction.errors.append((call, error))

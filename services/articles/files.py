@@ -9,7 +9,7 @@ import grpc
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1 import files_pb2, files_pb2_grpc
 from services.articles.errors import IMAGE, SCHEMA, failure
-from services.articles.tree.operations import InsertBlocks, Operation, ReplaceText
+from services.articles.tree.operations import DocumentEdit, InsertBlocks, ReplaceText
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.grpc.authentication import (
     call_metadata,
@@ -90,14 +90,14 @@ class FileStoreClient:
             call.cancel()
 
 
-def referenced_files(operation: Operation) -> dict[str, str]:
-    """Return the ids of the files that an operation names, each with its first JSON pointer."""
+def referenced_files(edit: DocumentEdit) -> dict[str, str]:
+    """Return the ids of the files that an edit names, each with its first JSON pointer."""
     file_ids: dict[str, str] = {}
-    if isinstance(operation, InsertBlocks):
-        for index, block in enumerate(operation.blocks):
+    if isinstance(edit, InsertBlocks):
+        for index, block in enumerate(edit.blocks):
             _collect(block.content.get("image"), f"/blocks/{index}/image", file_ids)
-    elif isinstance(operation, ReplaceText):
-        _collect(operation.content.get("image"), "/image", file_ids)
+    elif isinstance(edit, ReplaceText):
+        _collect(edit.content.get("image"), "/image", file_ids)
     return file_ids
 
 

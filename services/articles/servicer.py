@@ -25,7 +25,7 @@ from services.articles.images import picture_at, read_picture, shown_files
 from services.articles.repository import ArticleRepository
 from services.articles.sessions import SessionRef, SessionRepository
 from services.articles.tree.edits import named_block
-from services.articles.tree.operations import Operation
+from services.articles.tree.operations import DocumentEdit
 from services.common import ids
 from services.common.articles import limits
 from services.common.errors import GatewayError
@@ -37,6 +37,8 @@ from services.common.storage.disk import DiskReserve
 # Size in bytes of an edit or document from which on it is decoded or rendered in a thread: 2 kB
 # take about a millisecond of the event loop.
 _LARGE = 32 << 10
+# The same for edits with Markdown, which takes longer to parse.
+_LARGE_TEXT = 2 << 10
 _MAX_SESSION_ID = 64  # characters
 
 Context = grpc.aio.ServicerContext
@@ -166,16 +168,19 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         session = await self._session(request.session_id)
         try:
             self._reserve.check()
-            is_large = request.edit.ByteSize() >= _LARGE
-            operation = await offload_if(is_large, codec.decode_edit, request.edit, self._new_id)
-            await self._check_files(session, operation)
+            large = _LARGE_TEXT if request.edit.HasField("edit_text") else _LARGE
+            is_large = request.edit.ByteSize() >= large
+            edit = await offload_if(is_large, codec.decode_edit, request.edit, self._new_id)
+            await self._check_files(session, edit)
         except GatewayError:
             # A refused edit keeps its session alive too. If the session has ended, that error
             # takes precedence.
             await self._committer.keep_alive(session)
             raise
         conditions = await self._conditions(session, request)
-        result = await self._committer.edit(session, operation, conditions)
+        if request.dry_run:
+            return await self._try_edit(session, edit, conditions)
+        result = await self._committer.edit(session, edit, conditions)
         return wire.ApplyEditResponse(revision=result.state.revision, ids=result.ids)
 
     async def KeepSessionAlive(
@@ -184,6 +189,15 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         """Keep a session alive."""
         await self._committer.keep_alive(await self._session(request.session_id))
         return wire.KeepSessionAliveResponse()
+
+    async def _try_edit(
+        self, session: SessionRef, edit: DocumentEdit, conditions: EditConditions
+    ) -> wire.ApplyEditResponse:
+        """Return the result that an edit would have, at the revision of now."""
+        state = await self._committer.read(session)
+        conditions.check(state)
+        applied = await asyncio.to_thread(codec.apply, state.document, edit)
+        return wire.ApplyEditResponse(revision=state.revision, ids=applied.ids)
 
     async def _conditions(
         self, session: SessionRef, request: wire.ApplyEditRequest
@@ -210,12 +224,12 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
             raise block_changed(state.revision)
         return EditConditions(revision, block)
 
-    async def _check_files(self, session: SessionRef, operation: Operation) -> None:
+    async def _check_files(self, session: SessionRef, edit: DocumentEdit) -> None:
         """Check that files which an edit adds to the document belong to the caller.
 
         An editor may keep, change and move a figure whose file is another user's, or has expired.
         """
-        if pointers := referenced_files(operation):
+        if pointers := referenced_files(edit):
             state = await self._committer.read(session)
             shown_ids = shown_files(state.document)
             await check_ownership(

@@ -30,9 +30,11 @@ PRIVATE = pb.Article(id="18", name="", permission=pb.PERMISSION_PRIVATE, depth=2
 DONE = {"ok": True, "revision": 7}
 
 
-def call_of(if_revision=None, **edit):
+def call_of(if_revision=None, dry_run=False, **edit):
     """Return the call that applies an edit."""
-    return pb.ApplyEditRequest(session_id="s", if_revision=if_revision, edit=edits_pb2.Edit(**edit))
+    return pb.ApplyEditRequest(
+        session_id="s", if_revision=if_revision, dry_run=dry_run, edit=edits_pb2.Edit(**edit)
+    )
 
 
 EDITED = pb.ApplyEditResponse(revision=7)
@@ -275,6 +277,27 @@ ROWS = [
             DONE,
         )
         for text in ("text", LEAVES, None)
+    ),
+    (
+        "block/text/edit",
+        {
+            **S,
+            "edits": [{"old": "a", "new": "b"}, {"old": "c", "new": "", "all": True}],
+            "blockId": "b",
+            "dryRun": True,
+        },
+        call_of(
+            dry_run=True,
+            edit_text=edits_pb2.EditText(
+                edits=[
+                    edits_pb2.TextReplacement(old="a", new="b"),
+                    edits_pb2.TextReplacement(old="c", all=True),
+                ],
+                block_id="b",
+            ),
+        ),
+        pb.ApplyEditResponse(ids=["b"], revision=7),
+        {"changed": ["b"], "revision": 7},
     ),
     *(
         ("block/cite", {**S, **body}, call_of(cite=edits_pb2.Cite(**call)), EDITED, DONE)

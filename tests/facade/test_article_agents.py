@@ -127,3 +127,17 @@ async def test_a_block_keeps_its_type(editor):
 async def test_a_wrong_method_names_the_right_one(editor):
     async with editor.gateway.http.get(f"{editor.gateway.url}/article/v1/doc/read") as answer:
         assert (answer.status, answer.headers["Allow"]) == (405, "POST")
+
+
+async def test_a_term_is_renamed_in_one_call(editor):
+    await editor.open_new()
+    ids = await editor.insert(*(text(f"the moon {n}") for n in range(63)), text("the sun"))
+    renaming = {"edits": [{"old": "moon", "new": "Moon", "all": True}]}
+    tried = await editor.done("block/text/edit", **renaming, dryRun=True)
+    assert tried == {"changed": ids[:63], "revision": 1}
+    assert await editor.done("block/text/edit", **renaming) == {**tried, "revision": 2}
+    assert (await editor.read())["text"].count("Moon") == 63
+    code, message = await editor.refused("block/text/edit", edits=[{"old": "Moon", "new": ""}])
+    assert code == 40005 and "occurs 63 times" in message and ids[9] in message
+    code, _ = await editor.refused("block/text/edit", edits=[])
+    assert code == 40003

@@ -178,6 +178,13 @@ class Inserted(_Answer):
     revision: Revision
 
 
+class TextEdited(_Answer):
+    """The blocks in which texts were replaced."""
+
+    changed: Annotated[list[str], Field(description="Ids of the changed blocks, in order.")]
+    revision: Revision
+
+
 class ReferenceAdded(_Answer):
     """The added reference."""
 
@@ -277,6 +284,11 @@ def changes(_: bodies.ReadChanges, answer: pb.ReadChangesResponse) -> Data:
 def inserted(_: bodies.InsertBlocks, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of block/insert."""
     return {"ids": list(answer.ids), "revision": answer.revision}
+
+
+def text_edited(_: bodies.EditText, answer: pb.ApplyEditResponse) -> Data:
+    """Return the data of block/text/edit."""
+    return {"changed": list(answer.ids), "revision": answer.revision}
 
 
 def reference_added(_: bodies.AddReference, answer: pb.ApplyEditResponse) -> Data:

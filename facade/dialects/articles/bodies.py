@@ -179,6 +179,28 @@ class AppendText(BlockEditBody):
     text: SkipValidation[str | list[TextLeaf]]
 
 
+class TextEdit(_Body):
+    """A text, and what takes its place."""
+
+    old: str = Field(
+        description="Plain text, or inline Markdown as in doc/read, within one paragraph, heading, "
+        "item, cell, formula, listing or title of an image; at most 50,000 characters."
+    )
+    new: str = Field(
+        description="Inline Markdown; text without marks gets those of the replaced text. "
+        "Citations stay."
+    )
+    all: bool = Field(False, description="Replace every occurrence; else there must be only one.")
+
+
+class EditText(BlockEditBody):
+    """Describes texts to replace, all or none, in order."""
+
+    edits: Annotated[list[TextEdit], Field(min_length=1, max_length=200, fail_fast=True)]
+    blockId: BlockId | None = Field(None, description="The block to search; all if omitted.")
+    dryRun: bool = Field(False, description="Return what would change, and change nothing.")
+
+
 class Cite(BlockEditBody):
     """Describes a citation to set or clear, under a block or on one leaf."""
 

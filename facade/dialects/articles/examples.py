@@ -156,8 +156,12 @@ EXAMPLES = {
         {"ok": True, "revision": 9},
     ),
     "block/delete": Example({**_SESSION, "blockId": _TITLE}, {"ok": True, "revision": 10}),
+    "block/text/edit": Example(
+        {**_SESSION, "edits": [{"old": "twice", "new": "**twice**"}]},
+        {"changed": [_TEXT], "revision": 11},
+    ),
     "reference/delete": Example(
-        {**_SESSION, "referenceId": "newton1687"}, {"ok": True, "revision": 11}
+        {**_SESSION, "referenceId": "newton1687"}, {"ok": True, "revision": 12}
     ),
     "session/destroy": Example(dict(_SESSION), {"ok": True}),
     "doc/delete": Example({"docId": _DOCUMENT}, {"article": _DOCUMENT}),

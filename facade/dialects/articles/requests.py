@@ -90,6 +90,7 @@ def apply_edit(
         session_id=body.sessionId,
         if_revision=body.ifRevision,
         if_block_revision=getattr(body, "ifBlockRevision", None),
+        dry_run=getattr(body, "dryRun", False),
         edit=edit_of(body),
     )
 
@@ -123,6 +124,14 @@ def append_text(body: bodies.AppendText) -> Edit:
     """Return the edit of block/text/append."""
     text = to_json(body.text, "/text")
     return Edit(append_text=edits_pb2.AppendText(block_id=body.blockId, text=text))
+
+
+def edit_text(body: bodies.EditText) -> Edit:
+    """Return the edit of block/text/edit."""
+    edits = [
+        edits_pb2.TextReplacement(old=edit.old, new=edit.new, all=edit.all) for edit in body.edits
+    ]
+    return Edit(edit_text=edits_pb2.EditText(edits=edits, block_id=body.blockId))
 
 
 def cite(body: bodies.Cite) -> Edit:

@@ -125,6 +125,15 @@ ENDPOINTS = (
         requests.append_text,
     ),
     edit_endpoint(
+        "block/text/edit",
+        "editText",
+        "Replace texts wherever they are, all or none",
+        bodies.EditText,
+        requests.edit_text,
+        answers.TextEdited,
+        answers.text_edited,
+    ),
+    edit_endpoint(
         "block/cite",
         "cite",
         "Cite a reference, or clear a citation",

@@ -122,6 +122,15 @@ class Document:
             parents=self._parents(element.id, old.elements, element.elements),
         )
 
+    def with_blocks(self, old: Sequence[Element], new: Sequence[Element]) -> "Document":
+        """Return the document with other states of several top-level blocks."""
+        parents = self.parents
+        for before, after in zip(old, new, strict=True):
+            changed = replace(self, parents=parents)
+            parents = changed._parents(after.id, before.elements, after.elements)
+        blocks = self.blocks.updated({element.id: element for element in new})
+        return replace(self, blocks=blocks, parents=parents)
+
     def _parents(self, holder: str, old: Sequence[Element], new: Sequence[Element]) -> ParentIndex:
         # Children that are the same objects on both sides are skipped with all that is below them.
         common_ids = {id(element) for element in old} & {id(element) for element in new}

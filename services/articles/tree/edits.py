@@ -12,6 +12,7 @@ import orjson
 from gateway.articles.v1 import edits_pb2 as pb
 from services.articles.tree.document import Path
 from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
+from services.articles.tree.inline_markdown import parse_inline
 from services.articles.tree.nodes import CONTENT_KEYS, VOID_TYPES, Leaf, Node
 from services.articles.tree.operations import (
     AddReference,
@@ -19,8 +20,10 @@ from services.articles.tree.operations import (
     Cite,
     DeleteBlocks,
     DeleteReference,
+    DocumentEdit,
+    EditText,
     InsertBlocks,
-    Operation,
+    Replacement,
     ReplaceText,
     SetArticleStyle,
     SetBlockStyle,
@@ -30,6 +33,7 @@ from services.articles.tree.operations import (
 from services.articles.tree.operations.leaves import AnchoredPath, Target
 from services.articles.tree.parsing import (
     NewId,
+    check_leaf,
     parse_children,
     parse_element,
     parse_leaf,
@@ -54,8 +58,8 @@ def named_block(edit: pb.Edit) -> str:
     return ""
 
 
-def read_edit(edit: pb.Edit, new_id: NewId) -> Operation:
-    """Return the operation that an edit describes.
+def read_edit(edit: pb.Edit, new_id: NewId) -> DocumentEdit:
+    """Return the edit that a message describes.
 
     Args:
         edit: the caller's edit.
@@ -116,6 +120,29 @@ def _append_text(edit: pb.AppendText, new_id: NewId) -> AppendText:
     return AppendText(edit.block_id, tuple(leaves))
 
 
+def _edit_text(edit: pb.EditText, new_id: NewId) -> EditText:
+    if not 1 <= len(edit.edits) <= limits.TEXT_EDITS:
+        raise schema_error("/edits", f"must contain 1 to {limits.TEXT_EDITS} edits")
+    replacements = [
+        _replacement(one, join_pointer("/edits", index)) for index, one in enumerate(edit.edits)
+    ]
+    return EditText(tuple(replacements), edit.block_id if edit.HasField("block_id") else None)
+
+
+def _replacement(edit: pb.TextReplacement, pointer: str) -> Replacement:
+    old = string(edit.old, join_pointer(pointer, "old"), limits.LEAF_TEXT, empty=False)
+    new = string(edit.new, join_pointer(pointer, "new"), limits.LEAF_TEXT)
+    old_inline, new_inline = parse_inline(old), parse_inline(new)
+    if not old_inline.text:
+        raise schema_error(join_pointer(pointer, "old"), "must have some text beside citations")
+    if not {*new_inline.citations} <= {*old_inline.citations}:
+        problem = "block/cite sets citations; write \\[1\\] for a number in brackets"
+        raise schema_error(join_pointer(pointer, "new"), problem)
+    for leaf in new_inline.leaves:
+        check_leaf(leaf, join_pointer(pointer, "new"))
+    return Replacement(pointer, old, new, old_inline, new_inline, edit.all)
+
+
 def _cite(edit: pb.Cite, new_id: NewId) -> Cite:
     target = _target(edit)
     if not edit.HasField("reference_id"):
@@ -156,11 +183,12 @@ def _set_article_style(edit: pb.SetArticleStyle, new_id: NewId) -> SetArticleSty
     return SetArticleStyle(patch)
 
 
-_READERS: Mapping[str, Callable[[Any, NewId], Operation]] = {
+_READERS: Mapping[str, Callable[[Any, NewId], DocumentEdit]] = {
     "insert_blocks": _insert_blocks,
     "delete_block": _delete_block,
     "replace_text": _replace_text,
     "append_text": _append_text,
+    "edit_text": _edit_text,
     "cite": _cite,
     "add_reference": _add_reference,
     "update_reference": _update_reference,

@@ -10,6 +10,7 @@ class EditErrorCode(IntEnum):
     PATH = 40002
     SCHEMA = 40003
     FIELDS = 40004
+    NO_MATCH = 40005
     NO_BLOCK = 40403
     NO_REFERENCE = 40404
     NO_LEAF = 40405

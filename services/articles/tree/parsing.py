@@ -60,6 +60,13 @@ def parse_leaf(value: Any, pointer: str) -> Leaf:
     )
 
 
+def check_leaf(leaf: Leaf, pointer: str) -> None:
+    """Check the colour and the address of a leaf that was not parsed from JSON."""
+    _check_colour(leaf.color, pointer)
+    if leaf.url is not None and len(leaf.url) > limits.URL:
+        raise schema_error(pointer, f"an address must have at most {limits.URL} characters")
+
+
 def parse_marks(value: Mapping[str, Any]) -> Mapping[str, bool | str | None]:
     """Return marks, checked; null removes a mark."""
     schema.check(Marks, value, "")

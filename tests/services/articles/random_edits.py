@@ -35,6 +35,8 @@ from tests.services.articles.trees import (
 REFERENCE_IDS = ["r0", "r1", "r2"]
 WORDS = st.text(alphabet="ab *_[]<>|$\n中é🙂א", max_size=6)
 
+OLD_TEXTS = st.sampled_from(["one", "three", "twothree", "a", "b", "x", "Tides"]) | WORDS
+
 LEAVES = st.fixed_dictionaries(
     {"text": WORDS},
     optional={
@@ -122,6 +124,9 @@ def edits(draw: st.DrawFn, document: Document) -> tuple[str, Body]:
         return kind, {**target, **draw(MARKS)}
     if kind == "replace_text":
         return kind, {**target, **draw(_contents(element))}
+    if kind == "edit_text":
+        one = st.fixed_dictionaries({"old": OLD_TEXTS, "new": WORDS, "all": st.booleans()})
+        return kind, {"edits": draw(st.lists(one, min_size=1, max_size=2))}
     if kind == "append_text":
         return kind, {**target, "text": draw(WORDS | RUNS)}
     if kind == "set_block_style":

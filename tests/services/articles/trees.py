@@ -21,7 +21,7 @@ from services.articles.tree.nodes import (
     element_to_json,
     walk,
 )
-from services.articles.tree.operations import Change, Operation
+from services.articles.tree.operations import Change, DocumentEdit
 
 Body = dict[str, Any]
 
@@ -69,6 +69,8 @@ def make_edit(kind: str, body: Body) -> pb.Edit:
     for name, value in fields.items():
         if message_fields[name].type == message_fields[name].TYPE_BYTES:
             setattr(message, name, json.dumps(value).encode())
+        elif name == "edits":
+            message.edits.extend(pb.TextReplacement(**one) for one in value)
         elif isinstance(value, list):
             getattr(message, name).extend(value)
         elif value is not None:
@@ -83,7 +85,7 @@ class Editor:
     document: Document = field(default_factory=Document)
     ids: Ids = field(default_factory=Ids)
 
-    def read(self, kind: str, body: Body) -> Operation:
+    def read(self, kind: str, body: Body) -> DocumentEdit:
         return read_edit(make_edit(kind, body), self.ids)
 
     def edit(self, kind: str, body: Body) -> Change:

@@ -797,6 +797,7 @@ class ApplyEditRequest(_message.Message):
     IF_REVISION_FIELD_NUMBER: _builtins.int
     EDIT_FIELD_NUMBER: _builtins.int
     IF_BLOCK_REVISION_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     if_revision: _builtins.int
@@ -805,6 +806,8 @@ class ApplyEditRequest(_message.Message):
     """Optional, for edits that name a block. The last revision at which the caller has read this
     block; the edit is rejected if the block has changed since, whatever else has.
     """
+    dry_run: _builtins.bool
+    """Optional. Whether to return the result that the edit would have, and not to apply it."""
     @_builtins.property
     def edit(self) -> _edits_pb2.Edit:
         """Required."""
@@ -816,10 +819,11 @@ class ApplyEditRequest(_message.Message):
         if_revision: _builtins.int | None = ...,
         edit: _edits_pb2.Edit | None = ...,
         if_block_revision: _builtins.int | None = ...,
+        dry_run: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision", "_if_revision", b"_if_revision", "edit", b"edit", "if_block_revision", b"if_block_revision", "if_revision", b"if_revision"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision", "_if_revision", b"_if_revision", "edit", b"edit", "if_block_revision", b"if_block_revision", "if_revision", b"if_revision", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision", "_if_revision", b"_if_revision", "dry_run", b"dry_run", "edit", b"edit", "if_block_revision", b"if_block_revision", "if_revision", b"if_revision", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__if_block_revision: _TypeAlias = _typing.Literal["if_block_revision"]  # noqa: Y015
     _WhichOneofArgType__if_block_revision: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision"]  # noqa: Y015
@@ -844,7 +848,9 @@ class ApplyEditResponse(_message.Message):
     """Required. Number of operations committed to the document, including this edit."""
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Ids created by the edit: those of the inserted blocks in order, or of the added reference."""
+        """Ids created by the edit: those of the inserted blocks in order, or of the added reference; ids
+        of the blocks in which EditText replaced a text.
+        """
 
     def __init__(
         self,

@@ -242,7 +242,7 @@ class ArticleEditorServiceServicer:
         """Applies one edit to the document of a session, completely or not at all.
 
         Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 missing
-        or mutually exclusive fields). NOT_FOUND (40403 block, 40404 reference, 40405
+        or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
         leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

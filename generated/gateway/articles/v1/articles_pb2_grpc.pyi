@@ -117,7 +117,7 @@ class ArticleEditorServiceStub:
     """Applies one edit to the document of a session, completely or not at all.
 
     Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 missing
-    or mutually exclusive fields). NOT_FOUND (40403 block, 40404 reference, 40405
+    or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
     leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
     """
     KeepSessionAlive: _grpc.UnaryUnaryMultiCallable[_articles_pb2.KeepSessionAliveRequest, _articles_pb2.KeepSessionAliveResponse]
@@ -216,7 +216,7 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     """Applies one edit to the document of a session, completely or not at all.
 
     Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 missing
-    or mutually exclusive fields). NOT_FOUND (40403 block, 40404 reference, 40405
+    or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
     leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
     """
     KeepSessionAlive: _aio.UnaryUnaryMultiCallable[_articles_pb2.KeepSessionAliveRequest, _articles_pb2.KeepSessionAliveResponse]  # type: ignore[assignment]
@@ -378,7 +378,7 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Applies one edit to the document of a session, completely or not at all.
 
         Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 missing
-        or mutually exclusive fields). NOT_FOUND (40403 block, 40404 reference, 40405
+        or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
         leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
         """
 

@@ -40,6 +40,7 @@ class Edit(_message.Message):
     SET_BLOCK_STYLE_FIELD_NUMBER: _builtins.int
     SET_LEAF_STYLE_FIELD_NUMBER: _builtins.int
     SET_ARTICLE_STYLE_FIELD_NUMBER: _builtins.int
+    EDIT_TEXT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def insert_blocks(self) -> Global___InsertBlocks:
         """Inserts blocks at a path, all or none."""
@@ -84,6 +85,10 @@ class Edit(_message.Message):
     def set_article_style(self) -> Global___SetArticleStyle:
         """Merges a style into the document's."""
 
+    @_builtins.property
+    def edit_text(self) -> Global___EditText:
+        """Replaces texts wherever they are."""
+
     def __init__(
         self,
         *,
@@ -98,12 +103,13 @@ class Edit(_message.Message):
         set_block_style: Global___SetBlockStyle | None = ...,
         set_leaf_style: Global___SetLeafStyle | None = ...,
         set_article_style: Global___SetArticleStyle | None = ...,
+        edit_text: Global___EditText | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "cite", b"cite", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "insert_blocks", b"insert_blocks", "kind", b"kind", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "cite", b"cite", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "edit_text", b"edit_text", "insert_blocks", b"insert_blocks", "kind", b"kind", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "cite", b"cite", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "insert_blocks", b"insert_blocks", "kind", b"kind", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "cite", b"cite", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "edit_text", b"edit_text", "insert_blocks", b"insert_blocks", "kind", b"kind", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["insert_blocks", "delete_block", "replace_text", "append_text", "cite", "add_reference", "update_reference", "delete_reference", "set_block_style", "set_leaf_style", "set_article_style"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["insert_blocks", "delete_block", "replace_text", "append_text", "cite", "add_reference", "update_reference", "delete_reference", "set_block_style", "set_leaf_style", "set_article_style", "edit_text"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -420,3 +426,70 @@ class SetArticleStyle(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SetArticleStyle: _TypeAlias = SetArticleStyle  # noqa: Y015
+
+@_typing.final
+class EditText(_message.Message):
+    """Texts to replace, in order: all or none. Words around a replaced text keep their marks and
+    citations, blocks their ids; citations in a replaced text stay. Rejected with 40003, 40005 and
+    40403.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EDITS_FIELD_NUMBER: _builtins.int
+    BLOCK_ID_FIELD_NUMBER: _builtins.int
+    block_id: _builtins.str
+    """Optional. The block to search; absent, all of them."""
+    @_builtins.property
+    def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___TextReplacement]:
+        """Required, 1 to 200."""
+
+    def __init__(
+        self,
+        *,
+        edits: _abc.Iterable[Global___TextReplacement] | None = ...,
+        block_id: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_block_id", b"_block_id", "block_id", b"block_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_block_id", b"_block_id", "block_id", b"block_id", "edits", b"edits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__block_id: _TypeAlias = _typing.Literal["block_id"]  # noqa: Y015
+    _WhichOneofArgType__block_id: _TypeAlias = _typing.Literal["_block_id", b"_block_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__block_id) -> _WhichOneofReturnType__block_id | None: ...
+
+Global___EditText: _TypeAlias = EditText  # noqa: Y015
+
+@_typing.final
+class TextReplacement(_message.Message):
+    """A text, and what takes its place."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OLD_FIELD_NUMBER: _builtins.int
+    NEW_FIELD_NUMBER: _builtins.int
+    ALL_FIELD_NUMBER: _builtins.int
+    old: _builtins.str
+    """Required, at most 50,000 characters. Plain text, or the inline Markdown of ReadArticle. It
+    occurs within one paragraph, heading, item, cell, formula, listing, or title of an image.
+    """
+    new: _builtins.str
+    """Optional, at most 50,000 characters. Inline Markdown; plain text without marks gets those of
+    the replaced text. The text is deleted when this is absent.
+    """
+    all: _builtins.bool
+    """Optional. Whether to replace every occurrence; otherwise there must be exactly one."""
+    def __init__(
+        self,
+        *,
+        old: _builtins.str = ...,
+        new: _builtins.str = ...,
+        all: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "new", b"new", "old", b"old"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TextReplacement: _TypeAlias = TextReplacement  # noqa: Y015

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.articles.tree.nodes import Json
-from services.articles.tree.operations.base import Change, Operation
+from services.articles.tree.operations.base import Change, DocumentEdit, Operation
 from services.articles.tree.operations.bibliography import (
     AddReference,
     DeleteReference,
@@ -19,6 +19,7 @@ from services.articles.tree.operations.blocks import DeleteBlocks, InsertBlocks,
 from services.articles.tree.operations.leaves import Cite, SetLeafStyle
 from services.articles.tree.operations.styles import SetArticleStyle, SetBlockStyle
 from services.articles.tree.operations.text import AppendText, ReplaceText, Truncate
+from services.articles.tree.operations.text_edits import EditText, Replacement
 
 __all__ = [
     "AddReference",
@@ -27,9 +28,12 @@ __all__ = [
     "Cite",
     "DeleteBlocks",
     "DeleteReference",
+    "DocumentEdit",
+    "EditText",
     "InsertBlocks",
     "Operation",
     "ReplaceText",
+    "Replacement",
     "RestoreElements",
     "RestoreReference",
     "SetArticleStyle",

@@ -20,26 +20,33 @@ class Change:
     Attributes:
         document: the document with the operation applied.
         inverse: operation that restores the document, ids and styles included.
-        ids: ids of the roots of inserted blocks in order, or of the added reference.
+        ids: ids of the roots of inserted blocks in order, of the added reference, or of the blocks
+            in which a text was replaced.
+        operation: the operation for the log, if it is another one than was applied.
     """
 
     document: Document
     inverse: "Operation"
     ids: tuple[str, ...] = ()
+    operation: "Operation | None" = None
 
 
-class Operation(Protocol):
+class DocumentEdit(Protocol):
     """An edit as a value, independent of the document that it is applied to.
 
-    Everything that depends on the document is resolved when the operation is applied. If another
-    edit came first, the operation is applied again, to the newer document.
+    Everything that depends on the document is resolved when the edit is applied. If another edit
+    came first, it is applied again, to the newer document.
     """
-
-    name: ClassVar[str]
 
     def apply(self, document: Document) -> Change:
         """Return the change of a document, or raise `EditError`."""
         ...
+
+
+class Operation(DocumentEdit, Protocol):
+    """An edit that the log can store."""
+
+    name: ClassVar[str]
 
     def to_json(self) -> dict[str, Json]:
         """Return the operation's fields as JSON."""
@@ -103,6 +110,11 @@ def restored(
 ) -> tuple[Document, tuple[Element, ...]]:
     """Return the document with earlier states of elements, and the states that they replace."""
     replaced = []
+    if len(elements) > 1 and all(document.parents.get(element.id) == "" for element in elements):
+        for element in elements:
+            check_cites(document, element, "/blockId")
+            replaced.append(find_element(document, element.id)[1])
+        return document.with_blocks(replaced, elements), tuple(replaced)
     for element in elements:
         path, now = find_element(document, element.id)
         check_cites(document, element, "/blockId")
