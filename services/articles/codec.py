@@ -1,6 +1,6 @@
 """Decodes and applies edits, and encodes documents and operations for storage."""
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import orjson
 
@@ -9,7 +9,7 @@ from services.articles.errors import failure
 from services.articles.tree.document import Document
 from services.articles.tree.edits import read_edit
 from services.articles.tree.errors import EditError
-from services.articles.tree.operations import DocumentEdit, Operation, from_json, to_json
+from services.articles.tree.operations import DocumentEdit, from_json, stored_form, to_json
 from services.articles.tree.parsing import NewId
 from services.common.errors import GatewayError
 
@@ -21,13 +21,15 @@ class AppliedOperation(NamedTuple):
         document: the document with the operation applied.
         operation: the operation as JSON.
         inverse: the operation that undoes it, as JSON.
-        ids: ids of the roots of inserted blocks in order, or of the added reference.
+        ids: see `Change`.
+        ids_of_edits: see `Change`.
     """
 
     document: Document
     operation: bytes
     inverse: bytes
     ids: tuple[str, ...]
+    ids_of_edits: tuple[tuple[str, ...], ...]
 
 
 def decode_edit(edit: Edit, new_id: NewId) -> DocumentEdit:
@@ -52,12 +54,12 @@ def apply(document: Document, edit: DocumentEdit) -> AppliedOperation:
         change = edit.apply(document)
     except EditError as error:
         raise to_gateway_error(error) from None
-    operation = change.operation or cast(Operation, edit)
     return AppliedOperation(
         change.document,
-        orjson.dumps(to_json(operation)),
+        orjson.dumps(to_json(stored_form(edit, change))),
         orjson.dumps(to_json(change.inverse)),
         change.ids,
+        change.ids_of_edits,
     )
 
 

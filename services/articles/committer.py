@@ -48,10 +48,12 @@ class EditResult(NamedTuple):
     Attributes:
         state: the document right after the edit.
         ids: ids of the blocks or of the reference that the edit added, if any.
+        ids_of_edits: if several edits were applied together, the ids of each.
     """
 
     state: DocumentState
     ids: tuple[str, ...] = ()
+    ids_of_edits: tuple[tuple[str, ...], ...] = ()
 
 
 class EditConditions(NamedTuple):
@@ -351,7 +353,8 @@ def _apply_one(call: _Call, article_id: str, transaction: _Transaction) -> None:
         return
     if state.document.is_same(applied.document):
         # Nothing to store: the edit is answered as one that was made, at the same revision.
-        transaction.results.append((call, EditResult(state, applied.ids)))
+        result = EditResult(state, applied.ids, applied.ids_of_edits)
+        transaction.results.append((call, result))
         return
     revision = state.revision + 1
     after = replace(
@@ -366,4 +369,4 @@ def _apply_one(call: _Call, article_id: str, transaction: _Transaction) -> None:
     transaction.entries.append(
         LogEntry(article_id, revision, call.session.user_id, applied.operation, applied.inverse)
     )
-    transaction.results.append((call, EditResult(after, applied.ids)))
+    transaction.results.append((call, EditResult(after, applied.ids, applied.ids_of_edits)))

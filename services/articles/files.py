@@ -9,7 +9,12 @@ import grpc
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1 import files_pb2, files_pb2_grpc
 from services.articles.errors import IMAGE, SCHEMA, failure
-from services.articles.tree.operations import DocumentEdit, InsertBlocks, ReplaceText
+from services.articles.tree.operations import (
+    ApplyEdits,
+    DocumentEdit,
+    InsertBlocks,
+    ReplaceText,
+)
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.grpc.authentication import (
     call_metadata,
@@ -96,6 +101,10 @@ def referenced_files(edit: DocumentEdit) -> dict[str, str]:
     if isinstance(edit, InsertBlocks):
         for index, block in enumerate(edit.blocks):
             _collect(block.content.get("image"), f"/blocks/{index}/image", file_ids)
+    elif isinstance(edit, ApplyEdits):
+        for index, one in enumerate(edit.edits):
+            for file_id, pointer in referenced_files(one).items():
+                file_ids.setdefault(file_id, f"/edits/{index}{pointer}")
     elif isinstance(edit, ReplaceText):
         _collect(edit.content.get("image"), "/image", file_ids)
     return file_ids

@@ -10,7 +10,7 @@ import grpc
 from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceServicer
 from services.articles import codec, responses
-from services.articles.committer import DocumentCommitter, EditConditions
+from services.articles.committer import DocumentCommitter, EditConditions, EditResult
 from services.articles.errors import (
     FIELDS,
     NO_GRANT,
@@ -38,7 +38,7 @@ from services.common.storage.disk import DiskReserve
 # take about a millisecond of the event loop.
 _LARGE = 32 << 10
 # The same for edits with Markdown, which takes longer to parse.
-_LARGE_TEXT = 2 << 10
+_LARGE_MARKDOWN = 2 << 10
 _MAX_SESSION_ID = 64  # characters
 
 Context = grpc.aio.ServicerContext
@@ -168,7 +168,8 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         session = await self._session(request.session_id)
         try:
             self._reserve.check()
-            large = _LARGE_TEXT if request.edit.HasField("edit_text") else _LARGE
+            has_markdown = request.edit.WhichOneof("kind") in ("edit_text", "apply_edits")
+            large = _LARGE_MARKDOWN if has_markdown else _LARGE
             is_large = request.edit.ByteSize() >= large
             edit = await offload_if(is_large, codec.decode_edit, request.edit, self._new_id)
             await self._check_files(session, edit)
@@ -179,9 +180,14 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
             raise
         conditions = await self._conditions(session, request)
         if request.dry_run:
-            return await self._try_edit(session, edit, conditions)
-        result = await self._committer.edit(session, edit, conditions)
-        return wire.ApplyEditResponse(revision=result.state.revision, ids=result.ids)
+            result = await self._try_edit(session, edit, conditions)
+        else:
+            result = await self._committer.edit(session, edit, conditions)
+        return wire.ApplyEditResponse(
+            revision=result.state.revision,
+            ids=result.ids,
+            results=[wire.EditResult(ids=ids) for ids in result.ids_of_edits],
+        )
 
     async def KeepSessionAlive(
         self, request: wire.KeepSessionAliveRequest, context: "Context[Any, Any]"
@@ -192,12 +198,12 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
 
     async def _try_edit(
         self, session: SessionRef, edit: DocumentEdit, conditions: EditConditions
-    ) -> wire.ApplyEditResponse:
+    ) -> EditResult:
         """Return the result that an edit would have, at the revision of now."""
         state = await self._committer.read(session)
         conditions.check(state)
         applied = await asyncio.to_thread(codec.apply, state.document, edit)
-        return wire.ApplyEditResponse(revision=state.revision, ids=applied.ids)
+        return EditResult(state, applied.ids, applied.ids_of_edits)
 
     async def _conditions(
         self, session: SessionRef, request: wire.ApplyEditRequest

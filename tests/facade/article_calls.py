@@ -279,6 +279,28 @@ ROWS = [
         for text in ("text", LEAVES, None)
     ),
     (
+        "edits/apply",
+        {
+            **S,
+            "edits": [
+                {"endpoint": "block/delete", "blockId": "b"},
+                {"endpoint": "block/insert", "path": [0], "blocks": BLOCKS},
+            ],
+        },
+        call_of(
+            apply_edits=edits_pb2.ApplyEdits(
+                edits=[
+                    edits_pb2.Edit(delete_block=edits_pb2.DeleteBlock(block_id="b")),
+                    edits_pb2.Edit(
+                        insert_blocks=edits_pb2.InsertBlocks(path=[0], blocks=orjson.dumps(BLOCKS))
+                    ),
+                ]
+            )
+        ),
+        pb.ApplyEditResponse(revision=7, results=[pb.EditResult(), pb.EditResult(ids=["c", "d"])]),
+        {"results": [{"ok": True}, {"ids": ["c", "d"]}], "revision": 7},
+    ),
+    (
         "block/text/edit",
         {
             **S,

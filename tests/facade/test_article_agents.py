@@ -141,3 +141,40 @@ async def test_a_term_is_renamed_in_one_call(editor):
     assert code == 40005 and "occurs 63 times" in message and ids[9] in message
     code, _ = await editor.refused("block/text/edit", edits=[])
     assert code == 40003
+
+
+async def test_edits_are_applied_together_or_not_at_all(editor):
+    await editor.open_new()
+    moved, stays = await editor.insert(text("moved"), text("stays"))
+    edits = [
+        {"endpoint": "block/delete", "blockId": moved},
+        {"endpoint": "block/insert", "path": [1], "blocks": [text("moved"), text("new")]},
+        {"endpoint": "block/text/append", "blockId": "$1.1", "text": "!"},
+        {"endpoint": "reference/add", "reference": {"id": "r"}},
+        {"endpoint": "style/leaf", "anchorId": "$1.0", "leafPath": [0], "bold": True},
+        {"endpoint": "block/cite", "blockId": stays, "cite": "r"},
+        {"endpoint": "block/text/edit", "edits": [{"old": "new", "new": "newest"}]},
+    ]
+    applied = await editor.done("edits/apply", edits=edits)
+    inserted = applied["results"][1]["ids"]
+    done = {"ok": True}
+    results = [done, {"ids": inserted}, done, {"id": "r"}, done, done, {"changed": [inserted[1]]}]
+    assert applied == {"results": results, "revision": 2}
+    read = await editor.read()
+    assert [block["id"] for block in read["blocks"]] == [stays, *inserted]
+    assert read["text"] == "stays[1]\n\n**moved**\n\nnewest!"
+    for wrong, code, pointer in (
+        ({"endpoint": "block/delete", "blockId": "nowhere"}, 40403, "/edits/1/blockId: "),
+        ({"endpoint": "block/delete", "blockId": "$0.1"}, 40403, "/edits/1/blockId: "),
+        ({"endpoint": "block/delete", "blockId": "$1.0"}, 40403, "/edits/1/blockId: "),
+        ({"endpoint": "block/delete"}, 40004, "/edits/1/blockId: "),
+        ({"endpoint": "block/insert", "path": [0]}, 40004, "/edits/1/blocks: "),
+        ({"endpoint": "block/text/append", "blockId": stays, "text": 1}, 40003, "/edits/1/text: "),
+        ({"endpoint": "edits/apply", "edits": []}, 40003, "/edits/1/endpoint: "),
+        ({"endpoint": "block/delete", "ifRevision": 1}, 40003, "/edits/1/ifRevision: "),
+        ({}, 40003, "/edits/1/endpoint: "),
+    ):
+        body = {"edits": [{"endpoint": "block/delete", "blockId": stays}, wrong]}
+        refused = await editor.refused("edits/apply", **body)
+        assert (refused[0], refused[1].startswith(pointer)) == (code, True), (wrong, refused)
+    assert (await editor.refused("edits/apply", edits=[]))[0] == 40003

@@ -185,6 +185,16 @@ class TextEdited(_Answer):
     revision: Revision
 
 
+class EditsApplied(_Answer):
+    """The results of edits, and the revision after all of them."""
+
+    results: Annotated[
+        list[dict[str, Any]],
+        Field(description="For each edit the data of its endpoint, without `revision`."),
+    ]
+    revision: Revision
+
+
 class ReferenceAdded(_Answer):
     """The added reference."""
 

@@ -201,6 +201,33 @@ class EditText(BlockEditBody):
     dryRun: bool = Field(False, description="Return what would change, and change nothing.")
 
 
+class ApplyEdits(EditBody):
+    """Describes edits to apply in order, all or none."""
+
+    edits: Annotated[
+        list[
+            Annotated[
+                dict[str, Any],
+                Field(
+                    json_schema_extra={
+                        "properties": {"endpoint": {"type": "string"}},
+                        "required": ["endpoint"],
+                    }
+                ),
+            ]
+        ],
+        Field(
+            min_length=1,
+            max_length=200,
+            fail_fast=True,
+            description="The body of an edit, without sessionId, with its path below "
+            "`/article/v1/` as `endpoint`, such as `block/insert`. In `blockId` and `anchorId`, "
+            '`"$2.0"` is the first id of the blocks that the third edit inserts.',
+        ),
+    ]
+    dryRun: bool = Field(False, description="Return the results, and change nothing.")
+
+
 class Cite(BlockEditBody):
     """Describes a citation to set or clear, under a block or on one leaf."""
 

@@ -160,8 +160,22 @@ EXAMPLES = {
         {**_SESSION, "edits": [{"old": "twice", "new": "**twice**"}]},
         {"changed": [_TEXT], "revision": 11},
     ),
+    "edits/apply": Example(
+        {
+            **_SESSION,
+            "edits": [
+                {
+                    "endpoint": "block/insert",
+                    "path": [0],
+                    "blocks": [{"type": "h1", "children": [{"text": "On tides"}]}],
+                },
+                {"endpoint": "block/text/append", "blockId": "$0.0", "text": " and moons"},
+            ],
+        },
+        {"results": [{"ids": ["block_heading"]}, {"ok": True}], "revision": 12},
+    ),
     "reference/delete": Example(
-        {**_SESSION, "referenceId": "newton1687"}, {"ok": True, "revision": 12}
+        {**_SESSION, "referenceId": "newton1687"}, {"ok": True, "revision": 13}
     ),
     "session/destroy": Example(dict(_SESSION), {"ok": True}),
     "doc/delete": Example({"docId": _DOCUMENT}, {"article": _DOCUMENT}),

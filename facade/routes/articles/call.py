@@ -11,7 +11,8 @@ from pydantic import BaseModel
 
 from facade.bodies import ReceivedBody
 from facade.dialects import articles
-from facade.dialects.articles import Code, answers, bodies, requests
+from facade.dialects.articles import Code, answers, requests
+from facade.dialects.articles.edits import EDITS
 from facade.dialects.articles.examples import EXAMPLES
 from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import Exchange
@@ -19,7 +20,6 @@ from facade.http.responses import JsonResponse, Response
 from facade.parsing import check_values
 from facade.routes.generation import rpc_metadata
 from gateway.articles.v1.articles_pb2 import KeepSessionAliveRequest, ReadArticleResponse
-from gateway.articles.v1.edits_pb2 import Edit
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.process.offload import offload_if
 from services.common.text.texts import quoted
@@ -83,14 +83,13 @@ def edit_endpoint(
     path: str,
     operation_id: str,
     summary: str,
-    body: type[bodies.EditBody],
-    edit: Callable[[Any], Edit],
-    answer: type[BaseModel] = answers.Edited,
-    data: Callable[[Any, Any], answers.Data] = answers.edited,
 ) -> EndpointSpec:
-    """Return the spec of an endpoint that applies an edit; `edit` translates the body."""
-    request = partial(requests.apply_edit, edit)
-    return rpc_endpoint(path, operation_id, "ApplyEdit", summary, body, request, answer, data)
+    """Return the spec of an endpoint that applies one of `EDITS`."""
+    kind = EDITS[path]
+    request = partial(requests.apply_edit, kind.edit)
+    return rpc_endpoint(
+        path, operation_id, "ApplyEdit", summary, kind.body, request, kind.answer, kind.data
+    )
 
 
 async def _handle(call: _Call, exchange: Exchange) -> Response:

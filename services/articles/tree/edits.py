@@ -4,6 +4,7 @@ A caller sends a `gateway.articles.v1.Edit`; an `Operation` is applied and logge
 not depend on the document are checked here. Pointers of errors name fields as in the HTTP API.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from services.articles.tree.nodes import CONTENT_KEYS, VOID_TYPES, Leaf, Node
 from services.articles.tree.operations import (
     AddReference,
     AppendText,
+    ApplyEdits,
     Cite,
     DeleteBlocks,
     DeleteReference,
@@ -45,6 +47,8 @@ from services.articles.tree.style import check_article_style
 from services.articles.tree.values import array, schema_error, string
 from services.common.articles import limits
 
+# The id that an earlier edit of the same request makes: its position, and that of the id.
+_MADE_ID = re.compile(r"\$(\d{1,3})\.(\d{1,3})", re.ASCII)
 _VOID_FIELDS = tuple(key for kind in VOID_TYPES for key in CONTENT_KEYS[kind])
 
 
@@ -120,6 +124,48 @@ def _append_text(edit: pb.AppendText, new_id: NewId) -> AppendText:
     return AppendText(edit.block_id, tuple(leaves))
 
 
+def _apply_edits(edit: pb.ApplyEdits, new_id: NewId) -> ApplyEdits:
+    if not 1 <= len(edit.edits) <= limits.EDITS_TOGETHER:
+        raise schema_error("/edits", f"must contain 1 to {limits.EDITS_TOGETHER} edits")
+    edits: list[DocumentEdit] = []
+    for index, message in enumerate(edit.edits):
+        pointer = join_pointer("/edits", index)
+        if message.HasField("apply_edits"):
+            raise schema_error(pointer, "edits cannot contain edits of edits")
+        try:
+            edits.append(read_edit(_with_ids(message, edits), new_id))
+        except EditError as error:
+            raise EditError(error.code, pointer + error.pointer, error.problem) from None
+    return ApplyEdits(tuple(edits))
+
+
+def _with_ids(message: pb.Edit, edits: Sequence[DocumentEdit]) -> pb.Edit:
+    """Return an edit with the ids that earlier ones made in place of their positions.
+
+    `$2.0` is the first id of the third edit.
+    """
+    kind = message.WhichOneof("kind")
+    fields = getattr(message, kind) if kind else message
+    for name, field_pointer in (("block_id", "/blockId"), ("anchor_id", "/anchorId")):
+        position = _MADE_ID.fullmatch(getattr(fields, name, ""))
+        if position is None:
+            continue
+        ids = _made_ids(edits, int(position[1]))
+        if int(position[2]) >= len(ids):
+            problem = f"no earlier edit makes this id; edit {position[1]} makes {len(ids)}"
+            raise EditError(EditErrorCode.NO_BLOCK, field_pointer, problem)
+        copy = pb.Edit()
+        copy.CopyFrom(message)
+        setattr(getattr(copy, str(kind)), name, ids[int(position[2])])
+        return copy
+    return message
+
+
+def _made_ids(edits: Sequence[DocumentEdit], index: int) -> tuple[str, ...]:
+    edit = edits[index] if index < len(edits) else None
+    return tuple([block.id for block in edit.blocks]) if isinstance(edit, InsertBlocks) else ()
+
+
 def _edit_text(edit: pb.EditText, new_id: NewId) -> EditText:
     if not 1 <= len(edit.edits) <= limits.TEXT_EDITS:
         raise schema_error("/edits", f"must contain 1 to {limits.TEXT_EDITS} edits")
@@ -189,6 +235,7 @@ _READERS: Mapping[str, Callable[[Any, NewId], DocumentEdit]] = {
     "replace_text": _replace_text,
     "append_text": _append_text,
     "edit_text": _edit_text,
+    "apply_edits": _apply_edits,
     "cite": _cite,
     "add_reference": _add_reference,
     "update_reference": _update_reference,

@@ -36,6 +36,7 @@ REFERENCE_IDS = ["r0", "r1", "r2"]
 WORDS = st.text(alphabet="ab *_[]<>|$\n中é🙂א", max_size=6)
 
 OLD_TEXTS = st.sampled_from(["one", "three", "twothree", "a", "b", "x", "Tides"]) | WORDS
+TEXT_EDITS = st.fixed_dictionaries({"old": OLD_TEXTS, "new": WORDS, "all": st.booleans()})
 
 LEAVES = st.fixed_dictionaries(
     {"text": WORDS},
@@ -124,8 +125,8 @@ def edits(draw: st.DrawFn, document: Document) -> tuple[str, Body]:
         return kind, {**target, **draw(MARKS)}
     if kind == "replace_text":
         return kind, {**target, **draw(_contents(element))}
-    if kind == "edit_text":
-        one = st.fixed_dictionaries({"old": OLD_TEXTS, "new": WORDS, "all": st.booleans()})
+    if kind in ("edit_text", "apply_edits"):
+        one = TEXT_EDITS if kind == "edit_text" else _single_edits(document)
         return kind, {"edits": draw(st.lists(one, min_size=1, max_size=2))}
     if kind == "append_text":
         return kind, {**target, "text": draw(WORDS | RUNS)}
@@ -139,6 +140,10 @@ def edits(draw: st.DrawFn, document: Document) -> tuple[str, Body]:
     if kind == "delete_reference":
         return kind, {"referenceId": reference_id}
     return kind, {"reference": {"id": reference_id, **draw(FIELDS)}}
+
+
+def _single_edits(document: Document) -> st.SearchStrategy[tuple[str, Body]]:
+    return edits(document).filter(lambda edit: edit[0] != "apply_edits")
 
 
 def _fits(kind: str, element: Element) -> bool:

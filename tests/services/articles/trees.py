@@ -69,6 +69,8 @@ def make_edit(kind: str, body: Body) -> pb.Edit:
     for name, value in fields.items():
         if message_fields[name].type == message_fields[name].TYPE_BYTES:
             setattr(message, name, json.dumps(value).encode())
+        elif kind == "apply_edits":
+            message.edits.extend(make_edit(*one) for one in value)
         elif name == "edits":
             message.edits.extend(pb.TextReplacement(**one) for one in value)
         elif isinstance(value, list):

@@ -844,6 +844,7 @@ class ApplyEditResponse(_message.Message):
 
     REVISION_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
+    RESULTS_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """Required. Number of operations committed to the document, including this edit."""
     @_builtins.property
@@ -852,19 +853,48 @@ class ApplyEditResponse(_message.Message):
         of the blocks in which EditText replaced a text.
         """
 
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___EditResult]:
+        """For ApplyEdits: the results of its edits, in order."""
+
     def __init__(
         self,
         *,
         revision: _builtins.int = ...,
         ids: _abc.Iterable[_builtins.str] | None = ...,
+        results: _abc.Iterable[Global___EditResult] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "results", b"results", "revision", b"revision"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ApplyEditResponse: _TypeAlias = ApplyEditResponse  # noqa: Y015
+
+@_typing.final
+class EditResult(_message.Message):
+    """The result of one of several edits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids as in ApplyEditResponse."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EditResult: _TypeAlias = EditResult  # noqa: Y015
 
 @_typing.final
 class KeepSessionAliveRequest(_message.Message):

@@ -41,6 +41,7 @@ class Edit(_message.Message):
     SET_LEAF_STYLE_FIELD_NUMBER: _builtins.int
     SET_ARTICLE_STYLE_FIELD_NUMBER: _builtins.int
     EDIT_TEXT_FIELD_NUMBER: _builtins.int
+    APPLY_EDITS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def insert_blocks(self) -> Global___InsertBlocks:
         """Inserts blocks at a path, all or none."""
@@ -89,6 +90,10 @@ class Edit(_message.Message):
     def edit_text(self) -> Global___EditText:
         """Replaces texts wherever they are."""
 
+    @_builtins.property
+    def apply_edits(self) -> Global___ApplyEdits:
+        """Applies several edits, all or none."""
+
     def __init__(
         self,
         *,
@@ -104,12 +109,13 @@ class Edit(_message.Message):
         set_leaf_style: Global___SetLeafStyle | None = ...,
         set_article_style: Global___SetArticleStyle | None = ...,
         edit_text: Global___EditText | None = ...,
+        apply_edits: Global___ApplyEdits | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "cite", b"cite", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "edit_text", b"edit_text", "insert_blocks", b"insert_blocks", "kind", b"kind", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "edit_text", b"edit_text", "insert_blocks", b"insert_blocks", "kind", b"kind", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "cite", b"cite", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "edit_text", b"edit_text", "insert_blocks", b"insert_blocks", "kind", b"kind", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "edit_text", b"edit_text", "insert_blocks", b"insert_blocks", "kind", b"kind", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["insert_blocks", "delete_block", "replace_text", "append_text", "cite", "add_reference", "update_reference", "delete_reference", "set_block_style", "set_leaf_style", "set_article_style", "edit_text"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["insert_blocks", "delete_block", "replace_text", "append_text", "cite", "add_reference", "update_reference", "delete_reference", "set_block_style", "set_leaf_style", "set_article_style", "edit_text", "apply_edits"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -493,3 +499,31 @@ class TextReplacement(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TextReplacement: _TypeAlias = TextReplacement  # noqa: Y015
+
+@_typing.final
+class ApplyEdits(_message.Message):
+    """Edits in their order, all or none; each sees the results of those before. Rejected with the
+    errors of its edits, whose pointers begin with the position of the edit, such as `/edits/2`.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EDITS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Edit]:
+        """Required, 1 to 200, without ApplyEdits. In `block_id` and `anchor_id`, `$2.0` is the first id
+        that the third edit makes by InsertBlocks.
+        """
+
+    def __init__(
+        self,
+        *,
+        edits: _abc.Iterable[Global___Edit] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["edits", b"edits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ApplyEdits: _TypeAlias = ApplyEdits  # noqa: Y015

@@ -23,12 +23,14 @@ class Change:
         ids: ids of the roots of inserted blocks in order, of the added reference, or of the blocks
             in which a text was replaced.
         operation: the operation for the log, if it is another one than was applied.
+        ids_of_edits: if several edits were applied together, the ids of each.
     """
 
     document: Document
     inverse: "Operation"
     ids: tuple[str, ...] = ()
     operation: "Operation | None" = None
+    ids_of_edits: tuple[tuple[str, ...], ...] = ()
 
 
 class DocumentEdit(Protocol):

@@ -1,0 +1,109 @@
+"""The edits of a document: for each endpoint its body, its edit, and its answer."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from facade.dialects.articles import answers, bodies, requests
+from facade.dialects.articles.errors import Code, request_error
+from facade.dialects.articles.reading import pointer, read
+from gateway.articles.v1 import articles_pb2, edits_pb2
+from gateway.articles.v1.edits_pb2 import Edit
+from services.common.errors import GatewayError
+
+# Fields of the whole request.
+_OF_REQUEST = ("sessionId", "ifRevision", "ifBlockRevision", "dryRun")
+
+
+class EditKind(NamedTuple):
+    """How an edit is requested and answered.
+
+    Attributes:
+        body: wire type of the request.
+        edit: translates the body.
+        answer: wire type of the response's `data`.
+        data: returns `data` for the body and the service's response.
+    """
+
+    body: type[bodies.EditBody]
+    edit: Callable[[Any], Edit]
+    answer: type[BaseModel] = answers.Edited
+    data: Callable[[Any, Any], answers.Data] = answers.edited
+
+
+# By the path below `/article/v1/`.
+SINGLE_EDITS: Mapping[str, EditKind] = {
+    "block/insert": EditKind(
+        bodies.InsertBlocks, requests.insert_blocks, answers.Inserted, answers.inserted
+    ),
+    "block/delete": EditKind(bodies.DeleteBlock, requests.delete_block),
+    "block/text/replace": EditKind(bodies.ReplaceText, requests.replace_text),
+    "block/text/append": EditKind(bodies.AppendText, requests.append_text),
+    "block/text/edit": EditKind(
+        bodies.EditText, requests.edit_text, answers.TextEdited, answers.text_edited
+    ),
+    "block/cite": EditKind(bodies.Cite, requests.cite),
+    "reference/add": EditKind(
+        bodies.AddReference,
+        requests.add_reference,
+        answers.ReferenceAdded,
+        answers.reference_added,
+    ),
+    "reference/update": EditKind(bodies.UpdateReference, requests.update_reference),
+    "reference/delete": EditKind(bodies.DeleteReference, requests.delete_reference),
+    "block/style": EditKind(bodies.SetBlockStyle, requests.set_block_style),
+    "style/leaf": EditKind(bodies.SetLeafStyle, requests.set_leaf_style),
+    "style/article": EditKind(bodies.SetArticleStyle, requests.set_article_style),
+}
+
+
+def apply_edits(body: bodies.ApplyEdits) -> Edit:
+    """Return the edit of edits/apply.
+
+    Raises:
+        GatewayError: an edit is invalid; its pointer begins with the position of the edit.
+    """
+    edits = []
+    for index, fields in enumerate(body.edits):
+        at = pointer(["edits", index])
+        try:
+            edits.append(_single(fields, body.sessionId))
+        except GatewayError as error:
+            message = error.message.removeprefix("the body")
+            raise GatewayError(
+                error.reason,
+                f"{at}{message}",
+                param=at + error.param,
+                article_code=error.article_code,
+            ) from None
+    return Edit(apply_edits=edits_pb2.ApplyEdits(edits=edits))
+
+
+def edits_applied(body: bodies.ApplyEdits, answer: articles_pb2.ApplyEditResponse) -> answers.Data:
+    """Return the data of edits/apply: those of its edits, and the revision after all of them."""
+    results = []
+    for fields, result in zip(body.edits, answer.results, strict=True):
+        single = articles_pb2.ApplyEditResponse(revision=answer.revision, ids=result.ids)
+        data = SINGLE_EDITS[fields["endpoint"]].data(body, single)
+        results.append({name: value for name, value in data.items() if name != "revision"})
+    return {"results": results, "revision": answer.revision}
+
+
+EDITS: Mapping[str, EditKind] = {
+    **SINGLE_EDITS,
+    "edits/apply": EditKind(bodies.ApplyEdits, apply_edits, answers.EditsApplied, edits_applied),
+}
+
+
+def _single(fields: dict[str, Any], session_id: str) -> Edit:
+    endpoint = fields.get("endpoint")
+    kind = SINGLE_EDITS.get(endpoint) if isinstance(endpoint, str) else None
+    if kind is None:
+        known = ", ".join(SINGLE_EDITS)
+        raise request_error(Code.SCHEMA, "/endpoint", f"must be one of {known}")
+    for name in _OF_REQUEST:
+        if name in fields:
+            raise request_error(Code.SCHEMA, pointer([name]), "is a field of the whole request")
+    own = {name: value for name, value in fields.items() if name != "endpoint"}
+    return kind.edit(read(kind.body, {**own, "sessionId": session_id}))
