@@ -17,6 +17,7 @@ Modules with I/O:
   from settings.
 - `committer` applies edits and makes them durable; `loader` finds the documents of sessions in
   `cache` or builds them from `operation_log`, and `snapshots` limits the operations to replay.
+- `history` lists, reverses and compares edits; `reversible` is the rule of what a user can undo.
 - `repository` stores the list of documents and access rights, `groups` groups and grants,
   `sessions` open documents, `usage` sizes and quotas; `tables` defines the tables.
 - `files` checks with the file store that an image's file belongs to the caller, and reads files

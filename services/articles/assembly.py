@@ -10,6 +10,7 @@ from services.articles.cache import DocumentCache
 from services.articles.committer import DocumentCommitter
 from services.articles.files import FileStoreClient
 from services.articles.groups import GroupRepository
+from services.articles.history import History
 from services.articles.metrics import ArticleMetrics
 from services.articles.operation_log import OperationLog
 from services.articles.repository import ArticleRepository
@@ -70,10 +71,11 @@ class ArticleService:
         metrics = ArticleMetrics(counters)
         usage = OwnerUsage(limits)
         sessions = SessionRepository(database, clock, limits)
+        operation_log = OperationLog(database, clock)
         committer = DocumentCommitter(
             database,
             sessions,
-            OperationLog(database, clock),
+            operation_log,
             DocumentCache(limits.cache_bytes),
             metrics,
             usage,
@@ -85,6 +87,7 @@ class ArticleService:
             FileStoreClient(channel, credential),
             GroupRepository(database, clock) if limits.require_grant else None,
             reserve,
+            History(committer, operation_log),
         )
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "articles", every_s, clock)

@@ -160,22 +160,25 @@ class DocumentCommitter:
 
     async def read(self, session: SessionRef) -> DocumentState:
         """Return the current document of a session."""
-        await self._loader.preload(session)
+        _, state = await self.open(session)
+        return state
+
+    async def open(self, session: SessionRef) -> tuple[str, DocumentState]:
+        """Return the id of a session's document, and the current document."""
+        article_id = await self._loader.preload(session)
         result = await self._enqueue(_Kind.READ, session)
         assert result is not None
-        return result.state
+        return article_id, result.state
 
     async def read_since(
         self, session: SessionRef, revision: int | None
     ) -> tuple[DocumentState, Document | None]:
         """Return the current document of a session, and its state at a revision, if available."""
-        article_id = await self._loader.preload(session)
-        result = await self._enqueue(_Kind.READ, session)
-        assert result is not None
+        article_id, state = await self.open(session)
         before = None
         if revision is not None:
-            before = await self._log.state_at(article_id, result.state, revision)
-        return result.state, before
+            before = await self._log.state_at(article_id, state, revision)
+        return state, before
 
     async def edit(
         self,

@@ -19,6 +19,8 @@ BLOCK = 40403
 GROUP = 40406
 IMAGE = 40407
 STALE = 40901
+NOTHING_TO_REVERSE = 40904
+HISTORY = 40408
 SESSION_EXPIRED = 41001
 DOCUMENT_DELETED = 41002
 TOO_MANY_SESSIONS = 42901
@@ -87,6 +89,16 @@ def block_changed(revision: int) -> GatewayError:
         "/ifBlockRevision",
         f"the block may have changed since; the document is at revision {revision}: read it again",
     )
+
+
+def nothing_to_reverse(word: str) -> GatewayError:
+    """Return the 409 error for a caller without an edit to undo or redo, which `word` names."""
+    return failure(NOTHING_TO_REVERSE, "", f"there is no edit of yours to {word}")
+
+
+def no_history(pointer: str) -> GatewayError:
+    """Return the 404 error for a revision that the log does not reach, or that is yet to come."""
+    return failure(HISTORY, pointer, "no such revision, or its history is no longer available")
 
 
 def quota_reached(message: str, limit: str) -> GatewayError:

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from sqlalchemy import Row, insert, select
+from sqlalchemy import Row, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles import codec
 from services.articles.cache import DocumentState
+from services.articles.reversible import HEAD_BYTES, EntryHead, read_head
 from services.articles.tables import operations, snapshots
 from services.articles.tree.document import Document
 from services.articles.usage import OPERATION_BYTES, length_of
@@ -29,9 +30,20 @@ _LARGE_TAIL = 32 << 10
 _ATTEMPTS = 3
 
 
-# Operations, and bytes of their inverses, up to which an earlier state is built from a newer one.
-_MOST_UNDONE = 64
-_MOST_UNDONE_BYTES = 1 << 20
+class UndoLimit(NamedTuple):
+    """Operations, and bytes of their inverses, up to which they are undone for a caller."""
+
+    operations: int
+    size_bytes: int
+
+
+# For callers that poll, and for those that ask for the history.
+_RECENT = UndoLimit(64, 1 << 20)
+HISTORY = UndoLimit(10_000, 16 << 20)
+# The inverses become one operation of the log.
+RESTORED = UndoLimit(10_000, 4 << 20)
+# Entries of a user that decide what can be undone.
+_MOST_ENTRIES = 5_000
 
 
 class LogEntry(NamedTuple):
@@ -97,15 +109,32 @@ class OperationLog:
             return await self.load_within(connection, article_id)
 
     async def state_at(
-        self, article_id: str, state: DocumentState, revision: int
+        self,
+        article_id: str,
+        state: DocumentState,
+        revision: int,
+        limit: UndoLimit = _RECENT,
     ) -> Document | None:
         """Return a document at an earlier revision, by undoing the operations since.
 
         Returns:
             The document, or None if the revision is not an earlier one, or is too old.
         """
+        inverses = await self.inverses_since(article_id, state, revision, limit)
+        if inverses is None:
+            return None
+        return await asyncio.to_thread(_undone, state.document, inverses)
+
+    async def inverses_since(
+        self, article_id: str, state: DocumentState, revision: int, limit: UndoLimit
+    ) -> Sequence[bytes] | None:
+        """Return what undoes the operations since a revision, the newest first.
+
+        Returns:
+            The inverses, or None if the revision is not an earlier one, or is too old.
+        """
         count = state.revision - revision
-        if not 0 < count <= _MOST_UNDONE:
+        if not 0 < count <= limit.operations:
             return None
         async with reading(self._engine) as connection:
             size = length_of(connection)
@@ -115,15 +144,54 @@ class OperationLog:
                 select(size(operations.c.inverse)).where(*undone, until)
             )
             lengths = sizes.scalars().all()
-            if len(lengths) != count or sum(lengths) > _MOST_UNDONE_BYTES:
+            if len(lengths) != count or sum(lengths) > limit.size_bytes:
                 return None
             inverses = await connection.execute(
                 select(operations.c.inverse)
                 .where(*undone, until)
                 .order_by(operations.c.revision.desc())
             )
-            inverse_bytes = inverses.scalars().all()
-        return await asyncio.to_thread(_undone, state.document, inverse_bytes)
+            inverse_bytes: Sequence[bytes] = inverses.scalars().all()
+        return inverse_bytes
+
+    async def heads_of(self, article_id: str, user_id: str) -> list[EntryHead]:
+        """Return the newest entries of a user, the oldest first."""
+        query = (
+            select(operations.c.revision, func.substr(operations.c.operation, 1, HEAD_BYTES))
+            .where(operations.c.article_id == article_id, operations.c.user_id == user_id)
+            .order_by(operations.c.revision.desc())
+            .limit(_MOST_ENTRIES)
+        )
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(query)).all()
+        return [read_head(revision, bytes(head)) for revision, head in reversed(rows)]
+
+    async def page(
+        self, article_id: str, before: int, limit: int
+    ) -> Sequence[Row[int, str, int, bytes]]:
+        """Return the entries below a revision, the newest first: revision, user, time, head."""
+        query = (
+            select(
+                operations.c.revision,
+                operations.c.user_id,
+                operations.c.at_ms,
+                func.substr(operations.c.operation, 1, HEAD_BYTES).label("head"),
+            )
+            .where(operations.c.article_id == article_id, operations.c.revision < before)
+            .order_by(operations.c.revision.desc())
+            .limit(limit)
+        )
+        async with reading(self._engine) as connection:
+            return (await connection.execute(query)).all()
+
+    async def entry(self, article_id: str, revision: int) -> tuple[bytes, bytes] | None:
+        """Return the operation that made a revision, and its inverse."""
+        query = select(operations.c.operation, operations.c.inverse).where(
+            operations.c.article_id == article_id, operations.c.revision == revision
+        )
+        async with reading(self._engine) as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return None if row is None else (row.operation, row.inverse)
 
     async def append(self, connection: AsyncConnection, entries: Sequence[LogEntry]) -> None:
         """Append operations within the caller's transaction.

@@ -21,6 +21,7 @@ from services.articles.errors import (
 )
 from services.articles.files import FileAccess, check_ownership, referenced_files
 from services.articles.groups import GroupRepository
+from services.articles.history import History
 from services.articles.images import picture_at, read_picture, shown_files
 from services.articles.repository import ArticleRepository
 from services.articles.sessions import SessionRef, SessionRepository
@@ -55,11 +56,13 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         files: FileAccess,
         grants: GroupRepository | None,
         reserve: DiskReserve,
+        history: History,
         *,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         """Initialize the servicer; without `grants` every user may edit documents."""
         self._reserve = reserve
+        self._history = history
         self._articles = articles
         self._sessions = sessions
         self._committer = committer
@@ -188,6 +191,46 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
             ids=result.ids,
             results=[wire.EditResult(ids=ids) for ids in result.ids_of_edits],
         )
+
+    async def ListHistory(
+        self, request: wire.ListHistoryRequest, context: "Context[Any, Any]"
+    ) -> wire.ListHistoryResponse:
+        """List edits of a document."""
+        session = await self._session(request.session_id)
+        limit = request.limit if request.HasField("limit") else limits.ENTRIES_A_PAGE
+        if not 1 <= limit <= limits.ENTRIES_A_PAGE:
+            await self._committer.keep_alive(session)
+            raise failure(SCHEMA, "/limit", f"must be 1 to {limits.ENTRIES_A_PAGE}")
+        before = request.before if request.HasField("before") else None
+        entries, has_more = await self._history.entries(session, before, limit)
+        return wire.ListHistoryResponse(entries=entries, has_more=has_more)
+
+    async def ReverseEdit(
+        self, request: wire.ReverseEditRequest, context: "Context[Any, Any]"
+    ) -> wire.ReverseEditResponse:
+        """Undo or redo the caller's last edit."""
+        session = await self._session(request.session_id)
+        self._reserve.check()
+        result = await self._history.reverse(session, is_redo=request.redo)
+        return wire.ReverseEditResponse(revision=result.state.revision)
+
+    async def RestoreRevision(
+        self, request: wire.RestoreRevisionRequest, context: "Context[Any, Any]"
+    ) -> wire.RestoreRevisionResponse:
+        """Restore an earlier state of a document."""
+        session = await self._session(request.session_id)
+        self._reserve.check()
+        result = await self._history.restore(session, request.revision)
+        return wire.RestoreRevisionResponse(revision=result.state.revision)
+
+    async def ReadDifferences(
+        self, request: wire.ReadDifferencesRequest, context: "Context[Any, Any]"
+    ) -> wire.ReadDifferencesResponse:
+        """Return the blocks that differ between two revisions."""
+        session = await self._session(request.session_id)
+        last = request.last if request.HasField("last") else None
+        blocks, has_more = await self._history.differences(session, request.first, last)
+        return wire.ReadDifferencesResponse(blocks=blocks, has_more=has_more)
 
     async def KeepSessionAlive(
         self, request: wire.KeepSessionAliveRequest, context: "Context[Any, Any]"

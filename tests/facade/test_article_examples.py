@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DOCUMENT = orjson.loads(openapi.document(ALL_ENDPOINTS))
 PREFIX = "/article/v1/"
-SERVER_MADE = {"sessionId", "id", "ids", "outer_id", "time_create"}
+SERVER_MADE = {"sessionId", "id", "ids", "outer_id", "time_create", "time"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -202,6 +202,50 @@ class ReferenceAdded(_Answer):
     revision: Revision
 
 
+class HistoryEntry(_Answer):
+    """An edit in the history."""
+
+    revision: Annotated[int, Field(description="The revision that it made.")]
+    time: Annotated[int, Field(description="Unix milliseconds.")]
+    own: Annotated[bool, Field(description="Whether the caller made it.")]
+    operation: Annotated[
+        str,
+        Field(
+            description="insert, delete, replace, append, restore, cite, style-leaf, style-block, "
+            "style-article, add-reference, update-reference, delete-reference, sequence (several "
+            "edits), undo or redo."
+        ),
+    ]
+    reversed: Annotated[
+        int, Field(description="For undo and redo: the revision that it reverses.")
+    ] = _ABSENT
+
+
+class HistoryPage(_Answer):
+    """Edits, the newest first."""
+
+    entries: list[HistoryEntry]
+    hasMore: Annotated[bool, Field(description="Whether there are older ones.")]
+
+
+class Difference(_Answer):
+    """A block that differs between two revisions."""
+
+    blockId: str
+    before: Annotated[str, Field(description="Its Markdown; omitted for a new block.")] = _ABSENT
+    after: Annotated[str, Field(description="Its Markdown; omitted for a removed one.")] = _ABSENT
+
+
+class Differences(_Answer):
+    """Differences between two revisions."""
+
+    blocks: Annotated[
+        list[Difference],
+        Field(description="New and changed blocks in order, then removed ones; at most 500."),
+    ]
+    hasMore: Annotated[bool, Field(description="Whether there are more.")]
+
+
 Data = dict[str, object]
 
 
@@ -289,6 +333,47 @@ def changes(_: bodies.ReadChanges, answer: pb.ReadChangesResponse) -> Data:
         "reference": orjson.Fragment(answer.changes.references),
         "cited": list(answer.changes.cited),
     }
+
+
+def history(_: bodies.ListHistory, answer: pb.ListHistoryResponse) -> Data:
+    """Return the data of history/list."""
+    return {
+        "entries": [_history_entry(entry) for entry in answer.entries],
+        "hasMore": answer.has_more,
+    }
+
+
+def _history_entry(entry: pb.HistoryEntry) -> Data:
+    data: Data = {
+        "revision": entry.revision,
+        "time": entry.at_ms,
+        "own": entry.is_own,
+        "operation": entry.operation,
+    }
+    if entry.reversed_revision:
+        data["reversed"] = entry.reversed_revision
+    return data
+
+
+def reversed_edit(
+    _: bodies.OfSession, answer: pb.ReverseEditResponse | pb.RestoreRevisionResponse
+) -> Data:
+    """Return the data of history/undo, history/redo and history/restore."""
+    return {"ok": True, "revision": answer.revision}
+
+
+def differences(_: bodies.ReadDifferences, answer: pb.ReadDifferencesResponse) -> Data:
+    """Return the data of history/diff."""
+    return {"blocks": [_difference(one) for one in answer.blocks], "hasMore": answer.has_more}
+
+
+def _difference(difference: pb.BlockDifference) -> Data:
+    data: Data = {"blockId": difference.block_id}
+    if difference.HasField("before"):
+        data["before"] = difference.before
+    if difference.HasField("after"):
+        data["after"] = difference.after
+    return data
 
 
 def inserted(_: bodies.InsertBlocks, answer: pb.ApplyEditResponse) -> Data:

@@ -260,6 +260,31 @@ class DeleteReference(EditBody):
     referenceId: str
 
 
+Revision = Annotated[int, Field(ge=0, lt=_INT64)]
+
+
+class ListHistory(OfSession):
+    """Names a page of the history."""
+
+    before: Revision | None = Field(None, description="Only edits below this revision.")
+    limit: Annotated[int, Field(ge=1, le=500)] = 500
+
+
+class RestoreRevision(OfSession):
+    """Names the revision to restore."""
+
+    revision: Revision = Field(description="0 is the empty document.")
+
+
+class ReadDifferences(OfSession):
+    """Names the revisions to compare."""
+
+    first: Revision = Field(alias="from", description="The earlier revision.")
+    last: Revision | None = Field(
+        None, alias="to", description="The later revision; the current one if omitted."
+    )
+
+
 # Unknown fields are errors. Where the fields are the change itself, all are sent to the service,
 # which rejects unknown ones; otherwise the translation rejects them.
 _CHANGE = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})

@@ -174,8 +174,33 @@ EXAMPLES = {
         },
         {"results": [{"ids": ["block_heading"]}, {"ok": True}], "revision": 12},
     ),
+    "history/undo": Example(dict(_SESSION), {"ok": True, "revision": 13}),
+    "history/redo": Example(dict(_SESSION), {"ok": True, "revision": 14}),
+    "history/diff": Example(
+        {**_SESSION, "from": 11},
+        {
+            "blocks": [{"blockId": "block_heading", "after": "# On tides and moons"}],
+            "hasMore": False,
+        },
+    ),
+    "history/restore": Example({**_SESSION, "revision": 11}, {"ok": True, "revision": 15}),
+    "history/list": Example(
+        {**_SESSION, "before": 14, "limit": 1},
+        {
+            "entries": [
+                {
+                    "revision": 13,
+                    "time": 1793232000000,
+                    "own": True,
+                    "operation": "undo",
+                    "reversed": 12,
+                }
+            ],
+            "hasMore": True,
+        },
+    ),
     "reference/delete": Example(
-        {**_SESSION, "referenceId": "newton1687"}, {"ok": True, "revision": 13}
+        {**_SESSION, "referenceId": "newton1687"}, {"ok": True, "revision": 16}
     ),
     "session/destroy": Example(dict(_SESSION), {"ok": True}),
     "doc/delete": Example({"docId": _DOCUMENT}, {"article": _DOCUMENT}),

@@ -82,6 +82,35 @@ def read_changes(body: bodies.ReadChanges) -> articles_pb2.ReadChangesRequest:
     return articles_pb2.ReadChangesRequest(session_id=body.sessionId, since=body.since)
 
 
+def list_history(body: bodies.ListHistory) -> articles_pb2.ListHistoryRequest:
+    """Return the request to list edits."""
+    return articles_pb2.ListHistoryRequest(
+        session_id=body.sessionId, before=body.before, limit=body.limit
+    )
+
+
+def undo(body: bodies.OfSession) -> articles_pb2.ReverseEditRequest:
+    """Return the request to undo the caller's last edit."""
+    return articles_pb2.ReverseEditRequest(session_id=body.sessionId)
+
+
+def redo(body: bodies.OfSession) -> articles_pb2.ReverseEditRequest:
+    """Return the request to redo what the caller undid last."""
+    return articles_pb2.ReverseEditRequest(session_id=body.sessionId, redo=True)
+
+
+def restore_revision(body: bodies.RestoreRevision) -> articles_pb2.RestoreRevisionRequest:
+    """Return the request to restore a revision."""
+    return articles_pb2.RestoreRevisionRequest(session_id=body.sessionId, revision=body.revision)
+
+
+def read_differences(body: bodies.ReadDifferences) -> articles_pb2.ReadDifferencesRequest:
+    """Return the request to compare two revisions."""
+    return articles_pb2.ReadDifferencesRequest(
+        session_id=body.sessionId, first=body.first, last=body.last
+    )
+
+
 def apply_edit(
     edit_of: Callable[[Any], Edit], body: bodies.EditBody
 ) -> articles_pb2.ApplyEditRequest:

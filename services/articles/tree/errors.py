@@ -15,6 +15,7 @@ class EditErrorCode(IntEnum):
     NO_REFERENCE = 40404
     NO_LEAF = 40405
     REFERENCE_EXISTS = 40902
+    CHANGED_SINCE = 40903
 
 
 class EditError(Exception):

@@ -23,6 +23,7 @@ from services.articles.assembly import SERVICE_NAME
 from services.articles.cache import DocumentCache
 from services.articles.committer import DocumentCommitter
 from services.articles.groups import GroupRepository
+from services.articles.history import History
 from services.articles.metrics import ArticleMetrics
 from services.articles.operation_log import OperationLog
 from services.articles.repository import ArticleRepository
@@ -208,6 +209,7 @@ class EditorServices:
             self.files,
             self.groups if self.settings.require_grant else None,
             self.disk.reserve,
+            History(committer, log),
         )
         server = Server(self.users.identify, max_message_bytes=MAX_MESSAGE)
         server.add(add_ArticleEditorServiceServicer_to_server, servicer, SERVICE_NAME)

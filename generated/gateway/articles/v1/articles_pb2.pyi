@@ -897,6 +897,305 @@ class EditResult(_message.Message):
 Global___EditResult: _TypeAlias = EditResult  # noqa: Y015
 
 @_typing.final
+class ListHistoryRequest(_message.Message):
+    """Requests a page of the history."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    before: _builtins.int
+    """Optional. Only edits below this revision."""
+    limit: _builtins.int
+    """Optional, 1 to 500; 500 when absent."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        before: _builtins.int | None = ...,
+        limit: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_before", b"_before", "_limit", b"_limit", "before", b"before", "limit", b"limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_before", b"_before", "_limit", b"_limit", "before", b"before", "limit", b"limit", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__before: _TypeAlias = _typing.Literal["before"]  # noqa: Y015
+    _WhichOneofArgType__before: _TypeAlias = _typing.Literal["_before", b"_before"]  # noqa: Y015
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__before) -> _WhichOneofReturnType__before | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+
+Global___ListHistoryRequest: _TypeAlias = ListHistoryRequest  # noqa: Y015
+
+@_typing.final
+class ListHistoryResponse(_message.Message):
+    """A page of the history."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    HAS_MORE_FIELD_NUMBER: _builtins.int
+    has_more: _builtins.bool
+    """Required. Whether there are older ones."""
+    @_builtins.property
+    def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]:
+        """Required, possibly empty. The newest first."""
+
+    def __init__(
+        self,
+        *,
+        entries: _abc.Iterable[Global___HistoryEntry] | None = ...,
+        has_more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "has_more", b"has_more"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHistoryResponse: _TypeAlias = ListHistoryResponse  # noqa: Y015
+
+@_typing.final
+class HistoryEntry(_message.Message):
+    """An edit in the history."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    AT_MS_FIELD_NUMBER: _builtins.int
+    IS_OWN_FIELD_NUMBER: _builtins.int
+    OPERATION_FIELD_NUMBER: _builtins.int
+    REVERSED_REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """Required. The revision that it made."""
+    at_ms: _builtins.int
+    """Required. Unix milliseconds."""
+    is_own: _builtins.bool
+    """Required. Whether the caller made it."""
+    operation: _builtins.str
+    """Required. The kind of edit: insert, delete, replace, append, restore, cite, style-leaf,
+    style-block, style-article, add-reference, update-reference, delete-reference, sequence, undo
+    or redo.
+    """
+    reversed_revision: _builtins.int
+    """For undo and redo: the revision that it reverses."""
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+        at_ms: _builtins.int = ...,
+        is_own: _builtins.bool = ...,
+        operation: _builtins.str = ...,
+        reversed_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "is_own", b"is_own", "operation", b"operation", "reversed_revision", b"reversed_revision", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HistoryEntry: _TypeAlias = HistoryEntry  # noqa: Y015
+
+@_typing.final
+class ReverseEditRequest(_message.Message):
+    """Names the session in which to undo or redo."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    REDO_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    redo: _builtins.bool
+    """Optional. Whether to redo; otherwise to undo."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        redo: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["redo", b"redo", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReverseEditRequest: _TypeAlias = ReverseEditRequest  # noqa: Y015
+
+@_typing.final
+class ReverseEditResponse(_message.Message):
+    """The edit is reversed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """Required. Number of operations committed to the document, including this one."""
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReverseEditResponse: _TypeAlias = ReverseEditResponse  # noqa: Y015
+
+@_typing.final
+class RestoreRevisionRequest(_message.Message):
+    """Names the revision to restore."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    revision: _builtins.int
+    """Required; 0 is the empty document."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreRevisionRequest: _TypeAlias = RestoreRevisionRequest  # noqa: Y015
+
+@_typing.final
+class RestoreRevisionResponse(_message.Message):
+    """The document is restored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """Required. Number of operations committed to the document, including this one."""
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreRevisionResponse: _TypeAlias = RestoreRevisionResponse  # noqa: Y015
+
+@_typing.final
+class ReadDifferencesRequest(_message.Message):
+    """Names the revisions to compare."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    FIRST_FIELD_NUMBER: _builtins.int
+    LAST_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    first: _builtins.int
+    """Required. The earlier revision."""
+    last: _builtins.int
+    """Optional. The later revision; the current one when absent."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        first: _builtins.int = ...,
+        last: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_last", b"_last", "last", b"last"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_last", b"_last", "first", b"first", "last", b"last", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__last: _TypeAlias = _typing.Literal["last"]  # noqa: Y015
+    _WhichOneofArgType__last: _TypeAlias = _typing.Literal["_last", b"_last"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__last) -> _WhichOneofReturnType__last | None: ...
+
+Global___ReadDifferencesRequest: _TypeAlias = ReadDifferencesRequest  # noqa: Y015
+
+@_typing.final
+class ReadDifferencesResponse(_message.Message):
+    """The differences."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BLOCKS_FIELD_NUMBER: _builtins.int
+    HAS_MORE_FIELD_NUMBER: _builtins.int
+    has_more: _builtins.bool
+    """Required. Whether there are more."""
+    @_builtins.property
+    def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___BlockDifference]:
+        """Required, possibly empty. New and changed blocks in order, then removed ones."""
+
+    def __init__(
+        self,
+        *,
+        blocks: _abc.Iterable[Global___BlockDifference] | None = ...,
+        has_more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "has_more", b"has_more"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadDifferencesResponse: _TypeAlias = ReadDifferencesResponse  # noqa: Y015
+
+@_typing.final
+class BlockDifference(_message.Message):
+    """A top-level block that differs between two revisions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BLOCK_ID_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    block_id: _builtins.str
+    """Required."""
+    before: _builtins.str
+    """Its Markdown at the first revision; absent if it did not exist."""
+    after: _builtins.str
+    """Its Markdown at the last revision; absent if it does not exist."""
+    def __init__(
+        self,
+        *,
+        block_id: _builtins.str = ...,
+        before: _builtins.str | None = ...,
+        after: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_after", b"_after", "_before", b"_before", "after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after", b"_after", "_before", b"_before", "after", b"after", "before", b"before", "block_id", b"block_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__after: _TypeAlias = _typing.Literal["after"]  # noqa: Y015
+    _WhichOneofArgType__after: _TypeAlias = _typing.Literal["_after", b"_after"]  # noqa: Y015
+    _WhichOneofReturnType__before: _TypeAlias = _typing.Literal["before"]  # noqa: Y015
+    _WhichOneofArgType__before: _TypeAlias = _typing.Literal["_before", b"_before"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__after) -> _WhichOneofReturnType__after | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__before) -> _WhichOneofReturnType__before | None: ...
+
+Global___BlockDifference: _TypeAlias = BlockDifference  # noqa: Y015
+
+@_typing.final
 class KeepSessionAliveRequest(_message.Message):
     """Names the session to keep alive."""
 

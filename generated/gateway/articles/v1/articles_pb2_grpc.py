@@ -108,6 +108,26 @@ class ArticleEditorServiceStub:
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditRequest.SerializeToString,
                 response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditResponse.FromString,
                 _registered_method=True)
+        self.ListHistory = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ListHistory',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ListHistoryRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ListHistoryResponse.FromString,
+                _registered_method=True)
+        self.ReverseEdit = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ReverseEdit',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReverseEditRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReverseEditResponse.FromString,
+                _registered_method=True)
+        self.RestoreRevision = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/RestoreRevision',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.RestoreRevisionRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.RestoreRevisionResponse.FromString,
+                _registered_method=True)
+        self.ReadDifferences = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ReadDifferences',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadDifferencesRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadDifferencesResponse.FromString,
+                _registered_method=True)
         self.KeepSessionAlive = channel.unary_unary(
                 '/gateway.articles.v1.ArticleEditorService/KeepSessionAlive',
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.KeepSessionAliveRequest.SerializeToString,
@@ -249,6 +269,44 @@ class ArticleEditorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListHistory(self, request, context):
+        """Lists the edits of a document, the newest first. Old ones may no longer be available.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: the limit), and those of sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReverseEdit(self, request, context):
+        """Undoes the caller's last edit, or redoes what the caller undid last, as a new edit.
+
+        Statuses: OK, and those of sessions. ABORTED (40903: a block of the edit has changed since;
+        40904: there is nothing to undo or redo).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RestoreRevision(self, request, context):
+        """Makes a document what it was at a revision, as a new edit.
+
+        Statuses: OK, and those of sessions. NOT_FOUND (40408: the revision is not available). ABORTED
+        (40901: others edited the document meanwhile).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadDifferences(self, request, context):
+        """Returns the blocks that differ between two revisions, at most 500.
+
+        Statuses: OK, and those of sessions. NOT_FOUND (40408: a revision is not available).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def KeepSessionAlive(self, request, context):
         """Extends a session by 10 minutes and does nothing else: for requests that are
         rejected before they reach another call.
@@ -316,6 +374,26 @@ def add_ArticleEditorServiceServicer_to_server(servicer, server):
                     servicer.ApplyEdit,
                     request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditRequest.FromString,
                     response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditResponse.SerializeToString,
+            ),
+            'ListHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHistory,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ListHistoryRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ListHistoryResponse.SerializeToString,
+            ),
+            'ReverseEdit': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReverseEdit,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReverseEditRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReverseEditResponse.SerializeToString,
+            ),
+            'RestoreRevision': grpc.unary_unary_rpc_method_handler(
+                    servicer.RestoreRevision,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.RestoreRevisionRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.RestoreRevisionResponse.SerializeToString,
+            ),
+            'ReadDifferences': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadDifferences,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadDifferencesRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadDifferencesResponse.SerializeToString,
             ),
             'KeepSessionAlive': grpc.unary_unary_rpc_method_handler(
                     servicer.KeepSessionAlive,
@@ -639,6 +717,114 @@ class ArticleEditorService:
             '/gateway.articles.v1.ArticleEditorService/ApplyEdit',
             gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditRequest.SerializeToString,
             gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ListHistory',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ListHistoryRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ListHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReverseEdit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ReverseEdit',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ReverseEditRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ReverseEditResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreRevision(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/RestoreRevision',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.RestoreRevisionRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.RestoreRevisionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadDifferences(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ReadDifferences',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ReadDifferencesRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ReadDifferencesResponse.FromString,
             options,
             channel_credentials,
             insecure,

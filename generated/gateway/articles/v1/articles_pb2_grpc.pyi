@@ -120,6 +120,28 @@ class ArticleEditorServiceStub:
     or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
     leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
     """
+    ListHistory: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ListHistoryRequest, _articles_pb2.ListHistoryResponse]
+    """Lists the edits of a document, the newest first. Old ones may no longer be available.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: the limit), and those of sessions.
+    """
+    ReverseEdit: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ReverseEditRequest, _articles_pb2.ReverseEditResponse]
+    """Undoes the caller's last edit, or redoes what the caller undid last, as a new edit.
+
+    Statuses: OK, and those of sessions. ABORTED (40903: a block of the edit has changed since;
+    40904: there is nothing to undo or redo).
+    """
+    RestoreRevision: _grpc.UnaryUnaryMultiCallable[_articles_pb2.RestoreRevisionRequest, _articles_pb2.RestoreRevisionResponse]
+    """Makes a document what it was at a revision, as a new edit.
+
+    Statuses: OK, and those of sessions. NOT_FOUND (40408: the revision is not available). ABORTED
+    (40901: others edited the document meanwhile).
+    """
+    ReadDifferences: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ReadDifferencesRequest, _articles_pb2.ReadDifferencesResponse]
+    """Returns the blocks that differ between two revisions, at most 500.
+
+    Statuses: OK, and those of sessions. NOT_FOUND (40408: a revision is not available).
+    """
     KeepSessionAlive: _grpc.UnaryUnaryMultiCallable[_articles_pb2.KeepSessionAliveRequest, _articles_pb2.KeepSessionAliveResponse]
     """Extends a session by 10 minutes and does nothing else: for requests that are
     rejected before they reach another call.
@@ -218,6 +240,28 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 missing
     or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
     leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
+    """
+    ListHistory: _aio.UnaryUnaryMultiCallable[_articles_pb2.ListHistoryRequest, _articles_pb2.ListHistoryResponse]  # type: ignore[assignment]
+    """Lists the edits of a document, the newest first. Old ones may no longer be available.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: the limit), and those of sessions.
+    """
+    ReverseEdit: _aio.UnaryUnaryMultiCallable[_articles_pb2.ReverseEditRequest, _articles_pb2.ReverseEditResponse]  # type: ignore[assignment]
+    """Undoes the caller's last edit, or redoes what the caller undid last, as a new edit.
+
+    Statuses: OK, and those of sessions. ABORTED (40903: a block of the edit has changed since;
+    40904: there is nothing to undo or redo).
+    """
+    RestoreRevision: _aio.UnaryUnaryMultiCallable[_articles_pb2.RestoreRevisionRequest, _articles_pb2.RestoreRevisionResponse]  # type: ignore[assignment]
+    """Makes a document what it was at a revision, as a new edit.
+
+    Statuses: OK, and those of sessions. NOT_FOUND (40408: the revision is not available). ABORTED
+    (40901: others edited the document meanwhile).
+    """
+    ReadDifferences: _aio.UnaryUnaryMultiCallable[_articles_pb2.ReadDifferencesRequest, _articles_pb2.ReadDifferencesResponse]  # type: ignore[assignment]
+    """Returns the blocks that differ between two revisions, at most 500.
+
+    Statuses: OK, and those of sessions. NOT_FOUND (40408: a revision is not available).
     """
     KeepSessionAlive: _aio.UnaryUnaryMultiCallable[_articles_pb2.KeepSessionAliveRequest, _articles_pb2.KeepSessionAliveResponse]  # type: ignore[assignment]
     """Extends a session by 10 minutes and does nothing else: for requests that are
@@ -380,6 +424,52 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 missing
         or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
         leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
+        """
+
+    @_abc_1.abstractmethod
+    def ListHistory(
+        self,
+        request: _articles_pb2.ListHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.ListHistoryResponse, _abc.Awaitable[_articles_pb2.ListHistoryResponse]]:
+        """Lists the edits of a document, the newest first. Old ones may no longer be available.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: the limit), and those of sessions.
+        """
+
+    @_abc_1.abstractmethod
+    def ReverseEdit(
+        self,
+        request: _articles_pb2.ReverseEditRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.ReverseEditResponse, _abc.Awaitable[_articles_pb2.ReverseEditResponse]]:
+        """Undoes the caller's last edit, or redoes what the caller undid last, as a new edit.
+
+        Statuses: OK, and those of sessions. ABORTED (40903: a block of the edit has changed since;
+        40904: there is nothing to undo or redo).
+        """
+
+    @_abc_1.abstractmethod
+    def RestoreRevision(
+        self,
+        request: _articles_pb2.RestoreRevisionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.RestoreRevisionResponse, _abc.Awaitable[_articles_pb2.RestoreRevisionResponse]]:
+        """Makes a document what it was at a revision, as a new edit.
+
+        Statuses: OK, and those of sessions. NOT_FOUND (40408: the revision is not available). ABORTED
+        (40901: others edited the document meanwhile).
+        """
+
+    @_abc_1.abstractmethod
+    def ReadDifferences(
+        self,
+        request: _articles_pb2.ReadDifferencesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.ReadDifferencesResponse, _abc.Awaitable[_articles_pb2.ReadDifferencesResponse]]:
+        """Returns the blocks that differ between two revisions, at most 500.
+
+        Statuses: OK, and those of sessions. NOT_FOUND (40408: a revision is not available).
         """
 
     @_abc_1.abstractmethod

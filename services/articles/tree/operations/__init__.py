@@ -13,6 +13,7 @@ from services.articles.tree.operations.bibliography import (
 )
 from services.articles.tree.operations.blocks import DeleteBlocks, InsertBlocks, RestoreElements
 from services.articles.tree.operations.leaves import Cite, SetLeafStyle
+from services.articles.tree.operations.reversals import Redo, Reverse, Undo
 from services.articles.tree.operations.stored import (
     ApplyEdits,
     OperationSequence,
@@ -37,14 +38,17 @@ __all__ = [
     "InsertBlocks",
     "Operation",
     "OperationSequence",
+    "Redo",
     "ReplaceText",
     "Replacement",
     "RestoreElements",
     "RestoreReference",
+    "Reverse",
     "SetArticleStyle",
     "SetBlockStyle",
     "SetLeafStyle",
     "Truncate",
+    "Undo",
     "UpdateReference",
     "from_json",
     "stored_form",

@@ -49,7 +49,7 @@ class Cite:
         def change(leaf: Leaf) -> Leaf:
             return leaf if leaf.cite == cite else replace(leaf, cite=cite)
 
-        changed = _changed(document, self.target, change)
+        changed = _changed(document, self, change)
         if cite is not None and cite not in document.references:
             raise unknown_reference_error("/cite")
         return changed
@@ -95,7 +95,7 @@ class SetLeafStyle:
                 return leaf
             return replace(leaf, **fields)
 
-        return _changed(document, self.target, change)
+        return _changed(document, self, change)
 
     def to_json(self) -> dict[str, Json]:
         """Return target and marks."""
@@ -107,16 +107,24 @@ class SetLeafStyle:
         return cls(_target_from_json(stored), stored["marks"])
 
 
-def _changed(document: Document, target: Target, change: Callable[[Leaf], Leaf]) -> Change:
+def _changed(
+    document: Document, operation: Cite | SetLeafStyle, change: Callable[[Leaf], Leaf]
+) -> Change:
+    target = operation.target
+    stored: Cite | SetLeafStyle | None = None
     if isinstance(target, str):
         path, old = find_element(document, target)
         if next(all_leaves(old), None) is None:
             raise schema_error("/blockId", f"no text leaf inside this {old.type}")
         new = map_leaves(old, change)
     else:
-        path, old, index = find_leaf(document, _from_root(document, target))
+        from_root = _from_root(document, target)
+        path, old, index = find_leaf(document, from_root)
+        # Stored from its block, so that it can be applied again after insertions elsewhere.
+        anchored = AnchoredPath(document.blocks[from_root[0]].id, from_root[1:])
+        stored = replace(operation, target=anchored)
         new = with_leaf(old, index, change(old.leaves[index]))
-    return Change(document.replaced(path, new), RestoreElements((old,)))
+    return Change(document.replaced(path, new), RestoreElements((old,)), operation=stored)
 
 
 def _from_root(document: Document, target: Path | AnchoredPath) -> Path:

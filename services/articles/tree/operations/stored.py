@@ -30,6 +30,11 @@ def from_json(stored: Mapping[str, Any]) -> Operation:
     return _OPERATIONS[stored["op"]].from_json(stored)
 
 
+def register(*operations: type[Operation]) -> None:
+    """Let the log store further operations, which contain others."""
+    _OPERATIONS.update({operation.name: operation for operation in operations})
+
+
 def stored_form(edit: DocumentEdit, change: Change) -> Operation:
     """Return the operation that the log stores for an edit, whose change is given."""
     return change.operation or cast(Operation, edit)
