@@ -72,6 +72,7 @@ class LoggedRequests:
             if entry is not None:
                 if isinstance(response, WholeResponse) and entry.request is not None:
                     _capture_answer(entry, response.body)
+                entry.trace = exchange.trace
                 self._log.end(entry, _logged(exchange, status))
 
     async def _handle(

@@ -47,7 +47,11 @@ def main() -> None:
         from services.common.process.telemetry.opening import open_telemetry
 
         loaded = settings.load()
-        telemetry = open_telemetry(loaded.telemetry, new_id("process_"))
+        telemetry = open_telemetry(
+            loaded.telemetry,
+            new_id("process_"),
+            is_required=loaded.request_log.requires_collector,
+        )
         services = await Services.start(
             names, arguments.listen, loaded, Clock(), telemetry=telemetry
         )

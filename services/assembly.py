@@ -14,6 +14,7 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from facade.dialects.admin.request_log import render_entry
 from facade.dialects.logged_bodies import render_bodies
 from facade.dialects.stored_responses import BackgroundRenderer
 from gateway.accounts.v1 import (
@@ -73,6 +74,7 @@ from services.inference.usage.usage_client import UsageClient
 from services.memory import assembly as memory
 from services.memory.assembly import MemoryService
 from services.request_log.assembly import open_request_log
+from services.request_log.grpc_calls import LoggedInference
 from services.request_log.recorder import RequestRecorder
 from services.responses import servicer as responses
 from services.responses.assembly import ResponseService
@@ -292,6 +294,8 @@ class Services:
                     channel,
                     secrets.service_credential,
                     render_bodies,
+                    render_entry,
+                    telemetry,
                 )
                 send_usage = services.request_log.observing(send_usage)
             services._inference = await Inference.start(
@@ -321,13 +325,16 @@ class Services:
                 services._inference.cost_of,
                 services._inference.demand_of,
             )
+            servicer: inference_pb2_grpc.InferenceServiceServicer = inference.InferenceServicer(
+                services._inference.engine,
+                services._limiting.limiter,
+                services._inference.cache,
+            )
+            if services.request_log is not None:
+                servicer = LoggedInference(servicer, services.request_log, clock)
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,
-                inference.InferenceServicer(
-                    services._inference.engine,
-                    services._limiting.limiter,
-                    services._inference.cache,
-                ),
+                servicer,
                 inference.SERVICE_NAME,
             )
             services._provider_states = provider_states.ProviderStates(

@@ -23,7 +23,7 @@ def expressions() -> list[str]:
 
 
 async def test_every_metric_is_there(tmp_path):
-    async with running_gateway(tmp_path) as gateway:
+    async with running_gateway(tmp_path, request_log={"enabled": True}) as gateway:
         async with gateway.http.get(f"{gateway.metrics_url}/metrics") as answer:
             text = await answer.text()
     metrics = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))

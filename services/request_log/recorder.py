@@ -1,4 +1,4 @@
-"""Records requests: keeps entries in memory, and writes them in batches.
+"""Records requests: keeps entries in memory, writes them in batches, and passes them to exporters.
 
 An entry waits a few seconds for the usage records of its request, which have its tokens and its
 cost. Nothing here waits for a database while a request is served: an entry that finds no room is
@@ -9,8 +9,7 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
-from itertools import islice
+from collections.abc import Awaitable, Callable, Sequence
 
 from gateway.accounts.v1.requests_pb2 import LoggedRequest, RequestBodies
 from gateway.errors.v1 import errors_pb2
@@ -21,14 +20,14 @@ from services.common.messages.captured_body import CapturedBody, PendingBytes
 from services.common.messages.request_entry import RequestEntry
 from services.common.messages.usage_batch import OWN, SHARED, UsageBatch
 from services.common.settings import RequestLog, Usage
+from services.request_log.batches import completed, first_batch
 from services.request_log.bodies import RenderBodies, bodies_of
+from services.request_log.exporters.base import ExportedRequest
+from services.request_log.exporters.queue import ExportQueue
 from services.request_log.metrics import RequestLogMetrics
 from services.request_log.redaction import Redactor
 from services.request_log.selection import Selection
 
-# Entries of a batch; binding their values blocks the event loop for less than a millisecond.
-_AT_ONCE = 100
-_BYTES_AT_ONCE = 2 << 20  # of bodies, which take several times as much while they are rendered
 _SETTLE_S = 5.0
 # Seconds to wait for the usage of a request, beyond two intervals in which usage is written.
 _USAGE_SLACK_S = 5.0
@@ -68,6 +67,7 @@ class RequestRecorder:
         send: stores a batch.
         metrics: counts stored and dropped entries.
         render: renders bodies.
+        exporters: get entries once they are stored.
         chance: returns a random number from 0 to 1.
 
     Attributes:
@@ -82,6 +82,7 @@ class RequestRecorder:
         send: Send,
         metrics: RequestLogMetrics,
         render: RenderBodies,
+        exporters: Sequence[ExportQueue] = (),
         *,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -92,6 +93,7 @@ class RequestRecorder:
         self._send = send
         self._metrics = metrics
         self._render = render
+        self._exporters = exporters
         self._redactor = Redactor(settings.redact)
         self._pending_bytes = PendingBytes(settings.max_pending_bytes)
         self._chance = chance
@@ -104,15 +106,20 @@ class RequestRecorder:
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Write entries at intervals, in the background, until `stop`."""
+        """Write and export entries at intervals, in the background, until `stop`."""
+        for exporter in self._exporters:
+            exporter.start()
         self._running = asyncio.create_task(self._run())
 
-    def begin(self, request_id: str) -> RequestEntry | None:
-        """Return the entry of a request that begins, or None if it is not logged."""
+    def begin(self, request_id: str, *, has_bodies: bool = True) -> RequestEntry | None:
+        """Return the entry of a request that begins, or None if it is not logged.
+
+        Its bodies are not captured without `has_bodies`.
+        """
         if self._chance() >= self._settings.sample_rate:
             return None
         entry = self._by_request_id[request_id] = RequestEntry(request_id)
-        if self.has_bodies:
+        if self.has_bodies and has_bodies:
             max_bytes = self._settings.max_body_bytes
             entry.request = CapturedBody(max_bytes, self._pending_bytes)
             entry.response = CapturedBody(max_bytes, self._pending_bytes)
@@ -173,7 +180,7 @@ class RequestRecorder:
             ready = self._take_ready(waits_for_usage=waits_for_usage)
             try:
                 while ready:
-                    batch = _first(ready)
+                    batch = first_batch(ready)
                     await self._write(batch)
                     for entry in batch:
                         ready.popleft()
@@ -183,7 +190,7 @@ class RequestRecorder:
                 self._ended.extendleft(reversed(ready))
 
     async def settle(self) -> None:
-        """Write all entries before the process ends, within `_SETTLE_S` seconds."""
+        """Write and export all entries before the process ends, each within some seconds."""
         try:
             async with asyncio.timeout(_SETTLE_S):
                 await self.flush(waits_for_usage=False)
@@ -193,6 +200,7 @@ class RequestRecorder:
                 extra={"error": str(error), "entries": self._pending},
             )
             self._metrics.dropped.inc(self._pending)
+        await asyncio.gather(*(exporter.settle() for exporter in self._exporters))
 
     async def stop(self) -> None:
         """Stop writing entries."""
@@ -231,10 +239,11 @@ class RequestRecorder:
         return ready
 
     async def _write(self, entries: Sequence[RequestEntry]) -> None:
+        bodies = await self._bodies_of(entries)
+        bodies_by_id = {one.id: one for one in bodies}
+        requests = [completed(entry, bodies_by_id) for entry in entries]
         try:
-            bodies = await self._bodies_of(entries)
-            stored_ids = {one.id for one in bodies}
-            await self._send([_complete(entry, stored_ids) for entry in entries], bodies)
+            await self._send(requests, bodies)
         except GatewayError as error:
             if error.reason in _PASSING:
                 raise
@@ -242,6 +251,13 @@ class RequestRecorder:
             self._metrics.dropped.inc(len(entries))
         else:
             self._metrics.written.inc(len(entries))
+        if self._exporters:
+            exported = [
+                ExportedRequest(request, bodies_by_id.get(request.id), entry.trace)
+                for entry, request in zip(entries, requests, strict=True)
+            ]
+            for exporter in self._exporters:
+                exporter.add(exported)
 
     async def _bodies_of(self, entries: Sequence[RequestEntry]) -> Sequence[RequestBodies]:
         """Return the bodies of the entries that have some."""
@@ -270,30 +286,3 @@ class RequestRecorder:
         for body in (entry.request, entry.response):
             if body is not None:
                 body.release()
-
-
-def _first(entries: Iterable[RequestEntry]) -> Sequence[RequestEntry]:
-    """Return the first entries, as many as one batch has."""
-    batch: list[RequestEntry] = []
-    size = 0
-    for entry in islice(entries, _AT_ONCE):
-        for body in (entry.request, entry.response):
-            size += 0 if body is None else len(body.content)
-        if batch and size > _BYTES_AT_ONCE:
-            break
-        batch.append(entry)
-    return batch
-
-
-def _complete(entry: RequestEntry, ids_with_bodies: Container[str]) -> LoggedRequest:
-    """Return what is stored of an entry, with its usage if that is known."""
-    logged = entry.logged
-    assert logged is not None, "it has ended"
-    logged.has_bodies = logged.id in ids_with_bodies
-    if entry.has_usage:
-        logged.model, logged.provider = entry.model, entry.provider
-        logged.attempts = entry.attempts
-        logged.input_tokens, logged.output_tokens = entry.input_tokens, entry.output_tokens
-        if entry.cost_pusd is not None:
-            logged.cost_pusd = entry.cost_pusd
-    return logged

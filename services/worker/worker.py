@@ -38,7 +38,11 @@ async def run_worker(
     try:
         loaded = settings.load()
         message = await prepare(loaded)
-        telemetry = open_telemetry(loaded.telemetry, new_id("process_"))
+        telemetry = open_telemetry(
+            loaded.telemetry,
+            new_id("process_"),
+            is_required=loaded.request_log.requires_collector,
+        )
     except (settings.SettingsError, NotPreparedError) as error:
         lifecycle.fail(str(error))
 

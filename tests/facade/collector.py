@@ -3,6 +3,10 @@
 from typing import Any
 
 from aiohttp import web
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsServiceRequest,
+    ExportLogsServiceResponse,
+)
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
     ExportMetricsServiceResponse,
@@ -11,6 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
@@ -20,6 +25,7 @@ class Collector:
     Attributes:
         app: to be served.
         spans: all spans, as they came.
+        logs: all log records, as they came.
         points: histogram points by the metric's name.
         resources: attributes of each sender.
         schema_urls: schemas that senders and instruments name.
@@ -29,7 +35,9 @@ class Collector:
         self.app = web.Application()
         self.app.router.add_post("/v1/traces", self._traces)
         self.app.router.add_post("/v1/metrics", self._metrics)
+        self.app.router.add_post("/v1/logs", self._logs)
         self.spans: list[Span] = []
+        self.logs: list[LogRecord] = []
         self.points: dict[str, list[Any]] = {}
         self.resources: list[dict[str, Any]] = []
         self.schema_urls: set[str] = set()
@@ -46,6 +54,15 @@ class Collector:
                 self.schema_urls.add(scope.schema_url)
                 self.spans += scope.spans
         return _answer(ExportTraceServiceResponse())
+
+    async def _logs(self, request: web.Request) -> web.Response:
+        sent = ExportLogsServiceRequest.FromString(await _body(request))
+        for resource in sent.resource_logs:
+            self.schema_urls.add(resource.schema_url)
+            for scope in resource.scope_logs:
+                self.schema_urls.add(scope.schema_url)
+                self.logs += scope.log_records
+        return _answer(ExportLogsServiceResponse())
 
     async def _metrics(self, request: web.Request) -> web.Response:
         sent = ExportMetricsServiceRequest.FromString(await _body(request))

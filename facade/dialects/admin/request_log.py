@@ -12,6 +12,7 @@ from gateway.accounts.v1.requests_pb2 import (
     GetRequestResponse,
     ListRequestsRequest,
     LoggedRequest,
+    RequestBodies,
     RequestFilter,
 )
 from services.common.money import decimal_dollars, parse_dollars
@@ -173,9 +174,13 @@ def render_request(logged: LoggedRequest) -> JsonObject:
 
 def render_with_bodies(answer: GetRequestResponse) -> JsonObject:
     """Return the JSON object of an entry with its bodies."""
-    bodies = answer.bodies if answer.HasField("bodies") else None
+    return render_entry(answer.request, answer.bodies if answer.HasField("bodies") else None)
+
+
+def render_entry(logged: LoggedRequest, bodies: RequestBodies | None) -> JsonObject:
+    """Return the JSON object of an entry with its bodies, if they were logged."""
     return {
-        **render_request(answer.request),
+        **render_request(logged),
         "request_body": bodies and _body(bodies.request, bodies.is_request_truncated),
         "response_body": bodies and _body(bodies.response, bodies.is_response_truncated),
     }

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from gateway.accounts.v1.requests_pb2 import LoggedRequest
 from services.common.messages.captured_body import CapturedBody
+from services.common.process.telemetry.trace_context import TraceContext
 
 
 @dataclass(slots=True, eq=False)
@@ -20,6 +21,7 @@ class RequestEntry:
         cost_pusd: recorded cost so far in picodollars; None once part of it is not known.
         request, response: the bodies; None if they are not logged. That of a stream is as it was
             written to the connection, with its head.
+        trace: the trace of the request, or None.
         ended_s: when the request ended, by the monotonic clock.
     """
 
@@ -34,4 +36,5 @@ class RequestEntry:
     cost_pusd: int | None = 0
     request: CapturedBody | None = None
     response: CapturedBody | None = None
+    trace: TraceContext | None = None
     ended_s: float = 0.0

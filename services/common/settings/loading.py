@@ -123,6 +123,7 @@ class Settings(Section):
     def _calls_others(self) -> Self:
         called = {f"providers.{name}.base_url": p.base_url for name, p in self.providers.items()}
         called["tools.web_search.url"] = self.tools.web_search.url
+        called["request_log.webhook.url"] = self.request_log.webhook.url
         for path, url in called.items():
             if self.server.is_at(url):
                 raise ValueError(f"{path}: {url} is the gateway's own address")

@@ -1,17 +1,106 @@
 """Settings of the request log."""
 
-from typing import Annotated
+import os
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
-from services.common.settings.base import Name, Section, setting
+from services.common.settings.base import (
+    Name,
+    Section,
+    VariableName,
+    setting,
+    without_variables,
+)
 from services.common.text.linear_patterns import compile_linear
+
+_S3 = "s3://"
+
+
+class RequestLogLines(Section):
+    """Export of the request log as JSON lines."""
+
+    path: str = setting(
+        "",
+        "file to which entries are appended, or s3://bucket/prefix for an object a minute; empty: "
+        "none",
+    )
+    max_bytes: Annotated[int, Field(ge=1 << 20)] = setting(
+        64 << 20, "bytes of a file; then it is renamed, and another one begins", seen="nothing"
+    )
+    max_files: Annotated[int, Field(ge=1, le=10_000)] = setting(
+        16,
+        "number of files; the oldest are deleted first; in a bucket, objects of as many bytes as "
+        "all files would have",
+        seen="nothing",
+    )
+
+    @field_validator("path")
+    @classmethod
+    def _names_a_bucket(cls, value: str) -> str:
+        if "://" in value and not (value.startswith(_S3) and value.removeprefix(_S3).strip("/")):
+            raise ValueError("must be a path, or s3://bucket/prefix")
+        return value
+
+    @property
+    def bucket(self) -> tuple[str, str] | None:
+        """The names of a bucket and of the prefix in it, or None for a file."""
+        if not self.path.startswith(_S3):
+            return None
+        name, _, prefix = self.path.removeprefix(_S3).partition("/")
+        return name, prefix.strip("/")
+
+
+class RequestLogWebhook(Section):
+    """Export of the request log to a webhook."""
+
+    url: str = setting(
+        "",
+        "http:// or https:// address to which entries are posted in the format of Langfuse, such "
+        'as "https://cloud.langfuse.com/api/public/ingestion"; empty: none',
+    )
+    authorization: SecretStr = setting(
+        SecretStr(""), 'value of the Authorization header, such as "Basic …"'
+    )
+    authorization_env: VariableName = setting("", "variable with that value")
+    authorization_file: str = setting("", "file with that value")
+
+    @field_validator("url", "authorization", mode="before")
+    @classmethod
+    def _is_literal(cls, value: Any) -> Any:
+        return without_variables(value)
+
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        try:
+            address = urlsplit(value)
+            is_address = address.scheme in ("http", "https") and bool(address.hostname)
+            _ = address.port
+        except ValueError:
+            is_address = False
+        if value and not is_address:
+            raise ValueError("must be an http:// or https:// address")
+        return value
+
+    @model_validator(mode="after")
+    def _authorization_has_an_address(self) -> Self:
+        if not self.url and (self.authorization.get_secret_value() or self.authorization_env):
+            raise ValueError("url: is required with authorization")
+        return self
+
+    def authorization_value(self, environ: Mapping[str, str] = os.environ) -> str:
+        """Return the value of the Authorization header, or "" for none."""
+        secret = self.authorization.get_secret_value()
+        return secret or environ.get(self.authorization_env, "").strip()
 
 
 class RequestLog(Section):
     """The log of requests that administrators can search."""
 
-    enabled: bool = setting(False, "whether requests with an API key over HTTP are logged")
+    enabled: bool = setting(False, "whether requests with an API key are logged")
     key_ids: Annotated[list[Name], Field(max_length=1_000)] = setting(
         [], "ids of the API keys whose requests are logged; empty: all"
     )
@@ -39,6 +128,7 @@ class RequestLog(Section):
     max_pending_bytes: Annotated[int, Field(ge=1 << 20)] = setting(
         32 << 20,
         "bytes of bodies of one process that are in memory; further ones are left out",
+        details="as many, with their entries, wait for each exporter",
         seen="nothing",
     )
     max_stored_bytes: Annotated[int, Field(ge=1 << 20)] = setting(
@@ -50,7 +140,8 @@ class RequestLog(Section):
     max_pending_entries: Annotated[int, Field(ge=1, le=1_000_000)] = setting(
         10_000,
         "entries of one process that are in memory; further ones are dropped",
-        details="they are counted ([request-log.md](request-log.md))",
+        details="they are counted ([request-log.md](request-log.md)); as many wait for each "
+        "exporter",
         seen="nothing",
     )
     keep_s: Annotated[float, Field(ge=60)] = setting(
@@ -59,6 +150,22 @@ class RequestLog(Section):
     max_entries: Annotated[int, Field(ge=1)] = setting(
         1_000_000, "entries that are stored; the oldest are deleted first", seen="nothing"
     )
+
+    otlp: bool = setting(
+        False,
+        "whether entries are also sent as logs to the collector of telemetry.otlp_endpoint",
+    )
+    json_lines: RequestLogLines = setting(
+        RequestLogLines(), "export of entries as JSON lines (docs/request-log.md)"
+    )
+    webhook: RequestLogWebhook = setting(
+        RequestLogWebhook(), "export of entries to Langfuse, or to what reads its format"
+    )
+
+    @property
+    def requires_collector(self) -> bool:
+        """Whether entries are sent to a collector."""
+        return self.enabled and self.otlp
 
     @field_validator("redact")
     @classmethod

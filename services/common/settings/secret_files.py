@@ -48,6 +48,10 @@ def with_secrets(
     search = tools.get("web_search") if isinstance(tools, dict) else None
     if isinstance(search, dict):
         _read(search, "api_key", f"{source}: tools.web_search.")
+    request_log = completed.get("request_log")
+    webhook = request_log.get("webhook") if isinstance(request_log, dict) else None
+    if isinstance(webhook, dict):
+        _read(webhook, "authorization", f"{source}: request_log.webhook.")
     if isinstance(storage := completed.get("storage"), dict):
         _read(storage, "database_url", f"{source}: storage.")
         _read(storage, "reports_url", f"{source}: storage.")

@@ -16,7 +16,11 @@ ENDPOINT_VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 def open_telemetry(
-    settings: TelemetrySettings, instance: str, environ: Mapping[str, str] = os.environ
+    settings: TelemetrySettings,
+    instance: str,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    is_required: bool = False,
 ) -> Telemetry | None:
     """Return the telemetry for the configured collector, or None without a collector.
 
@@ -24,12 +28,18 @@ def open_telemetry(
         settings: telemetry settings of the gateway.
         instance: id of this process, never reused.
         environ: environment variables.
+        is_required: whether the request log is sent to the collector.
 
     Raises:
-        SettingsError: a collector is configured, but the extra `telemetry` is not installed.
+        SettingsError: a collector is configured, but the extra `telemetry` is not installed; or
+            none is, although it is required.
     """
     endpoint = settings.otlp_endpoint or environ.get(ENDPOINT_VARIABLE, "")
     if not endpoint:
+        if is_required:
+            raise SettingsError(
+                "request_log.otlp: requires the address of a collector, telemetry.otlp_endpoint"
+            )
         return None
     return load_otlp()(settings, endpoint.rstrip("/"), instance)
 

@@ -1,13 +1,14 @@
-"""Export of spans and measurements over OTLP, by OpenTelemetry's SDK.
+"""Export of spans, measurements and log records over OTLP, by OpenTelemetry's SDK.
 
 A thread of the SDK sends spans in batches, so that a slow or unreachable collector does not delay
-requests. Spans that do not fit into its queue are dropped, which the SDK logs.
+requests. Spans that do not fit into its queue are dropped, which the SDK logs. Log records are sent
+in batches that their sender makes, and retries.
 """
 
 import asyncio
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -29,7 +30,8 @@ from opentelemetry.trace import (
 )
 
 from services.common.process.telemetry.conventions import SCHEMA_URL
-from services.common.process.telemetry.spans import Attributes, Kind, Measure
+from services.common.process.telemetry.otlp_logs import OtlpLogs
+from services.common.process.telemetry.spans import Attributes, Kind, LogRecord, Measure
 from services.common.process.telemetry.trace_context import TraceContext
 from services.common.settings import Telemetry
 from services.common.version import VERSION
@@ -97,6 +99,7 @@ class OtlpTelemetry:
             resource=resource,
             shutdown_on_exit=False,
         )
+        self._logs = OtlpLogs(f"{endpoint}/v1/logs", resource, _NAME, _TIMEOUT_S)
         self._tracer = self._spans.get_tracer(_NAME, VERSION, schema_url=SCHEMA_URL)
         meter = self._meters.get_meter(_NAME, VERSION, SCHEMA_URL)
         self._histograms = {
@@ -121,9 +124,14 @@ class OtlpTelemetry:
         """Record a value of a histogram: seconds, or tokens."""
         self._histograms[measure].record(value, attributes)
 
+    async def send_logs(self, records: Sequence[LogRecord]) -> bool:
+        """Send log records; return whether the collector has accepted them."""
+        return await asyncio.to_thread(self._logs.send, records)
+
     async def stop(self) -> None:
         """Export the remaining spans and measurements, within some seconds."""
         await asyncio.gather(
+            asyncio.to_thread(self._logs.stop),
             asyncio.to_thread(self._spans.shutdown),
             asyncio.to_thread(self._meters.shutdown, 1000 * _TIMEOUT_S),
         )

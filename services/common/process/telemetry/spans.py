@@ -1,11 +1,12 @@
-"""Spans and measurements of requests, independent of their export.
+"""Spans, measurements and log records of requests, independent of their export.
 
 Names and attributes follow OpenTelemetry's semantic conventions for HTTP and generative AI:
-https://opentelemetry.io/docs/specs/semconv/gen-ai/. Texts of conversations are never recorded.
+https://opentelemetry.io/docs/specs/semconv/gen-ai/. Texts of conversations are never recorded in
+spans, and in log records only if the request log has them.
 """
 
-from collections.abc import Mapping
-from typing import Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol
 
 from services.common.process.telemetry.trace_context import TraceContext
 
@@ -19,6 +20,29 @@ Measure = Literal[
     "gen_ai.server.time_to_first_token",
     "gen_ai.server.time_per_output_token",
 ]
+
+
+Severity = Literal["information", "warning", "error"]
+
+
+class LogRecord(NamedTuple):
+    """A log record of an event.
+
+    Attributes:
+        time_ms: Unix milliseconds.
+        event_name: the kind of the event.
+        severity: its severity.
+        body: a text, or texts by name.
+        attributes: its attributes.
+        trace: the span in which it happened, or None.
+    """
+
+    time_ms: int
+    event_name: str
+    severity: Severity
+    body: str | Mapping[str, str]
+    attributes: Attributes
+    trace: TraceContext | None
 
 
 class Span(Protocol):
@@ -45,6 +69,10 @@ class Telemetry(Protocol):
 
     def record(self, measure: Measure, value: float, attributes: Attributes) -> None:
         """Record a value of a histogram: seconds, or tokens."""
+        ...
+
+    async def send_logs(self, records: Sequence[LogRecord]) -> bool:
+        """Send log records; return whether the collector has accepted them."""
         ...
 
     async def stop(self) -> None:
