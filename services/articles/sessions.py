@@ -8,7 +8,7 @@ so that callers get the error of an expired session.
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, delete, func, insert, select, tuple_, update
+from sqlalchemy import Row, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -27,9 +27,11 @@ from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.settings import Articles
 from services.common.storage.database import reading_once, write
+from services.common.storage.key_lists import KeyList
 
 PREFIX = "session_"
 
+_REFS = KeyList((sessions.c.id, sessions.c.user_id), 1, "refs")
 # When two calls of one user open a document at once, one creates the session, the other retries.
 _ATTEMPTS = 3
 
@@ -142,7 +144,7 @@ class SessionRepository:
         ours = (
             select(sessions.c.id)
             .where(
-                tuple_(sessions.c.id, sessions.c.user_id).in_(sorted(refs)),
+                _REFS.condition,
                 sessions.c.expires_at_ms > now_ms,
                 sessions.c.latest,
             )
@@ -152,7 +154,8 @@ class SessionRepository:
         await connection.execute(
             update(sessions)
             .where(sessions.c.id.in_(ours))
-            .values(expires_at_ms=now_ms + self._length_ms)
+            .values(expires_at_ms=now_ms + self._length_ms),
+            _REFS.values(sorted(refs)),
         )
         query = _session_query({ref.session_id for ref in refs})
         rows = (await connection.execute(query)).all()

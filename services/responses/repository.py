@@ -269,10 +269,7 @@ class ResponseRepository:
 
     async def interrupt_expired(self) -> int:
         """Interrupt all responses whose lease has expired; return their number."""
-        which = and_(
-            responses.c.holder != response_rows.FREE, _IS_RUNNING, self._rows.has_expired()
-        )
-        return await self._end(which, StoredState.INTERRUPTED)
+        return await self._interrupt(self._rows.has_expired())
 
     async def interrupt_of_process(self, process: str) -> None:
         """Interrupt all responses of a process that has died."""

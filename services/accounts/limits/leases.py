@@ -17,6 +17,7 @@ from services.accounts.limits.tables import allowances as table
 from services.accounts.limits.tables import limits
 from services.common.clock import Clock, ExpiryClock
 from services.common.storage.database import execute_many, insert_into, write
+from services.common.storage.key_lists import KeyList
 
 # Holder of usage that no worker holds any more: the sum of workers that closed the allowance.
 SHARED = ""
@@ -29,28 +30,29 @@ _SETTLE_S = 30.0
 
 _KEY = (table.c.subject_kind, table.c.subject_id, table.c.measure, table.c.window_start_ms)
 _SUBJECT = (limits.c.subject_kind, limits.c.subject_id)
+_SUBJECTS = KeyList(_SUBJECT, 2, "subjects")
+_CLAIMS = KeyList(_KEY, 2, "claims")
 
 # Built once: building these statements takes longer than executing them.
 _LIMITS = (
     select(limits)
-    .where(tuple_(*_SUBJECT).in_(bindparam("subjects", expanding=True)))
+    .where(_SUBJECTS.condition)
     # All transactions lock in this order, which prevents deadlocks.
     .order_by(*_SUBJECT)
     .with_for_update()
 )
-_OF_CLAIMS = tuple_(*_KEY).in_(bindparam("claims", expanding=True))
 # The unspent part of a row, while its worker lives.
 RESERVED = case((table.c.reserved_until_ms > bindparam("now_ms"), table.c.reserved), else_=0)
 _HELD_BY_OTHERS = (
     select(*_KEY, func.sum(table.c.amount), func.sum(RESERVED))
     .where(
-        _OF_CLAIMS,
+        _CLAIMS.condition,
         table.c.holder != bindparam("claimant"),
         table.c.ends_at_ms > bindparam("now_ms"),
     )
     .group_by(*_KEY)
 )
-_CLOSE = delete(table).where(_OF_CLAIMS, table.c.holder == bindparam("claimant"))
+_CLOSE = delete(table).where(_CLAIMS.condition, table.c.holder == bindparam("claimant"))
 
 
 class AllowanceClaim(NamedTuple):
@@ -173,7 +175,7 @@ class LeaseRepository:
     ) -> dict[tuple[str, str, str, int], tuple[int, int]]:
         """Return the amounts that other workers hold, and the reserved parts of them."""
         values = {
-            "claims": [claim.key for claim in claims],
+            **_CLAIMS.values([claim.key for claim in claims]),
             "claimant": holder,
             "now_ms": self._expiry.bounds_ms()[0],
         }
@@ -203,8 +205,8 @@ async def _limits_of(
     connection: AsyncConnection, claims: Sequence[AllowanceClaim]
 ) -> dict[tuple[str, str], RowMapping]:
     """Lock and return the limits of all claimed subjects, by kind and id."""
-    subjects = list({claim.key[:2] for claim in claims})
-    rows = await connection.execute(_LIMITS, {"subjects": subjects})
+    subjects = _SUBJECTS.values({claim.key[:2] for claim in claims})
+    rows = await connection.execute(_LIMITS, subjects)
     return {(row["subject_kind"], row["subject_id"]): row for row in rows.mappings()}
 
 
@@ -241,7 +243,7 @@ async def _write(
     if released_rows := [_row(claim, SHARED, 0) for claim in releasing if claim.held_amount]:
         await execute_many(connection, upserts.adding, released_rows)
     if releasing:
-        values = {"claims": [claim.key for claim in releasing], "claimant": holder}
+        values = {**_CLAIMS.values([claim.key for claim in releasing]), "claimant": holder}
         await connection.execute(_CLOSE, values)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import case, func, select, tuple_
+from sqlalchemy import case, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.accounts.v1 import limits_pb2
@@ -10,6 +10,7 @@ from gateway.accounts.v1.limits_pb2 import LimitUsage, Measure, SubjectLimits
 from services.accounts.limits.rules import SubjectKind
 from services.accounts.limits.tables import allowances as table
 from services.common.limit_windows import window_of
+from services.common.storage.key_lists import KeyList
 
 # The measures by their fields of `SubjectLimits`, which are the names in the table too.
 MEASURES: Mapping[str, Measure.ValueType] = {
@@ -20,6 +21,7 @@ MEASURES: Mapping[str, Measure.ValueType] = {
     "spend_per_month_pusd": limits_pb2.MEASURE_SPEND_PER_MONTH,
 }
 _KEY = (table.c.subject_kind, table.c.subject_id, table.c.measure, table.c.window_start_ms)
+_ALLOWANCES = KeyList(_KEY, 2, "allowances")
 
 
 async def usage_of_limits(
@@ -44,10 +46,11 @@ async def usage_of_limits(
     reserved = case((table.c.reserved_until_ms > now_ms, table.c.reserved), else_=0)
     query = (
         select(*_KEY, func.sum(table.c.amount), func.sum(reserved))
-        .where(tuple_(*_KEY).in_(list(states)), table.c.ends_at_ms > now_ms)
+        .where(_ALLOWANCES.condition, table.c.ends_at_ms > now_ms)
         .group_by(*_KEY)
     )
-    for *key, held_amount, unspent in await connection.execute(query):
+    rows = await connection.execute(query, _ALLOWANCES.values(states))
+    for *key, held_amount, unspent in rows:
         state = states[tuple(key)]
         if state.measure == limits_pb2.MEASURE_CONCURRENT_REQUESTS:
             unspent = held_amount

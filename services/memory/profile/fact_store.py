@@ -15,18 +15,17 @@ from sqlalchemy import (
     ColumnElement,
     Row,
     and_,
-    bindparam,
     delete,
     func,
     insert,
     select,
-    tuple_,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
 from services.common.storage.database import insert_into, read
+from services.common.storage.key_lists import KeyList
 from services.memory.profile.fact_versions import (
     FactVersion,
     find_restated,
@@ -46,10 +45,8 @@ _BATCH = 200
 
 _Key = tuple[str, str, str]
 # Built once: each tuple has reference cycles, which only the garbage collector frees.
-_IS_KEY = tuple_(facts.c.owner_id, facts.c.topic, facts.c.sub_topic).in_(
-    bindparam("keys", expanding=True)
-)
-_VERSIONS = select(facts).where(_IS_KEY).order_by(facts.c.place)
+_KEYS = KeyList((facts.c.owner_id, facts.c.topic, facts.c.sub_topic), 1, "keys")
+_VERSIONS = select(facts).where(_KEYS.condition).order_by(facts.c.place)
 
 # The source of facts that were said outside of any memory.
 _NO_MEMORY = FactSource("", 0)
@@ -158,7 +155,7 @@ async def _versions(
     """Return all facts with these owners, topics and sub-topics, in the order of insertion."""
     versions = defaultdict[_Key, list[FactVersion]](list)
     for batch in _batches(keys):
-        for row in await connection.execute(_VERSIONS, {"keys": batch}):
+        for row in await connection.execute(_VERSIONS, _KEYS.values(batch)):
             versions[row.owner_id, row.topic, row.sub_topic].append(
                 FactVersion(row.id, row.value, row.updated_at_ms, row.place, row.superseded_by)
             )

@@ -1,0 +1,227 @@
+"""The plans of statements: none reads all rows of a table that grows.
+
+A gateway is used in many ways, and all that it executes meanwhile is explained, on filled tables:
+statements of requests, of jobs and of sweepers.
+"""
+
+import asyncio
+import hashlib
+import re
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+from sqlalchemy import BigInteger, Boolean, Column, Engine, Float, Integer, LargeBinary, event
+
+from services.articles.tables import PERMISSIONS
+from services.common.ids import LOGGED_REQUEST, RECORD, time_prefix
+from services.common.settings import Storage
+from services.common.storage.database import SQLITE_FILE, metadata
+from tests.e2e.users import User
+from tests.gateway_in_process import running_gateway
+from tests.hosts.cluster import ADMIN_KEY, Administrator
+from tests.hosts.database_work import kinds
+from tests.waiting import until
+
+ROWS = 4_000
+# Tables that statements may read whole.
+EXEMPT = {
+    # A row for each kind of sweeper, each secret, each admin key, each database.
+    *("alembic_version", "leases", "secrets", "admin_keys", "schema_record"),
+    # A row for each turn of a memory that runs or waits; sweepers remove those of dead workers.
+    "memory_claims",
+    # A row for each user with files or documents: sweepers compare them with quotas, and sum them.
+    *("file_usage", "article_usage"),
+}
+GROWING = set(metadata.tables) - EXEMPT
+# Indexes of some rows only, which statements read whole.
+PARTIAL = {
+    index.name
+    for table in metadata.sorted_tables
+    for index in table.indexes
+    if index.dialect_options["sqlite"]["where"] is not None
+}
+# Values that the checks of tables accept.
+_CHECKED = {
+    "permission": PERMISSIONS[0],
+    "plan": "personal_free",
+    "purpose": "user_data",
+    "subject_kind": "user",
+}
+QUERIES = (
+    *("users", "keys", "teams", "audit", "requests", "requests?text=a", "requests?user_id=a"),
+    *("requests?key_id=a&since=1", "requests?request_id=a", "usage?from_day={}"),
+    *("usage?from_day={}&by=model", "activity?by=hour&split_by=model", "activity?by=user"),
+    *("activity?by=day&user_id=a", "activity?by=day&team_id=a", "activity?by=day&key_id=a"),
+)
+
+Statements = Mapping[str, Sequence[Any]]
+
+
+@contextmanager
+def collected() -> Iterator[Statements]:
+    """Collect the statements that engines of this process execute, with parameters."""
+    statements: dict[str, Sequence[Any]] = {}
+
+    def executing(_: Any, __: Any, statement: str, parameters: Any, ___: Any, many: bool) -> None:
+        if re.match(r"\s*(SELECT|WITH|UPDATE|DELETE)", statement):
+            statements.setdefault(statement, parameters[0] if many else parameters)
+
+    event.listen(Engine, "before_cursor_execute", executing)
+    try:
+        yield statements
+    finally:
+        event.remove(Engine, "before_cursor_execute", executing)
+
+
+async def use(folder: Path, storage: Storage) -> Statements:
+    """Return what a gateway executes that is used in many ways for a while."""
+    soon = {"write_every_s": 0.02}
+    with collected() as statements:
+        async with running_gateway(
+            folder,
+            storage={"data_dir": str(folder), "database_url": storage.database_url},
+            admin={"key_sha256": hashlib.sha256(ADMIN_KEY.encode()).hexdigest()},
+            # Sweepers run when the gateway starts, and with rows to look at.
+            limits={"sweep_every_s": 0.2, "lease_every_s": 0.1},
+            memory={"job_poll_s": 0.1},
+            usage=soon,
+            request_log={"enabled": True, **soon},
+        ) as gateway:
+            administrator = Administrator(gateway.http, gateway.url)
+            limits = {"requests_per_minute": 1_000, "concurrent_requests": 10}
+            limited = await administrator.user("limited", **limits)
+            # Limits of several subjects are looked up together.
+            [owner] = (await administrator.call("GET", "users?name=limited"))["data"]
+            await administrator.call("PUT", f"users/{owner['id']}/limits", limits)
+            user = User(gateway.http, gateway.url, gateway.key)
+            for ask in (await kinds(user, limited)).values():
+                for number in range(2):
+                    assert (await ask(number)).status == 200
+            await do_what_is_rare(user)
+            headers = {"Authorization": f"Bearer {limited.key}"}
+            url = f"{gateway.url}/beta/v1/usage/me"
+            async with gateway.http.get(url, headers=headers) as usage:
+                assert usage.status == 200
+            await until(lambda: has_records(administrator))
+            yesterday = date.today() - timedelta(days=1)
+            for query in QUERIES:
+                await administrator.call("GET", query.format(yesterday))
+    return statements
+
+
+async def do_what_is_rare(user: User) -> None:
+    await user.files()
+    uploaded = await user.upload(b"content")
+    await user.delete_file(uploaded.body["id"])
+    await user.turns("talk-0")
+    await user.delete_memory("talk-0")
+    conversation = await user.create_conversation()
+    await user.add_item(conversation, "An item")
+    await user.response("Hello", conversation=conversation)
+    stored = await user.response("Hello", background=True)
+    await user.stored_response(stored.body["id"])
+    await user.delete_response(stored.body["id"])
+    session = await user.open_document(await user.create_document())
+    await user.read(session)
+
+
+async def has_records(administrator: Administrator) -> bool:
+    """Return whether usage and requests have been written."""
+    found = [(await administrator.call("GET", path))["data"] for path in ("usage", "requests")]
+    return all(found)
+
+
+def fake(column: Column[Any], number: int) -> Any:
+    """Return a value of a row.
+
+    Times are now, except for those of sums: the rows are what a gateway stores that removes the
+    old ones. All other values differ between rows.
+    """
+    now_ms = int(time.time() * 1000) + number
+    match column.table.name, column.name:
+        case _, name if name in _CHECKED:
+            return _CHECKED[name]
+        case _, name if name.endswith("_ms"):
+            return now_ms
+        case _, name if name.endswith("_at_s"):
+            return now_ms // 1000 + 60
+        case _, "hour":
+            return now_ms // 3_600_000 - number % 700
+        case _, "day":
+            return now_ms // 86_400_000 - number % 700
+        case "usage_records", "id":
+            return time_prefix(RECORD, now_ms)
+        case "request_log", "id":
+            return time_prefix(LOGGED_REQUEST, now_ms)
+    match column.type:
+        case Boolean():
+            return False
+        case LargeBinary():
+            return number.to_bytes(100)
+        case BigInteger() | Integer() | Float():
+            return number + 1
+        case _:
+            return f"{number:08}"[: getattr(column.type, "length", None)]
+
+
+async def postgresql_scans(url: str, statements: Statements) -> Sequence[str]:
+    """Fill all tables, and return the statements that read whole tables, with their plans."""
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("SET session_replication_role = replica")
+        for table in metadata.sorted_tables:
+            rows = [[fake(column, number) for column in table.columns] for number in range(ROWS)]
+            names = [column.name for column in table.columns]
+            await connection.execute(f"DELETE FROM {table.name}")
+            await connection.copy_records_to_table(table.name, records=rows, columns=names)
+        await connection.execute("ANALYZE")
+        scans = []
+        for statement, parameters in statements.items():
+            plan = [row[0] for row in await connection.fetch(f"EXPLAIN {statement}", *parameters)]
+            # An index without a condition is read whole if few rows pass the filter.
+            scanned = re.findall(r"Seq Scan on (\w+)", "\n".join(plan))
+            filtered = re.findall(r"Index .*Scan .*on (\w+) .*\n +Filter", "\n".join(plan))
+            if GROWING & {*scanned, *filtered}:
+                scans.append("\n".join([statement, *plan]))
+        return scans
+    finally:
+        await connection.close()
+
+
+def sqlite_scans(file: Path, statements: Statements) -> Sequence[str]:
+    """Return the statements that read whole tables, with their plans.
+
+    SQLite makes plans without looking at rows, as long as nothing has analysed them.
+    """
+    scans = []
+    with closing(sqlite3.connect(file)) as connection:
+        for statement, parameters in statements.items():
+            explained = connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            plan = [row[3] for row in explained]
+            # A page of all rows is read in the order of an index, which ends at the limit.
+            until_limit, _, after_limit = statement.partition(" LIMIT ")
+            is_page = bool(after_limit) and "WHERE" not in until_limit
+            for line in plan:
+                scan = re.match(r"SCAN (\w+)(?: USING .*INDEX (\w+))?", line)
+                if scan and scan[1] in GROWING and scan[2] not in PARTIAL:
+                    if not (is_page and scan[2]):
+                        scans.append("\n".join([statement, *plan]))
+    return scans
+
+
+async def test_no_statement_reads_a_whole_table_that_grows(
+    storage: Storage, tmp_path: Path
+) -> None:
+    statements = await use(tmp_path, storage)
+    assert len(statements) > 100
+    if storage.database_url:
+        scans = await postgresql_scans(storage.database_url, statements)
+    else:
+        scans = await asyncio.to_thread(sqlite_scans, tmp_path / SQLITE_FILE, statements)
+    assert scans == [], "\n\n".join(scans)
