@@ -5,7 +5,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    RowMapping,
+    Subquery,
+    and_,
+    cast,
+    func,
+    literal,
+    or_,
+    select,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1.usage_pb2 import (
@@ -133,17 +144,18 @@ async def _sums(
     """Return the sums of the groups of a page, and of the next group if there is one."""
     names = (*_COUNTS, "cancelled_requests")
     rows = rows_of(request, sources, (*names, "cost_pusd"))
+    groups = _groups_of(request, rows)
     query = (
         select(
             rows.c.grp,
-            rows.c.split,
-            *(func.sum(rows.c[name]).label(name) for name in names),
-            func.sum(rows.c.cost_pusd // _PART).label("whole"),
-            func.sum(rows.c.cost_pusd % _PART).label("rest"),
+            _split_of(request, rows),
+            *(_sum(rows.c[name]).label(name) for name in names),
+            _sum(rows.c.cost_pusd // _PART).label("whole"),
+            _sum(rows.c.cost_pusd % _PART).label("rest"),
         )
         .where(*_after(request, rows.c.grp, rows.c.split))
-        .group_by(rows.c.grp, rows.c.split)
-        .order_by(rows.c.grp, rows.c.split)
+        .group_by(*groups)
+        .order_by(*groups)
         .limit(request.page_size + 1)
     )
     return (await connection.execute(query)).all()
@@ -160,14 +172,28 @@ async def _latencies(
     query = (
         select(
             rows.c.grp,
-            rows.c.split,
-            *(func.sum(rows.c[name]).label(name) for name in ADDED),
+            _split_of(request, rows),
+            *(_sum(rows.c[name]).label(name) for name in ADDED),
             *(func.max(rows.c[name]).label(name) for name in MAXIMUMS),
         )
         .where(rows.c.grp.between(page[0].grp, page[-1].grp))
-        .group_by(rows.c.grp, rows.c.split)
+        .group_by(*_groups_of(request, rows))
     )
     return {(row["grp"], row["split"]): row for row in (await connection.execute(query)).mappings()}
+
+
+def _groups_of(request: ReportActivityRequest, rows: Subquery) -> Sequence[ColumnElement[Any]]:
+    """Return the columns to group by: SQLite sorts all rows to group by a constant too."""
+    return (rows.c.grp, rows.c.split) if request.split_by else (rows.c.grp,)
+
+
+def _split_of(request: ReportActivityRequest, rows: Subquery) -> ColumnElement[Any]:
+    return rows.c.split if request.split_by else literal("").label("split")
+
+
+def _sum(column: ColumnElement[Any]) -> ColumnElement[int]:
+    """Return the sum of a column of counts, which the driver of PostgreSQL reads as an integer."""
+    return cast(func.sum(column), BigInteger)
 
 
 def _after(

@@ -11,6 +11,7 @@ several buckets by a few percent.
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from gateway.accounts.v1.usage_pb2 import Latencies
@@ -45,29 +46,32 @@ def count_in_buckets(durations: Sequence[int]) -> list[int]:
 def latencies_of(row: Mapping[Any, Any], measure: str) -> Latencies | None:
     """Return the distribution of a measure in a row of sums, or None if nothing was counted."""
     counts = [int(row[name] or 0) for name in BUCKETS[measure]]
-    number = sum(counts)
+    shorter = list(accumulate(counts, initial=0))
+    number = shorter[-1]
     if not number:
         return None
     longest = int(row[MAXIMA[measure]] or 0)
     return Latencies(
         count=number,
         mean_ms=float(row[measure] or 0) / number,
-        p50_ms=_percentile(counts, 50, longest),
-        p95_ms=_percentile(counts, 95, longest),
-        p99_ms=_percentile(counts, 99, longest),
+        p50_ms=_percentile(shorter, 50, longest),
+        p95_ms=_percentile(shorter, 95, longest),
+        p99_ms=_percentile(shorter, 99, longest),
         max_ms=longest,
     )
 
 
-def _percentile(counts: Sequence[int], share: int, longest: int) -> int:
-    """Return the estimated smallest duration that `share` percent of all do not exceed."""
-    rank = -(-sum(counts) * share // 100)
-    shorter = 0
-    low = 0
-    for count, bound in zip(counts, (*BOUNDS, longest), strict=True):
-        high = min(bound, longest)
-        if shorter + count >= rank:
-            return int(low + (high - low) * (rank - shorter) / count + 0.5)
-        shorter += count
-        low = high
-    return longest
+def _percentile(shorter: Sequence[int], share: int, longest: int) -> int:
+    """Return the estimated smallest duration that `share` percent of all do not exceed.
+
+    Args:
+        shorter: the number of durations below each bucket, and of all durations.
+        share: the percentage.
+        longest: the longest duration.
+    """
+    rank = -(-shorter[-1] * share // 100)
+    bucket = bisect_left(shorter, rank) - 1
+    low = min(BOUNDS[bucket - 1], longest) if bucket else 0
+    high = min(BOUNDS[bucket], longest) if bucket < len(BOUNDS) else longest
+    count = shorter[bucket + 1] - shorter[bucket]
+    return int(low + (high - low) * (rank - shorter[bucket]) / count + 0.5)
