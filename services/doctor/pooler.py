@@ -20,11 +20,13 @@ async def pooler(url: str) -> Finding | None:
     address = parse_address(url)
     # No statement but those of this check is to have a name.
     unnamed = address._replace(prepares_once=False)
+    clients: list[Any] = []
     try:
-        clients = [await connect(unnamed), await connect(unnamed)]
-    except Exception:
-        return None  # the check of the database reports it
-    try:
+        try:
+            for _ in range(2):
+                clients.append(await connect(unnamed))
+        except Exception:
+            return None  # the check of the database reports it
         keeps_statements = await _keeps_statements(*clients)
     finally:
         for client in clients:

@@ -1,5 +1,7 @@
 """`gateway doctor` on a real PgBouncer, where this machine has one."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from services.doctor.pooler import pooler as check
@@ -39,3 +41,17 @@ async def test_doctor_says_nothing_of_other_connections(postgresql: PostgreSQL) 
     assert await check(postgresql.url) is None
     with pooler(postgresql, keeps_statements=True, mode="session") as between:
         assert await check(between.url) is None
+
+
+async def test_no_connection_stays_open_if_another_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Mock] = []
+
+    async def connect(*_: object) -> Mock:
+        if opened:
+            raise ConnectionRefusedError
+        opened.append(Mock())
+        return opened[0]
+
+    monkeypatch.setattr("services.doctor.pooler.connect", connect)
+    assert await check("postgresql://gateway@127.0.0.1/gateway") is None
+    opened[0].terminate.assert_called_once_with()
