@@ -39,7 +39,7 @@ max_parallel_requests_per_user = 64
 """
 # Callers at once with a body of 8 MiB: several times those that the share has room for.
 INSISTENT = 56 if is_soak() else 24
-# Callers at once who name a file, and who name a stored item: many times what the share has room for.
+# Callers at once who name a file, and who name a stored item: more than the share has room for.
 NAMING_FILES = 60 if is_soak() else 12
 NAMING_ITEMS = 20 if is_soak() else 8
 # Memory for each byte of bodies: what was parsed, the provider's body, and what the process of the

@@ -140,10 +140,7 @@ class _Compiler:
     def _node(self, operation: Any, argument: Any, flags: int) -> None:
         match operation:
             case sre.LITERAL | sre.NOT_LITERAL | sre.ANY | sre.IN:
-                key = (operation, argument if isinstance(argument, int) else id(argument), flags)
-                if key not in self._tests:
-                    self._tests[key] = character_test(operation, argument, flags)
-                self.emit(_CHARACTER, self._tests[key])
+                self.emit(_CHARACTER, self._shared_test(operation, argument, flags))
             case sre.SUBPATTERN:
                 group, added, removed, inner = argument
                 if group is not None:
@@ -171,6 +168,12 @@ class _Compiler:
                 self.emit(_GROUP, argument)
             case _:
                 raise NotImplementedError(str(operation))
+
+    def _shared_test(self, operation: Any, argument: Any, flags: int) -> Callable[[Any], bool]:
+        key = (operation, argument if isinstance(argument, int) else id(argument), flags)
+        if key not in self._tests:
+            self._tests[key] = character_test(operation, argument, flags)
+        return self._tests[key]
 
     def _inside(self, compile_inner: Callable[[], None]) -> list[Any]:
         outer, self.program = self.program, []
