@@ -59,6 +59,7 @@ from services.common.storage.migrations.runner import migrate
 from services.common.storage.secrets import load_secrets
 from services.common.storage.sqlite_log import allocate_log
 from services.common.storage.sweeping import sweeper_lease
+from services.erasures import erase_batches
 from services.files import servicer as files
 from services.files.assembly import FileService
 from services.inference import servicer as inference
@@ -211,7 +212,12 @@ class Services:
                 stored_requests.SERVICE_NAME,
             )
             services._administration = Administration.start(
-                settings, database, clock, identify_admin
+                settings,
+                database,
+                clock,
+                identify_admin,
+                erase_batches(settings, database, clock),
+                CollectorRegistry(),
             )
             server.add(
                 admin_pb2_grpc.add_AdminServiceServicer_to_server,

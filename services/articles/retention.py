@@ -9,7 +9,7 @@ snapshot's revision stays, so that the newest operation always has the document'
 All deletions run in small transactions, so that writers of other documents do not wait for them.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, delete, func, select, update
@@ -26,6 +26,9 @@ PURGING_MS = 0
 _AT_ONCE = 100
 # Documents in one query.
 _PAGE = 100
+
+# Called in the transaction that purges a document, with the bytes charged for the document.
+OnPurged = Callable[[AsyncConnection, int], Awaitable[None]]
 
 
 class Retention:
@@ -48,14 +51,14 @@ class Retention:
         until_ms = int((self._clock.now() - older_than_s) * 1000)
         while ids := await self._over(articles.c.deleted_at_ms <= until_ms):
             for article_id in ids:
-                await self._purge(article_id)
+                await self.purge_document(article_id)
                 yield article_id
         for owner_id in await self._owners(self._usage.has_too_much_deleted()):
             theirs = and_(articles.c.creator_id == owner_id, articles.c.deleted_at_ms.is_not(None))
             for article_id in await self._over(theirs):
                 if not await self._is(owner_id, self._usage.has_too_much_deleted()):
                     break
-                await self._purge(article_id)
+                await self.purge_document(article_id)
                 yield article_id
 
     async def trim(self) -> AsyncGenerator[int, None]:
@@ -82,8 +85,13 @@ class Retention:
         async with reading(self._engine) as connection:
             return (await connection.scalars(query)).all()
 
-    async def _purge(self, article_id: str) -> None:
-        """Purge a document, unless it was restored."""
+    async def purge_document(self, article_id: str, on_purged: OnPurged | None = None) -> None:
+        """Purge a deleted document, unless it was restored.
+
+        Args:
+            article_id: the document.
+            on_purged: called in the last transaction, with the bytes charged for the document.
+        """
         marked = (
             update(articles)
             .where(articles.c.id == article_id, articles.c.deleted_at_ms.is_not(None))
@@ -117,6 +125,8 @@ class Retention:
                 delete(articles).where(articles.c.id == article_id).returning(articles.c.size_bytes)
             )
             await self._usage.free(connection, owner_id, deleted=size or 0)
+            if on_purged is not None and size is not None:
+                await on_purged(connection, size)
 
         await write(self._engine, transact)
 

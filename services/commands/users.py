@@ -7,8 +7,10 @@ import typer
 
 from services.commands.shared import (
     FLAGS,
+    WRONG,
     PlanName,
     all_pages,
+    fail,
     on_database,
     print_fields,
     print_table,
@@ -18,7 +20,7 @@ from services.commands.shared import (
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from gateway.accounts.v1.admin_pb2 import Team, User
+    from gateway.accounts.v1.admin_pb2 import Erasure, Team, User
     from services.accounts.admin.teams import TeamAdministration
     from services.accounts.admin.users import DeletedUser, UserAdministration
     from services.common.settings import Settings
@@ -113,7 +115,8 @@ def set_user(
 def delete_user(name: _UserArgument) -> None:
     """Delete a user and the user's keys, which are rejected everywhere within seconds.
 
-    Usage records remain. Files, memories and documents remain too, but nobody can read them.
+    Usage records remain. Files, memories and documents remain too, but nobody can read them;
+    `users erase` removes them.
     """
 
     async def work(users: "UserAdministration") -> "DeletedUser":
@@ -122,6 +125,49 @@ def delete_user(name: _UserArgument) -> None:
     deleted = _on_users(work)
     keys = f"{len(deleted.key_ids)} keys" if len(deleted.key_ids) != 1 else "1 key"
     typer.echo(f"Deleted {deleted.user.id} ({name}) with {keys}.", err=True)
+
+
+@users.command("erase")
+def erase_user(
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="Name of the user.", show_default=False)
+    ] = "",
+    user_id: Annotated[
+        str, typer.Option("--id", metavar="USER_ID", help="Id of a user who was deleted before.")
+    ] = "",
+) -> None:
+    """Delete a user, remove all data that are stored of the user, and show what was removed.
+
+    If the command is interrupted, a running gateway goes on, or the command with --id. A running
+    gateway also removes what requests in progress store, for a day.
+    """
+    if bool(name) == bool(user_id):
+        fail("give either the name of a user, or --id with the id of a deleted one", WRONG)
+
+    async def work(engine: "AsyncEngine", settings: "Settings") -> "Erasure":
+        from services.accounts.admin.users import UserAdministration
+        from services.accounts.erasure.eraser import Eraser
+        from services.accounts.erasure.repository import ErasureRepository
+        from services.common.clock import Clock
+        from services.erasures import erase_batches
+
+        users, clock = UserAdministration(engine), Clock()
+        erasure = await users.erase(user_id or (await users.named(name)).id)
+        typer.echo(f"Erasing {erasure.user_id}.", err=True)
+        erasures = ErasureRepository(engine, clock)
+        await Eraser(erasures, erase_batches(settings, engine, clock)).run(erasure.user_id, _go_on)
+        return await erasures.get(erasure.user_id)
+
+    rows: list[tuple[str, ...]] = [("REMOVED", "ITEMS", "BYTES")]
+    rows += [
+        (one.kind, str(one.items), str(one.size_bytes) if one.size_bytes else "-")
+        for one in on_database(work).erased
+    ]
+    print_table(rows)
+
+
+async def _go_on() -> bool:
+    return True
 
 
 @teams.command("create")

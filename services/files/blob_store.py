@@ -20,6 +20,8 @@ PIECE = 1 << 20
 LIST_AT_ONCE = 1000
 # Keys of the gateway's blobs; a part that a killed process left in a folder has a number appended.
 BLOB_KEY = re.compile(r"file-[0-9A-Z]{26}(#[0-9]+)?", re.ASCII)
+# Blobs deleted in parallel: each is a request to a bucket, or work of a thread.
+_PARALLEL_DELETIONS = 16
 # Maximum seconds to wait for an aborted upload to clean up.
 _ABANDON_S = 5.0
 
@@ -217,6 +219,19 @@ class _PieceIterator:
             raise piece
         self.ready.set()
         return piece
+
+
+async def delete_blobs(blobs: Blobs, keys: Sequence[str]) -> None:
+    """Delete blobs, some at a time.
+
+    Raises:
+        GatewayError: storage_unavailable, after all of that time have ended.
+    """
+    for start in range(0, len(keys), _PARALLEL_DELETIONS):
+        deletions = map(blobs.delete, keys[start : start + _PARALLEL_DELETIONS])
+        for outcome in await asyncio.gather(*deletions, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
 
 
 def shorter_blob(key: str) -> GatewayError:

@@ -6,21 +6,17 @@ only those older than a grace period are deleted. An upload that is not ready to
 within half of that period fails.
 """
 
-import asyncio
 import logging
-from collections.abc import Sequence
 
 from services.common.clock import Clock, ExpiryClock
 from services.common.settings import Limits
 from services.common.storage.leases import Lease
 from services.common.storage.sweeping import Renew, Sweeper, remove_in_batches
-from services.files.blob_store import Blobs
+from services.files.blob_store import Blobs, delete_blobs
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository
 
 _AT_ONCE = 500
-# Blobs deleted in parallel: each is a request to a bucket, or work of a thread.
-_PARALLEL = 16
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +53,7 @@ async def _remove_expired(
 ) -> None:
     async def remove_batch(at_most: int) -> int:
         file_ids = await repository.remove_expired(at_most)
-        await _delete_blobs(blobs, file_ids)
+        await delete_blobs(blobs, file_ids)
         if file_ids:
             metrics.swept.labels("expired").inc(len(file_ids))
             log.info("expired files deleted", extra={"files": len(file_ids)})
@@ -74,22 +70,8 @@ async def _remove_orphans(
         # An incomplete blob has a number after the id, and never has a row.
         old = {entry.key for entry in batch if entry.modified_s < oldest_s}
         if orphans := sorted(await repository.unknown(old)):
-            await _delete_blobs(blobs, orphans)
+            await delete_blobs(blobs, orphans)
             metrics.swept.labels("orphan").inc(len(orphans))
             log.info("bytes without a file deleted", extra={"keys": orphans})
         if not await renew():
             return
-
-
-async def _delete_blobs(blobs: Blobs, keys: Sequence[str]) -> None:
-    """Delete blobs, some at a time.
-
-    Raises:
-        GatewayError: storage_unavailable, after all of that time have ended; the next search for
-            orphans deletes the remaining ones.
-    """
-    for start in range(0, len(keys), _PARALLEL):
-        deletions = map(blobs.delete, keys[start : start + _PARALLEL])
-        for outcome in await asyncio.gather(*deletions, return_exceptions=True):
-            if isinstance(outcome, BaseException):
-                raise outcome

@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 _LEARN_LOCAL_EVERY_S = 30.0
 _LEARN_ALL_EVERY_ROUNDS = 20
 # Name of the folder of conversions.
-_CONVERSIONS = "conversions"
+CONVERSIONS = "conversions"
 # Name of the folder of cached answers, and of the lease of their sweeper.
 ANSWERS = "answers"
 
@@ -140,7 +140,7 @@ class Inference:
             lambda name: self.engine.routes.models.offers_name(name),
         )
         self._metering = Metering(self._recorder.lines if settings.usage.enabled else None)
-        self._conversions = open_store(settings.storage, stores.reserve, _CONVERSIONS)
+        self._conversions = open_store(settings.storage, stores.reserve, CONVERSIONS)
         self._pool = ConversionPool(settings.limits, counters)
         self._converter = PooledConverter(self._pool, caller_id)
         self._resolver = Resolver()
@@ -163,7 +163,7 @@ class Inference:
         self._recording = asyncio.create_task(self._recorder.run())
         self._learning = asyncio.create_task(self._keep_learning())
         sweeper = store_sweeper(
-            _CONVERSIONS,
+            CONVERSIONS,
             self._conversions,
             stores.conversions_lease,
             ROUNDS * settings.limits.sweep_every_s,

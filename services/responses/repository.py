@@ -332,12 +332,13 @@ class ResponseRepository:
     async def delete_expired(self, limit: int) -> int:
         """Delete at most `limit` expired responses; return their number."""
         which = and_(responses.c.expires_at_ms <= self._clock.now_ms(), ~_IS_RUNNING)
-        return await write(
+        deleted = await write(
             self._engine,
             lambda connection: response_rows.delete_responses(
                 connection, which, limit=limit, skip_locked=True
             ),
         )
+        return len(deleted)
 
     async def _new_row(
         self, owner_id: str, new: NewResponse, state: StoredState, *, append: bool = False

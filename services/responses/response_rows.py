@@ -185,8 +185,8 @@ async def delete_responses(
     *,
     limit: int,
     skip_locked: bool = False,
-) -> int:
-    """Delete responses, and subtract them from their owners' stored sizes; return their number.
+) -> Sequence[int]:
+    """Delete responses, and subtract them from their owners' stored sizes; return their sizes.
 
     Rows are locked in the order in which they expire, so a caller that deletes several sets
     `skip_locked` to skip rows that other transactions have locked.
@@ -208,7 +208,7 @@ async def delete_responses(
         freed[row.owner_id] += row.size_bytes
     for owner_id, size in sorted(freed.items()):
         await charge(connection, owner_id, -size)
-    return len(rows)
+    return [row.size_bytes for row in rows]
 
 
 def _content_row(new: NewRow) -> dict[str, Any]:

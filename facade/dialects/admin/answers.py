@@ -9,7 +9,7 @@ from facade.dialects.caller_usage import LIMIT_USAGE
 from facade.dialects.json_schemas import JsonObject
 from gateway.accounts.v1 import admin_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
-from gateway.accounts.v1.admin_pb2 import ApiKey, AuditEntry, KeyState, Team, User
+from gateway.accounts.v1.admin_pb2 import ApiKey, AuditEntry, Erasure, KeyState, Team, User
 from gateway.accounts.v1.limits_pb2 import SubjectKind, SubjectLimits
 from services.common.money import decimal_dollars
 
@@ -120,6 +120,29 @@ DELETED_USER = object_schema(
         },
     },
 )
+_REMOVED = {
+    "type": "object",
+    "required": ["items", "bytes"],
+    "additionalProperties": False,
+    "properties": {
+        "items": {"type": "integer", "minimum": 1},
+        "bytes": {"type": "integer", "minimum": 0, "description": "0 for kinds without a size."},
+    },
+}
+ERASURE = object_schema(
+    "erasure",
+    {
+        "user_id": _STRING,
+        "state": {"enum": ["in_progress", "finished"]},
+        "requested_at": _TIME,
+        "finished_at": _OPTIONAL_TIME,
+        "removed": {
+            "type": "object",
+            "additionalProperties": _REMOVED,
+            "description": "By kind, such as `files`; kinds of which there was nothing are absent.",
+        },
+    },
+)
 DELETED_TEAM = object_schema("team", _DELETED)
 _OPTIONAL_INTEGER = {"type": ["integer", "null"]}
 _OPTIONAL_DOLLARS = {"type": ["string", "null"], "description": "Decimal US dollars, or null."}
@@ -142,7 +165,10 @@ AUDIT_ENTRY = object_schema(
     {
         "id": _STRING,
         "at": {"type": "number", "description": "Unix seconds, with millisecond precision."},
-        "actor": {"type": "string", "description": "Id of an admin key, or `command line`."},
+        "actor": {
+            "type": "string",
+            "description": "Id of an admin key, or, for example, `command line`.",
+        },
         "actor_name": {
             "type": ["string", "null"],
             "description": "Name of the admin key, if it has one.",
@@ -223,6 +249,21 @@ def render_deleted(kind: str, deleted: User | Team) -> JsonObject:
 def render_deleted_user(deleted: admin_pb2.DeleteUserResponse) -> JsonObject:
     """Return the JSON object of a deleted user, with the ids of the deleted keys."""
     return {**render_deleted("user", deleted.user), "key_ids": list(deleted.key_ids)}
+
+
+def render_erasure(erasure: Erasure) -> JsonObject:
+    """Return the JSON object of an erasure."""
+    is_finished = erasure.HasField("finished_at_ms")
+    return {
+        "object": "erasure",
+        "user_id": erasure.user_id,
+        "state": "finished" if is_finished else "in_progress",
+        "requested_at": erasure.requested_at_ms // 1000,
+        "finished_at": erasure.finished_at_ms // 1000 if is_finished else None,
+        "removed": {
+            one.kind: {"items": one.items, "bytes": one.size_bytes} for one in erasure.erased
+        },
+    }
 
 
 def render_team(team: Team) -> JsonObject:

@@ -137,6 +137,28 @@ _USERS = (
         render=answers.render_deleted_user,
         answer=answers.DELETED_USER,
     ),
+    rpc_endpoint(
+        "POST",
+        "/users/{user_id}/erase",
+        "eraseUser",
+        "Delete a user and all its keys, and erase its stored data in the background",
+        rpc="EraseUser",
+        request=lambda given: admin_pb2.EraseUserRequest(**given.ids),
+        render=lambda begun: answers.render_erasure(begun.erasure),
+        answer=answers.ERASURE,
+        body=bodies.NoFields,
+        body_may_be_empty=True,
+    ),
+    rpc_endpoint(
+        "GET",
+        "/users/{user_id}/erasure",
+        "getErasure",
+        "What the erasure of a user has removed",
+        rpc="GetErasure",
+        request=lambda given: admin_pb2.GetErasureRequest(**given.ids),
+        render=lambda found: answers.render_erasure(found.erasure),
+        answer=answers.ERASURE,
+    ),
 )
 _TEAMS = (
     rpc_endpoint(

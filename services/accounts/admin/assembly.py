@@ -1,7 +1,9 @@
 """Assembly of the administration of one process."""
 
+from collections.abc import Sequence
 from typing import Self
 
+from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.admin.admin_keys import AdminKeyRepository, configured_keys
@@ -12,9 +14,12 @@ from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.servicer import AdminServicer
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
+from services.accounts.erasure.eraser import Eraser, erasure_sweeper
+from services.accounts.erasure.repository import ErasureRepository
 from services.common.client_address import TrustedProxies
 from services.common.clock import Clock
 from services.common.settings import Settings
+from services.common.storage.erasing import EraseBatch
 from services.common.storage.sweeping import Sweeper, sweeper_lease
 
 
@@ -38,7 +43,7 @@ SERVICE_NAME = "gateway.accounts.v1.AdminService"
 
 
 class Administration:
-    """The administration of one process, with the running sweeper of the audit log.
+    """The administration of one process, with its running sweepers.
 
     Attributes:
         servicer: the gRPC servicer.
@@ -47,13 +52,14 @@ class Administration:
     def __init__(
         self,
         servicer: AdminServicer,
-        sweeper: Sweeper,
+        sweepers: Sequence[Sweeper],
         authenticator: AdminAuthenticator,
     ) -> None:
         self.servicer = servicer
         self._authenticator = authenticator
-        self._sweeper = sweeper
-        sweeper.start()
+        self._sweepers = sweepers
+        for sweeper in sweepers:
+            sweeper.start()
 
     @classmethod
     def start(
@@ -62,10 +68,23 @@ class Administration:
         database: AsyncEngine,
         clock: Clock,
         authenticator: AdminAuthenticator,
+        erase_batches: Sequence[EraseBatch],
+        registry: CollectorRegistry,
     ) -> Self:
-        """Create the administration with a migrated database, and start its sweeper."""
+        """Create the administration with a migrated database, and start its sweepers.
+
+        Args:
+            settings: all settings of the gateway.
+            database: the database.
+            clock: the clock.
+            authenticator: authenticates admin keys.
+            erase_batches: the functions of all stores that erase the data of a user.
+            registry: registry for the metrics.
+        """
         log = AuditLog(database, clock)
+        erasures = ErasureRepository(database, clock)
         every_s = settings.limits.sweep_every_s
+        retention_s = settings.admin.audit_retention_s
         return cls(
             AdminServicer(
                 KeyAdministration(database, clock),
@@ -73,14 +92,22 @@ class Administration:
                 TeamAdministration(database, clock),
                 LimitAdministration(database, clock),
                 log,
+                erasures,
                 TrustedProxies(settings.server.trusted_proxies),
             ),
-            audit_sweeper(
-                log,
-                sweeper_lease(database, "audit", every_s, clock),
-                every_s,
-                settings.admin.audit_retention_s,
-            ),
+            [
+                audit_sweeper(
+                    log, sweeper_lease(database, "audit", every_s, clock), every_s, retention_s
+                ),
+                erasure_sweeper(
+                    Eraser(erasures, erase_batches),
+                    erasures,
+                    sweeper_lease(database, "erasures", every_s, clock),
+                    every_s,
+                    retention_s,
+                    registry,
+                ),
+            ],
             authenticator,
         )
 
@@ -93,5 +120,6 @@ class Administration:
         self._authenticator.configure(configured_keys(settings.admin))
 
     async def stop(self) -> None:
-        """Stop the sweeper."""
-        await self._sweeper.stop()
+        """Stop the sweepers."""
+        for sweeper in self._sweepers:
+            await sweeper.stop()

@@ -37,7 +37,7 @@ class Actor:
     """The author of a change.
 
     Attributes:
-        name: id of an admin key, `command line` or `first start`.
+        name: id of an admin key, `command line`, `erasure` or `first start`.
         request_id: id of the request that makes the change, or "".
         key_name: name of the admin key, or "".
         address: network address of the caller, or "".

@@ -14,6 +14,7 @@ from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.records import plan_name_of
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
+from services.accounts.erasure.repository import ErasureRepository
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.names import check_name, check_plan, is_id
 from services.common.client_address import TrustedProxies
@@ -37,6 +38,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         teams: TeamAdministration,
         limits: LimitAdministration,
         audit: AuditLog,
+        erasures: ErasureRepository,
         proxies: TrustedProxies,
     ) -> None:
         self._keys = keys
@@ -44,6 +46,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self._teams = teams
         self._limits = limits
         self._audit = audit
+        self._erasures = erasures
         self._proxies = proxies
 
     def _actor(self, context: Context) -> Actor:
@@ -184,6 +187,19 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         """Delete a user."""
         deleted = await self._users.delete(request.user_id, self._actor(context))
         return admin_pb2.DeleteUserResponse(user=deleted.user, key_ids=deleted.key_ids)
+
+    async def EraseUser(
+        self, request: admin_pb2.EraseUserRequest, context: Context
+    ) -> admin_pb2.EraseUserResponse:
+        """Delete a user, and begin to erase the user's data."""
+        erasure = await self._users.erase(request.user_id, self._actor(context))
+        return admin_pb2.EraseUserResponse(erasure=erasure)
+
+    async def GetErasure(
+        self, request: admin_pb2.GetErasureRequest, context: Context
+    ) -> admin_pb2.GetErasureResponse:
+        """Return the erasure of a user."""
+        return admin_pb2.GetErasureResponse(erasure=await self._erasures.get(request.user_id))
 
     async def CreateTeam(
         self, request: admin_pb2.CreateTeamRequest, context: Context

@@ -6,16 +6,17 @@ from typing import Any, NamedTuple
 from sqlalchemy import Select, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.accounts.v1.admin_pb2 import User
+from gateway.accounts.v1.admin_pb2 import Erasure, User
 from services.accounts.admin.audit import COMMAND_LINE, Actor, Record
 from services.accounts.admin.records import to_record
 from services.accounts.admin.subjects import SubjectAdministration
+from services.accounts.erasure.repository import add_to_report, begin_erasure, find_erasure
 from services.accounts.limits.repository import delete_limits
 from services.accounts.limits.rules import SubjectKind
 from services.accounts.membership import KnownUser, add_user, ensure_team, find_user
 from services.accounts.names import check_name, check_plan, unknown_user
 from services.accounts.plans import PLANS
-from services.accounts.tables import api_keys, plan_in_force, teams, users
+from services.accounts.tables import api_keys, audit_log, plan_in_force, teams, users
 from services.common.errors import conflict, invalid
 from services.common.storage.database import writing_alone
 
@@ -172,18 +173,35 @@ class UserAdministration(SubjectAdministration[User]):
         """
         async with writing_alone(self._engine) as connection:
             before = await self._find(connection, user_id)
-            of_user = api_keys.c.user_id == user_id
-            key_ids = (
-                (await connection.execute(select(api_keys.c.id).where(of_user).order_by("id")))
-                .scalars()
-                .all()
-            )
-            await delete_limits(connection, SubjectKind.KEY, key_ids)
-            await delete_limits(connection, SubjectKind.USER, [user_id])
-            await connection.execute(delete(api_keys).where(of_user))
-            await connection.execute(delete(users).where(users.c.id == user_id))
+            key_ids = await _delete_user(connection, user_id)
             await self._deleted(connection, before, actor, key_ids=[*key_ids])
             return DeletedUser(before, key_ids)
+
+    async def erase(self, user_id: str, actor: Actor = COMMAND_LINE) -> Erasure:
+        """Delete a user, and begin to erase the user's data, unless that has begun already.
+
+        A user who was deleted before can still be erased, while the audit log knows of it.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        async with writing_alone(self._engine) as connection:
+            erasure = await find_erasure(connection, user_id)
+            if erasure is not None:
+                return erasure
+            before: Record | None = None
+            key_ids: Sequence[str] = ()
+            if not await _was_deleted(connection, user_id):
+                before = self._to_record(await self._find(connection, user_id))
+                key_ids = await _delete_user(connection, user_id)
+            await begin_erasure(connection, user_id, self._clock.now_ms())
+            if key_ids:
+                await add_to_report(connection, user_id, "keys", len(key_ids))
+            state = None if before is None else {**before, "key_ids": [*key_ids]}
+            await self._record(connection, actor, "erase", user_id, state, None)
+            begun = await find_erasure(connection, user_id)
+            assert begun is not None
+            return begun
 
     async def _place(
         self, connection: AsyncConnection, user: KnownUser, team: str | None, plan: str | None
@@ -199,6 +217,25 @@ class UserAdministration(SubjectAdministration[User]):
         if plan is not None:
             owner, owner_id = (teams, team_id) if team_id else (users, user.id)
             await connection.execute(update(owner).where(owner.c.id == owner_id).values(plan=plan))
+
+
+async def _delete_user(connection: AsyncConnection, user_id: str) -> Sequence[str]:
+    """Delete a user with the user's keys and limits; return the ids of the keys, sorted."""
+    of_user = api_keys.c.user_id == user_id
+    query = select(api_keys.c.id).where(of_user).order_by("id")
+    key_ids = (await connection.scalars(query)).all()
+    await delete_limits(connection, SubjectKind.KEY, key_ids)
+    await delete_limits(connection, SubjectKind.USER, [user_id])
+    await connection.execute(delete(api_keys).where(of_user))
+    await connection.execute(delete(users).where(users.c.id == user_id))
+    return key_ids
+
+
+async def _was_deleted(connection: AsyncConnection, user_id: str) -> bool:
+    query = select(audit_log.c.id).where(
+        audit_log.c.subject_id == user_id, audit_log.c.action == "user.delete"
+    )
+    return await connection.scalar(query.limit(1)) is not None
 
 
 def _check_changes(team: str | None, plan: str | None) -> None:

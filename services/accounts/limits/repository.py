@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from services.accounts.limits.rules import AMOUNTS, SubjectKind, UsageLimits
+from services.accounts.limits.tables import allowances
 from services.accounts.limits.tables import limits as table
 from services.common.clock import Clock
 from services.common.storage.database import insert_into, reading_once, write
@@ -115,10 +116,14 @@ async def write_limits(
 async def delete_limits(
     connection: AsyncConnection, kind: SubjectKind, subject_ids: Sequence[str]
 ) -> None:
-    """Delete the limits of subjects in the current transaction."""
-    await connection.execute(
-        delete(table).where(table.c.subject_kind == kind.value, table.c.subject_id.in_(subject_ids))
-    )
+    """Delete the limits of subjects and what is stored of their use, in the current transaction."""
+    for of_subjects in (table, allowances):
+        await connection.execute(
+            delete(of_subjects).where(
+                of_subjects.c.subject_kind == kind.value,
+                of_subjects.c.subject_id.in_(subject_ids),
+            )
+        )
 
 
 def _limits(row: Row[tuple[object, ...]]) -> UsageLimits:

@@ -9,7 +9,7 @@ from services.accounts.requests.repository import RequestRepository
 from services.accounts.requests.servicer import RequestLogServicer
 from services.accounts.requests.sweeper import request_sweeper
 from services.common.clock import Clock
-from services.common.settings import Settings
+from services.common.settings import Settings, Storage
 from services.common.storage.byte_store import open_store
 from services.common.storage.disk import DiskReserve
 from services.common.storage.sweeping import Sweeper, sweeper_lease
@@ -38,7 +38,7 @@ class StoredRequests:
     ) -> Self:
         """Create the service with a migrated database, and start its sweeper."""
         repository = RequestRepository(database)
-        bodies = BodyStore(open_store(settings.storage, reserve, _FOLDER))
+        bodies = open_bodies(settings.storage, reserve)
         lease = sweeper_lease(database, "request_log", _SWEEP_EVERY_S, clock)
         return cls(
             RequestLogServicer(repository, bodies),
@@ -48,3 +48,8 @@ class StoredRequests:
     async def stop(self) -> None:
         """Stop the sweeper."""
         await self._sweeper.stop()
+
+
+def open_bodies(storage: Storage, reserve: DiskReserve) -> BodyStore:
+    """Return the store of bodies; `reserve` is the free disk space to leave."""
+    return BodyStore(open_store(storage, reserve, _FOLDER))

@@ -10,6 +10,7 @@ from services.common.ids import LOGGED_REQUEST
 from services.common.storage.byte_store import ByteStore, StoredBytes
 
 _PARALLEL_WRITES = 8
+_PARALLEL_READS = 8
 _DELETED_AT_ONCE = 500
 # Digits of the time in ids that name a folder: those of about 12 days.
 _FOLDER_DIGITS = 3
@@ -51,6 +52,23 @@ class BodyStore:
             return None if content is None else RequestBodies.FromString(content)
         except DecodeError:
             return None
+
+    async def remove(self, entry_ids: Sequence[str]) -> int:
+        """Remove the bodies of entries; return their size in bytes.
+
+        Raises:
+            GatewayError: storage_unavailable.
+        """
+        keys = [_key(entry_id) for entry_id in entry_ids]
+        room = asyncio.Semaphore(_PARALLEL_READS)
+
+        async def size_of(key: str) -> int:
+            async with room:
+                return len(await self._store.get(key) or b"")
+
+        size = sum(await asyncio.gather(*map(size_of, keys)))
+        await self._store.delete(keys)
+        return size
 
     async def remove_before(self, cutoff_id: str, max_bytes: int) -> int:
         """Remove the bodies of entries with smaller ids, and the oldest beyond `max_bytes`.

@@ -26,6 +26,7 @@ _CHANGING = {
     "CreateUser": USERS,
     "UpdateUser": USERS,
     "DeleteUser": USERS,
+    "EraseUser": USERS,
     "CreateTeam": USERS,
     "UpdateTeam": USERS,
     "DeleteTeam": USERS,

@@ -74,8 +74,8 @@ class ByteStore(ABC):
         """
 
     @abstractmethod
-    async def entries(self) -> list[StoredBytes]:
-        """Return all entries, in any order.
+    async def entries(self, owner: str = "") -> list[StoredBytes]:
+        """Return the entries of an owner, or all entries for "", in any order.
 
         Raises:
             GatewayError: storage_unavailable.
@@ -135,10 +135,10 @@ class Folder(ByteStore):
         except OSError as error:
             raise _unavailable(error) from error
 
-    async def entries(self) -> list[StoredBytes]:
+    async def entries(self, owner: str = "") -> list[StoredBytes]:
         """List the folder, including temporary files that a killed process left."""
         try:
-            return await asyncio.to_thread(lambda: list(_scan(self._folder)))
+            return await asyncio.to_thread(lambda: list(_scan(self._folder, owner)))
         except OSError as error:
             raise _unavailable(error) from error
 
@@ -199,14 +199,14 @@ class Bucket(ByteStore):
         except BaseError as error:
             raise _unavailable(error) from error
 
-    async def entries(self) -> list[StoredBytes]:
+    async def entries(self, owner: str = "") -> list[StoredBytes]:
         """List the objects under the prefix."""
         from obstore.exceptions import BaseError
 
         try:
             return [
                 StoredBytes(one["path"], one["size"], one["last_modified"].timestamp())
-                async for batch in self._store.list(chunk_size=1000)
+                async for batch in self._store.list(owner or None, chunk_size=1000)
                 for one in batch
             ]
         except BaseError as error:
@@ -272,13 +272,16 @@ def _unlink(paths: Iterable[Path]) -> None:
             path.parent.rmdir()  # removes the owner's folder if it is empty
 
 
-def _scan(folder: Path) -> Iterator[StoredBytes]:
+def _scan(folder: Path, owner: str) -> Iterator[StoredBytes]:
     if not folder.is_dir():
         return
-    for owner in os.scandir(folder):
-        if not owner.is_dir(follow_symlinks=False):
-            continue
+    names = [owner] if owner else [one.name for one in os.scandir(folder) if _is_folder(one)]
+    for name in names:
         with suppress(FileNotFoundError):
-            for one in os.scandir(owner.path):
+            for one in os.scandir(folder / name):
                 status = one.stat()
-                yield StoredBytes(f"{owner.name}/{one.name}", status.st_size, status.st_mtime)
+                yield StoredBytes(f"{name}/{one.name}", status.st_size, status.st_mtime)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir(follow_symlinks=False)

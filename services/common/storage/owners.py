@@ -11,12 +11,14 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
+    delete,
     select,
     update,
 )
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common.storage.database import insert_if_absent, metadata, reading_once
+from services.common.storage.database import insert_if_absent, metadata, reading_once, write
 
 owners = Table(
     "memory_owners",
@@ -59,3 +61,18 @@ async def stored_bytes(engine: AsyncEngine, owner_id: str) -> int:
     query = select(owners.c.size_bytes).where(owners.c.owner_id == owner_id)
     async with reading_once(engine) as connection:
         return await connection.scalar(query) or 0
+
+
+async def remove_empty_owner(engine: AsyncEngine, owner_id: str) -> None:
+    """Delete an owner's row if nothing is stored for it.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    removal = delete(owners).where(
+        owners.c.owner_id == owner_id, owners.c.memories == 0, owners.c.size_bytes == 0
+    )
+    try:
+        await write(engine, lambda connection: connection.execute(removal))
+    except IntegrityError:
+        return  # something was stored meanwhile

@@ -49,6 +49,11 @@ class Store(Protocol):
         ...
 
 
+def owner_of(user_id: str) -> str:
+    """Return an identifier of a user in cache keys, 32 hex digits."""
+    return hashlib.sha256(user_id.encode()).hexdigest()[:32]
+
+
 class Cache:
     """Cached conversions of the current task's user."""
 
@@ -64,11 +69,7 @@ class Cache:
     def key_of(self, digest: bytes, conversion: str, *parameters: str | int) -> str:
         """Return the cache key of a conversion of content whose SHA-256 is known."""
         current_caller = caller.get(None)
-        owner = (
-            ""
-            if current_caller is None
-            else hashlib.sha256(current_caller.user_id.encode()).hexdigest()[:32]
-        )
+        owner = "" if current_caller is None else owner_of(current_caller.user_id)
         # JSON keeps the parts of the key unambiguous.
         parts = orjson.dumps([VERSION, owner, digest.hex(), conversion, parameters])
         return f"{owner}/{hashlib.sha256(parts).hexdigest()}"

@@ -17,9 +17,14 @@ Scope = Literal["user", "team"]
 
 def owner_of(caller: Caller, scope: Scope) -> str:
     """Return an identifier of the user or team that shares cached answers, 32 hex digits."""
-    is_team = scope == "team" and bool(caller.team_id)
-    owner = f"team\0{caller.team_id}" if is_team else f"user\0{caller.user_id}"
-    return hashlib.sha256(owner.encode()).hexdigest()[:32]
+    if scope == "team" and caller.team_id:
+        return _digest_of(f"team\0{caller.team_id}")
+    return owner_of_user(caller.user_id)
+
+
+def owner_of_user(user_id: str) -> str:
+    """Return the identifier of a user who shares cached answers with nobody."""
+    return _digest_of(f"user\0{user_id}")
 
 
 def key_of(
@@ -60,3 +65,7 @@ def _parts(
     for step in plan.steps:
         for one in step.deployments or (step,):
             yield str(one.key).encode()
+
+
+def _digest_of(owner: str) -> str:
+    return hashlib.sha256(owner.encode()).hexdigest()[:32]

@@ -270,6 +270,10 @@ class JobQueue:
         extracting = and_(jobs.c.owner_id == owner_id, jobs.c.kind == JobKind.FACTS)
         await delete_in_order(connection, jobs, extracting)
 
+    async def cancel_owner(self, connection: AsyncConnection, owner_id: str) -> int:
+        """Delete all jobs of a user; return their number."""
+        return await delete_in_order(connection, jobs, jobs.c.owner_id == owner_id)
+
     async def backlog(self) -> Backlog:
         """Return the backlog of all processes; jobs that are not due yet do not count."""
         now_ms = self._clock.now_ms()

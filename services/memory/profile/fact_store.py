@@ -137,6 +137,20 @@ class FactStore:
         await connection.execute(delete(sources).where(sources.c.fact_id.in_(theirs)))
         await connection.execute(delete(facts).where(facts.c.owner_id == owner_id))
 
+    async def remove_some(self, connection: AsyncConnection, owner_id: str, at_most: int) -> int:
+        """Erase up to `at_most` facts about a user; return their number.
+
+        The caller has cancelled the jobs that would extract more.
+        """
+        theirs = select(facts.c.id).where(facts.c.owner_id == owner_id).limit(at_most)
+        if await connection.scalar(theirs.limit(1)) is None:
+            return 0
+        await lock_owner(connection, owner_id)
+        fact_ids = (await connection.scalars(theirs)).all()
+        await connection.execute(delete(sources).where(sources.c.fact_id.in_(fact_ids)))
+        await connection.execute(delete(facts).where(facts.c.id.in_(fact_ids)))
+        return len(fact_ids)
+
 
 async def _sources_of(
     connection: AsyncConnection, fact_ids: Sequence[str]

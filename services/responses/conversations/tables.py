@@ -32,6 +32,7 @@ conversations = Table(
     Column("last_position", BigInteger, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Index("ix_conversations_expires_at_ms", "expires_at_ms"),
+    Index("ix_conversations_owner_id", "owner_id"),
 )
 
 items = Table(

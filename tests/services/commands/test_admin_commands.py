@@ -100,6 +100,26 @@ def test_users_and_teams_are_deleted(gateway: Command) -> None:
     assert "'lab'" in gateway.refused("teams delete lab")
 
 
+def test_a_user_is_erased_and_the_report_is_shown(gateway: Command) -> None:
+    for name in ("ada", "bob"):
+        gateway(f"keys create --user {name}")
+    ids = dict(row[1::-1] for row in table(gateway("users list")[0]))
+    gateway("groups create shared --user ada")
+    output, errors = gateway("users erase ada")
+    assert errors == f"Erasing {ids['ada']}.\n"
+    assert table(output) == [["keys", "1", "-"], ["memberships", "1", "-"]]
+    # Again, and a user who was deleted before.
+    assert gateway(f"users erase --id {ids['ada']}")[0] == output
+    gateway("users delete bob")
+    assert table(gateway(f"users erase --id {ids['bob']}")[0]) == []
+    actions = [row[4] for row in table(gateway(f"audit list --subject {ids['bob']}")[0])]
+    assert actions == ["user.erased", "user.erase", "user.delete"]
+    assert "no such user" in gateway.refused("users erase --id user_none")
+    assert "'ada'" in gateway.refused("users erase ada")
+    for arguments in ("", "ada --id x"):
+        assert "either" in gateway.refused(f"users erase {arguments}", 2)
+
+
 def test_limits_are_set_shown_and_cleared(gateway: Command) -> None:
     gateway("users create ada --team lab")
     for subject in ("--user ada", "--team lab"):

@@ -1109,6 +1109,168 @@ class DeleteUserResponse(_message.Message):
 Global___DeleteUserResponse: _TypeAlias = DeleteUserResponse  # noqa: Y015
 
 @_typing.final
+class EraseUserRequest(_message.Message):
+    """Names the user to erase."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Id of the user."""
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EraseUserRequest: _TypeAlias = EraseUserRequest  # noqa: Y015
+
+@_typing.final
+class EraseUserResponse(_message.Message):
+    """The user is deleted, and the erasure has begun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERASURE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def erasure(self) -> Global___Erasure:
+        """Required. The erasure."""
+
+    def __init__(
+        self,
+        *,
+        erasure: Global___Erasure | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["erasure", b"erasure"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["erasure", b"erasure"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EraseUserResponse: _TypeAlias = EraseUserResponse  # noqa: Y015
+
+@_typing.final
+class GetErasureRequest(_message.Message):
+    """Names the user whose erasure to return."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Id of the user."""
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetErasureRequest: _TypeAlias = GetErasureRequest  # noqa: Y015
+
+@_typing.final
+class GetErasureResponse(_message.Message):
+    """An erasure."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERASURE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def erasure(self) -> Global___Erasure:
+        """Required. The erasure."""
+
+    def __init__(
+        self,
+        *,
+        erasure: Global___Erasure | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["erasure", b"erasure"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["erasure", b"erasure"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetErasureResponse: _TypeAlias = GetErasureResponse  # noqa: Y015
+
+@_typing.final
+class Erasure(_message.Message):
+    """The erasure of a user's data."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    REQUESTED_AT_MS_FIELD_NUMBER: _builtins.int
+    FINISHED_AT_MS_FIELD_NUMBER: _builtins.int
+    ERASED_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Id of the user."""
+    requested_at_ms: _builtins.int
+    """Required. Time of the request in Unix milliseconds."""
+    finished_at_ms: _builtins.int
+    """Optional. Time in Unix milliseconds when nothing of the user was found any more; absent before.
+    What requests that were in progress have stored is still removed for a day.
+    """
+    @_builtins.property
+    def erased(self) -> _containers.RepeatedCompositeFieldContainer[Global___ErasedItems]:
+        """What has been removed, sorted by kind; kinds of which nothing was removed are absent."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        requested_at_ms: _builtins.int = ...,
+        finished_at_ms: _builtins.int | None = ...,
+        erased: _abc.Iterable[Global___ErasedItems] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_finished_at_ms", b"_finished_at_ms", "finished_at_ms", b"finished_at_ms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_finished_at_ms", b"_finished_at_ms", "erased", b"erased", "finished_at_ms", b"finished_at_ms", "requested_at_ms", b"requested_at_ms", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__finished_at_ms: _TypeAlias = _typing.Literal["finished_at_ms"]  # noqa: Y015
+    _WhichOneofArgType__finished_at_ms: _TypeAlias = _typing.Literal["_finished_at_ms", b"_finished_at_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__finished_at_ms) -> _WhichOneofReturnType__finished_at_ms | None: ...
+
+Global___Erasure: _TypeAlias = Erasure  # noqa: Y015
+
+@_typing.final
+class ErasedItems(_message.Message):
+    """Removed things of one kind."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    """Required. The kind, such as `files` or `memories`."""
+    items: _builtins.int
+    """Required. Their number."""
+    size_bytes: _builtins.int
+    """Required. Their size in bytes; 0 for kinds without a size."""
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        items: _builtins.int = ...,
+        size_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "kind", b"kind", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ErasedItems: _TypeAlias = ErasedItems  # noqa: Y015
+
+@_typing.final
 class DeleteTeamRequest(_message.Message):
     """Names the team to delete."""
 
@@ -1324,7 +1486,7 @@ class AuditEntry(_message.Message):
     """Required. Time of the change in Unix milliseconds."""
     actor: _builtins.str
     """Required. Who made the change: the id of an admin key (CheckAdminKeyResponse), `command line`,
-    or `first start` for the development key.
+    `erasure` for the end of an erasure, or `first start` for the development key.
     """
     action: _builtins.str
     """Required. The action, such as `key.revoke`."""

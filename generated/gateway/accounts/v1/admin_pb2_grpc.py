@@ -107,6 +107,16 @@ class AdminServiceStub:
                 request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteUserRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteUserResponse.FromString,
                 _registered_method=True)
+        self.EraseUser = channel.unary_unary(
+                '/gateway.accounts.v1.AdminService/EraseUser',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.EraseUserRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.EraseUserResponse.FromString,
+                _registered_method=True)
+        self.GetErasure = channel.unary_unary(
+                '/gateway.accounts.v1.AdminService/GetErasure',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.GetErasureRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.GetErasureResponse.FromString,
+                _registered_method=True)
         self.CreateTeam = channel.unary_unary(
                 '/gateway.accounts.v1.AdminService/CreateTeam',
                 request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.CreateTeamRequest.SerializeToString,
@@ -288,6 +298,26 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def EraseUser(self, request, context):
+        """Deletes a user with the user's keys and limits, and begins to erase the user's stored data in
+        the background. Repeating the call returns the erasure. A user who was deleted before can be
+        erased as long as the audit log has the entry of the deletion.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is and was no such user.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetErasure(self, request, context):
+        """Returns the erasure of a user, with what it has removed so far.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such erasure.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateTeam(self, request, context):
         """Creates a team without members.
 
@@ -436,6 +466,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.DeleteUser,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteUserRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteUserResponse.SerializeToString,
+            ),
+            'EraseUser': grpc.unary_unary_rpc_method_handler(
+                    servicer.EraseUser,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.EraseUserRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.EraseUserResponse.SerializeToString,
+            ),
+            'GetErasure': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetErasure,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.GetErasureRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.GetErasureResponse.SerializeToString,
             ),
             'CreateTeam': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateTeam,
@@ -820,6 +860,60 @@ class AdminService:
             '/gateway.accounts.v1.AdminService/DeleteUser',
             gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteUserRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteUserResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EraseUser(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AdminService/EraseUser',
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.EraseUserRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.EraseUserResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetErasure(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AdminService/GetErasure',
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.GetErasureRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.GetErasureResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -121,6 +121,18 @@ class AdminServiceStub:
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user.
     """
+    EraseUser: _grpc.UnaryUnaryMultiCallable[_admin_pb2.EraseUserRequest, _admin_pb2.EraseUserResponse]
+    """Deletes a user with the user's keys and limits, and begins to erase the user's stored data in
+    the background. Repeating the call returns the erasure. A user who was deleted before can be
+    erased as long as the audit log has the entry of the deletion.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is and was no such user.
+    """
+    GetErasure: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetErasureRequest, _admin_pb2.GetErasureResponse]
+    """Returns the erasure of a user, with what it has removed so far.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such erasure.
+    """
     CreateTeam: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CreateTeamRequest, _admin_pb2.CreateTeamResponse]
     """Creates a team without members.
 
@@ -259,6 +271,18 @@ class AdminServiceAsyncStub(AdminServiceStub):
     stored data are kept under the user's id, which is never reused.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user.
+    """
+    EraseUser: _aio.UnaryUnaryMultiCallable[_admin_pb2.EraseUserRequest, _admin_pb2.EraseUserResponse]  # type: ignore[assignment]
+    """Deletes a user with the user's keys and limits, and begins to erase the user's stored data in
+    the background. Repeating the call returns the erasure. A user who was deleted before can be
+    erased as long as the audit log has the entry of the deletion.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is and was no such user.
+    """
+    GetErasure: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetErasureRequest, _admin_pb2.GetErasureResponse]  # type: ignore[assignment]
+    """Returns the erasure of a user, with what it has removed so far.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such erasure.
     """
     CreateTeam: _aio.UnaryUnaryMultiCallable[_admin_pb2.CreateTeamRequest, _admin_pb2.CreateTeamResponse]  # type: ignore[assignment]
     """Creates a team without members.
@@ -467,6 +491,30 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         stored data are kept under the user's id, which is never reused.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user.
+        """
+
+    @_abc_1.abstractmethod
+    def EraseUser(
+        self,
+        request: _admin_pb2.EraseUserRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.EraseUserResponse, _abc.Awaitable[_admin_pb2.EraseUserResponse]]:
+        """Deletes a user with the user's keys and limits, and begins to erase the user's stored data in
+        the background. Repeating the call returns the erasure. A user who was deleted before can be
+        erased as long as the audit log has the entry of the deletion.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is and was no such user.
+        """
+
+    @_abc_1.abstractmethod
+    def GetErasure(
+        self,
+        request: _admin_pb2.GetErasureRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetErasureResponse, _abc.Awaitable[_admin_pb2.GetErasureResponse]]:
+        """Returns the erasure of a user, with what it has removed so far.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such erasure.
         """
 
     @_abc_1.abstractmethod

@@ -672,6 +672,21 @@ CREATE TABLE request_log (
 	search_text TEXT NOT NULL,
 	CONSTRAINT pk_request_log PRIMARY KEY (id)
 );
+CREATE TABLE erasures (
+	user_id VARCHAR(64) NOT NULL,
+	requested_at_ms BIGINT NOT NULL,
+	finished_at_ms BIGINT,
+	due_at_ms BIGINT,
+	CONSTRAINT pk_erasures PRIMARY KEY (user_id)
+);
+CREATE TABLE erased_items (
+	user_id VARCHAR(64) NOT NULL,
+	kind VARCHAR(32) NOT NULL,
+	items BIGINT NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	CONSTRAINT pk_erased_items PRIMARY KEY (user_id, kind),
+	CONSTRAINT fk_erased_items_user_id FOREIGN KEY(user_id) REFERENCES erasures (user_id)
+);
 CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
 CREATE UNIQUE INDEX ix_api_keys_replaces ON api_keys (replaces);
@@ -687,6 +702,8 @@ CREATE INDEX ix_articles_group_id ON articles (group_id);
 CREATE INDEX ix_audit_log_at_ms ON audit_log (at_ms, id);
 CREATE INDEX ix_audit_log_subject_id ON audit_log (subject_id, at_ms, id);
 CREATE INDEX ix_conversations_expires_at_ms ON conversations (expires_at_ms);
+CREATE INDEX ix_conversations_owner_id ON conversations (owner_id);
+CREATE INDEX ix_erasures_due_at_ms ON erasures (due_at_ms);
 CREATE INDEX ix_files_expires_at_s ON files (expires_at_s);
 CREATE INDEX ix_files_owner_id ON files (owner_id, created_at_s, id);
 CREATE INDEX ix_files_owner_id_purpose ON files (owner_id, purpose, created_at_s, id);

@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 import pytest
+from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import accounts_pb2, admin_pb2
@@ -61,7 +62,9 @@ async def listening(engine: AsyncEngine, **configured: AdminCredential) -> Async
 
     admins = AdminAuthenticator(configured, none, ttl_s=30)
     server = Server(repository.identify, max_message_bytes=1 << 20, identify_admin=admins)
-    administration = Administration.start(Settings(), engine, Clock(), admins)
+    administration = Administration.start(
+        Settings(), engine, Clock(), admins, [], CollectorRegistry()
+    )
     server.add(add_AdminServiceServicer_to_server, administration.servicer, admin.SERVICE_NAME)
     server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)
     port = server.listen("127.0.0.1:0")

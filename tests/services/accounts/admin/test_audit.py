@@ -19,6 +19,7 @@ from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.servicer import AdminServicer
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
+from services.accounts.erasure.repository import ErasureRepository
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.common.client_address import TrustedProxies
@@ -54,10 +55,13 @@ def service(
     teams: TeamAdministration,
     limits: LimitAdministration,
     log: AuditLog,
+    engine: AsyncEngine,
+    clock: ManualClock,
 ) -> AdminServicer:
     caller.set(Caller(ADMINISTRATOR, "", accounts_pb2.PLAN_UNSPECIFIED, "admin_7"))
     logs.request_id.set("req_1")
-    return AdminServicer(keys, people, teams, limits, log, TrustedProxies([]))
+    erasures = ErasureRepository(engine, clock)
+    return AdminServicer(keys, people, teams, limits, log, erasures, TrustedProxies([]))
 
 
 class Subjects:
@@ -88,6 +92,11 @@ CHANGES: dict[str, Change] = {
         lambda on: admin_pb2.DeleteUserRequest(user_id=on.user_id),
         "user",
         "user.delete",
+    ),
+    "EraseUser": (
+        lambda on: admin_pb2.EraseUserRequest(user_id=on.user_id),
+        "user",
+        "user.erase",
     ),
     "DeleteTeam": (
         lambda _: admin_pb2.DeleteTeamRequest(team_id=EMPTY_TEAM),
@@ -133,7 +142,7 @@ async def contents(engine: AsyncEngine) -> dict[str, list[Any]]:
     """Return all rows of the tables that administration changes."""
     rows_by_table = {}
     async with reading(engine) as connection:
-        for table in ("api_keys", "users", "teams", "limits"):
+        for table in ("api_keys", "users", "teams", "limits", "erasures", "erased_items"):
             rows = await connection.execute(text(f"SELECT * FROM {table} ORDER BY 1, 2"))
             rows_by_table[table] = [tuple(row) for row in rows]
     return rows_by_table
@@ -153,7 +162,7 @@ async def test_a_change_writes_one_entry_that_names_it(
     assert (entry.actor, entry.action, entry.subject_kind) == ("admin_7", action, kind)
     assert (entry.at_ms, entry.request_id) == (made.at_ms + 1000, "req_1")
     assert bool(entry.before) == (not action.endswith((".create", ".set", ".clear")))
-    assert bool(entry.after) == (not action.endswith((".clear", ".delete")))
+    assert bool(entry.after) == (not action.endswith((".clear", ".delete", ".erase")))
     assert (await entries(log, subject_id=entry.subject_id))[0] == entry
 
 

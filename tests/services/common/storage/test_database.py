@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from services.accounts import tables as accounts
+from services.accounts.erasure import tables as erasure
 from services.accounts.limits import tables as limits
 from services.accounts.requests import tables as requests
 from services.accounts.usage import tables as usage
@@ -47,6 +48,8 @@ TABLES = {
     accounts.api_keys,
     accounts.admin_keys,
     accounts.audit_log,
+    erasure.erasures,
+    erasure.erased_items,
     secrets.table,
     leases.table,
     files.files,

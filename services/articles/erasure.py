@@ -1,0 +1,91 @@
+"""Erasure of a user's documents, sessions, memberships of groups, and grants.
+
+A document belongs to the user who created it, whoever can read it. The user's edits of others'
+documents belong to those documents, whose logs keep the id of a user that no longer exists.
+"""
+
+from sqlalchemy import Table, and_, delete, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.articles.retention import PURGING_MS, Retention
+from services.articles.tables import articles, grants, groups, members, sessions, usage
+from services.articles.usage import OwnerUsage, lock
+from services.common.storage.database import reading_once, write
+from services.common.storage.erasing import CountErased
+
+_SESSIONS_AT_ONCE = 500
+# The creator of a group whose creator was erased.
+_NOBODY = ""
+
+
+class ArticleErasure:
+    """Removes batches of what the article service stores of a user."""
+
+    def __init__(self, engine: AsyncEngine, retention: Retention, owner_usage: OwnerUsage) -> None:
+        self._engine = engine
+        self._retention = retention
+        self._usage = owner_usage
+
+    async def __call__(self, user_id: str, count: CountErased) -> int:
+        """Remove a document or, if there is none, the rest; return the number of removed things.
+
+        Raises:
+            GatewayError: unavailable, when the database does not answer.
+        """
+        if await self._remove_document(user_id, count):
+            return 1
+
+        async def remove_others(connection: AsyncConnection) -> int:
+            theirs = sessions.c.user_id == user_id
+            some = select(sessions.c.id).where(theirs).order_by(sessions.c.id)
+            some = some.limit(_SESSIONS_AT_ONCE).with_for_update()
+            ended = await connection.execute(delete(sessions).where(sessions.c.id.in_(some)))
+            await count(connection, "sessions", ended.rowcount)
+            removed = ended.rowcount
+            for kind, table in (("memberships", members), ("grants", grants)):
+                removed += await self._remove_rows(connection, user_id, count, kind, table)
+            changed = update(groups).where(groups.c.creator_id == user_id)
+            await connection.execute(changed.values(creator_id=_NOBODY))
+            await connection.execute(
+                delete(usage).where(
+                    usage.c.owner_id == user_id,
+                    *(usage.c.documents == 0, usage.c.size_bytes == 0, usage.c.deleted_bytes == 0),
+                )
+            )
+            return removed
+
+        return await write(self._engine, remove_others)
+
+    async def _remove_document(self, user_id: str, count: CountErased) -> bool:
+        """Remove one of the user's documents; return whether there was one."""
+        query = select(articles.c.id).where(articles.c.creator_id == user_id).limit(1)
+        async with reading_once(self._engine) as connection:
+            article_id = await connection.scalar(query)
+        if article_id is None:
+            return False
+
+        async def mark_deleted(connection: AsyncConnection) -> None:
+            await lock(connection, user_id)
+            size = await connection.scalar(
+                update(articles)
+                .where(and_(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None)))
+                .values(deleted_at_ms=PURGING_MS)
+                .returning(articles.c.size_bytes)
+            )
+            if size is not None:
+                await self._usage.move(connection, user_id, size, deleted=True)
+
+        async def count_document(connection: AsyncConnection, size: int) -> None:
+            await count(connection, "documents", 1, size)
+
+        await write(self._engine, mark_deleted)
+        await self._retention.purge_document(article_id, count_document)
+        return True
+
+    @staticmethod
+    async def _remove_rows(
+        connection: AsyncConnection, user_id: str, count: CountErased, kind: str, table: Table
+    ) -> int:
+        removed = await connection.execute(delete(table).where(table.c.user_id == user_id))
+        await count(connection, kind, removed.rowcount)
+        return removed.rowcount
