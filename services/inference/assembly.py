@@ -29,6 +29,7 @@ from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import MediaAdaptation
 from services.inference.catalogue import Inputs
 from services.inference.engine import Engine
+from services.inference.health_checks import HealthChecks
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
 from services.inference.limits.subjects import may_use
@@ -160,6 +161,8 @@ class Inference:
             metering=self._metering,
             budget=budget,
         )
+        self._health_checks = HealthChecks(client, self.engine, self._metrics, environ=environ)
+        self._health_checks.configure(self._configured())
         self._recording = asyncio.create_task(self._recorder.run())
         self._learning = asyncio.create_task(self._keep_learning())
         sweeper = store_sweeper(
@@ -222,6 +225,7 @@ class Inference:
         """Apply the providers, models and roles of reloaded settings."""
         self._settings = settings
         self.engine.routes = self._routes()
+        self._health_checks.configure(self._configured())
 
     async def learn(self, *, local_only: bool = False) -> None:
         """Query providers, or only local servers, for their models.
@@ -311,6 +315,7 @@ class Inference:
     async def stop(self) -> None:
         """Cancel background tasks, and close all connections to providers."""
         await self.drain(0)
+        await self._health_checks.stop()
         tasks = [self._learning, self._recording]
         for task in tasks:
             task.cancel()

@@ -7,7 +7,7 @@ jitter, so that gateways do not probe together, and count from the start of the 
 a model that fails slowly is not skipped for longer.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 FIRST_PAUSE_S = 10.0
@@ -78,6 +78,14 @@ class CircuitBreakers:
         """Return the states of models that have failed recently; all others are closed."""
         return {key: self._state(breaker) for key, breaker in self.by_model.items()}
 
+    def open_of(self, provider: str) -> Sequence[ModelKey]:
+        """Return the models of a provider whose breakers are open, the first to open first."""
+        return [
+            key
+            for key, breaker in self.by_model.items()
+            if breaker.is_open and key.provider == provider
+        ]
+
     def next_probe_at(self, key: ModelKey) -> float | None:
         """Return when a model may be probed, by the clock; None while its breaker is closed."""
         breaker = self.by_model.get(key)
@@ -99,7 +107,7 @@ class CircuitBreakers:
         return True
 
     def answers(self, key: ModelKey) -> None:
-        """Record that a model has begun to answer a probe: close its breaker.
+        """Record that a model has begun to answer a probe, or a health check: close its breaker.
 
         If the answer breaks off, the breaker opens again at once, and for longer.
         """

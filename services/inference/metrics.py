@@ -103,6 +103,12 @@ class InferenceMetrics:
             ("result",),
             registry=registry,
         )
+        self.health_checks = Counter(
+            "gateway_provider_health_checks",
+            "Health checks of providers with open breakers, by outcome: answered, failed.",
+            ("provider", "outcome"),
+            registry=registry,
+        )
         self._deployments: set[ModelKey] = set()
         self._unknown: set[ModelKey] = set()
         self._breakers = Gauge(

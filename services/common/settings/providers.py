@@ -88,6 +88,15 @@ class Provider(Section):
         "…/openai/v1. Other servers, and those that answer 404, get chat completions",
         example=True,
     )
+    health_check_every_s: Annotated[float, Field(ge=0)] = setting(
+        0,
+        "interval at which each worker asks for the list of models, or for one token if there is "
+        "none, while models of the provider are skipped; they are called again once it answers; "
+        "0: never",
+    )
+    health_check_timeout_s: Annotated[float, Field(gt=0, le=60)] = setting(
+        5, "time for the answer of a health check, at most 60"
+    )
     price: Price | None = setting(
         None,
         "for its models without a price of their own; a self-hosted server costs nothing per token",
