@@ -13,7 +13,6 @@ from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
 from services.accounts.admin.users import UserAdministration
 from services.accounts.erasure.eraser import Eraser
 from services.accounts.erasure.repository import ErasureRepository
-from services.accounts.erasure.schedule import next_pass_ms
 from services.accounts.erasure.tables import erased_items, erasures
 from services.accounts.tables import audit_log
 from services.articles.groups import GroupRepository
@@ -144,10 +143,11 @@ async def insert_files(engine: AsyncEngine, folder: Path, user_id: str, number: 
     return blobs
 
 
-async def test_one_user_is_erased_and_another_is_not(storage: Storage, tmp_path: Path) -> None:
+async def test_one_user_is_erased_and_another_is_not(
+    storage: Storage, engine: AsyncEngine, tmp_path: Path
+) -> None:
     folder = storage.data_dir
     sections = {**SECTIONS, "storage": storage.model_dump(exclude_defaults=True)}
-    engine = open_engine(storage)
     async with running_gateway(tmp_path, **sections) as gateway:
         ada_id, ada = await create_user(gateway, "ada")
         bob_id, bob = await create_user(gateway, "bob")
@@ -240,7 +240,6 @@ async def test_one_user_is_erased_and_another_is_not(storage: Storage, tmp_path:
         end, beginning = entries["data"]
         assert (end["actor"], end["after"]["erased"]["files"]["items"]) == ("erasure", 3)
         assert (beginning["actor"], beginning["before"]["name"]) == ("admin.key_sha256", "ada")
-    await engine.dispose()
 
 
 async def test_a_killed_erasure_goes_on_and_counts_each_file_once() -> None:
@@ -280,13 +279,3 @@ async def test_a_killed_erasure_goes_on_and_counts_each_file_once() -> None:
         assert report == {"files": (1_000, 4_000)}
         assert not any(blob.exists() for blob in blobs)
         await engine.dispose()
-
-
-def test_passes_follow_for_a_day() -> None:
-    end_ms = 1_000
-    times = []
-    due_ms: int | None = end_ms
-    while due_ms is not None:
-        due_ms = next_pass_ms(end_ms, due_ms)
-        times.append(due_ms)
-    assert times == [61_000, 3_601_000, 86_401_000, None]
