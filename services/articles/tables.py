@@ -26,7 +26,7 @@ groups = Table(
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=False),
     Column("name", String(MAX_NAME), nullable=False),
-    Column("creator_id", String(64), nullable=False),
+    Column("creator_id", String(64), nullable=False, index=True),
     Column("created_at_ms", BigInteger, nullable=False),
 )
 

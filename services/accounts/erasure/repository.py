@@ -61,9 +61,7 @@ class ErasureRepository:
 
     async def unfinished(self) -> int:
         """Return the number of erasures that are not finished."""
-        query = select(func.count()).where(
-            erasures.c.due_at_ms.is_not(None), erasures.c.finished_at_ms.is_(None)
-        )
+        query = select(func.count()).where(erasures.c.finished_at_ms.is_(None))
         async with reading_once(self._engine) as connection:
             return await connection.scalar(query) or 0
 

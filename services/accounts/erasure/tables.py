@@ -10,7 +10,7 @@ erasures = Table(
     metadata,
     Column("user_id", String(64), primary_key=True),
     Column("requested_at_ms", BigInteger, nullable=False),
-    Column("finished_at_ms", BigInteger),
+    Column("finished_at_ms", BigInteger, index=True),
     Column("due_at_ms", BigInteger, index=True),
 )
 

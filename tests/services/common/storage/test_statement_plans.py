@@ -112,6 +112,13 @@ async def use(folder: Path, storage: Storage) -> Statements:
             yesterday = date.today() - timedelta(days=1)
             for query in QUERIES:
                 await administrator.call("GET", query.format(yesterday))
+            await administrator.call("POST", f"users/{owner['id']}/erase")
+
+            async def is_erased() -> bool:
+                path = f"users/{owner['id']}/erasure"
+                return (await administrator.call("GET", path))["state"] == "finished"
+
+            await until(is_erased)
     return statements
 
 
@@ -140,7 +147,7 @@ async def has_records(administrator: Administrator) -> bool:
 def fake(column: Column[Any], number: int) -> Any:
     """Return a value of a row.
 
-    Times are now, except for those of sums: the rows are what a gateway stores that removes the
+    Times are now, except for those of usage: the rows are what a gateway stores that removes the
     old ones. All other values differ between rows.
     """
     now_ms = int(time.time() * 1000) + number
@@ -156,7 +163,7 @@ def fake(column: Column[Any], number: int) -> Any:
         case _, "day":
             return now_ms // 86_400_000 - number % 700
         case "usage_records", "id":
-            return time_prefix(RECORD, now_ms)
+            return time_prefix(RECORD, now_ms - number % 700 * 3_600_000)
         case "request_log", "id":
             return time_prefix(LOGGED_REQUEST, now_ms)
     match column.type:

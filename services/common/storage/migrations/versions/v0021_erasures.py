@@ -1,4 +1,4 @@
-"""Erasures of users' data, and an index of the conversations of a user."""
+"""Erasures of users' data, and indexes of the conversations and the groups of a user."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,11 +8,11 @@ down_revision = "0019"
 
 _ERASURES = "erasures"
 _COUNTS = "erased_items"
-_INDEX = "ix_conversations_owner_id"
+_FOUND_BY_USER = (("conversations", "owner_id"), ("article_groups", "creator_id"))
 
 
 def upgrade() -> None:
-    """Make the tables and the index."""
+    """Make the tables and the indexes."""
     op.create_table(
         _ERASURES,
         sa.Column("user_id", sa.String(64), nullable=False),
@@ -21,7 +21,8 @@ def upgrade() -> None:
         sa.Column("due_at_ms", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("user_id", name=f"pk_{_ERASURES}"),
     )
-    op.create_index(f"ix_{_ERASURES}_due_at_ms", _ERASURES, ["due_at_ms"])
+    for name in ("due_at_ms", "finished_at_ms"):
+        op.create_index(f"ix_{_ERASURES}_{name}", _ERASURES, [name])
     op.create_table(
         _COUNTS,
         sa.Column("user_id", sa.String(64), nullable=False),
@@ -33,11 +34,5 @@ def upgrade() -> None:
             ["user_id"], [f"{_ERASURES}.user_id"], name=f"fk_{_COUNTS}_user_id"
         ),
     )
-    op.create_index(_INDEX, "conversations", ["owner_id"])
-
-
-def downgrade() -> None:
-    """Take them away."""
-    op.drop_index(_INDEX, "conversations")
-    op.drop_table(_COUNTS)
-    op.drop_table(_ERASURES)
+    for table, column in _FOUND_BY_USER:
+        op.create_index(f"ix_{table}_{column}", table, [column])
