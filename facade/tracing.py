@@ -1,9 +1,11 @@
 """Tracing of requests: their spans, and the trace context of their calls."""
 
-from facade.http.exchange import Exchange
+from collections.abc import Mapping
+
+from facade.http.exchange import AnswerSummary, Exchange
 from facade.reports import WATCHING
 from services.common.process.telemetry.conventions import provider_name
-from services.common.process.telemetry.spans import Span
+from services.common.process.telemetry.spans import Span, Telemetry
 from services.common.process.telemetry.trace_context import (
     TRACEPARENT_KEY,
     TRACESTATE_KEY,
@@ -68,7 +70,7 @@ def end_trace(exchange: Exchange, span: Span, status: int, seconds: float) -> No
         if summary.cache_read_tokens:
             details["gen_ai.usage.cache_read.input_tokens"] = summary.cache_read_tokens
         if summary.cache_creation_tokens:
-            details["gen_ai.usage.cache_creation.input_tokens"] = summary.cache_creation_tokens
+            details["gen_ai.usage.cache_write.input_tokens"] = summary.cache_creation_tokens
     span.end(details, error)
     telemetry.record(
         "http.server.request.duration",
@@ -81,13 +83,32 @@ def end_trace(exchange: Exchange, span: Span, status: int, seconds: float) -> No
     )
     if summary is None or not names:
         return
-    for kind, tokens in (("input", summary.input_tokens), ("output", summary.output_tokens)):
-        telemetry.record("gen_ai.client.token.usage", tokens, {**names, "gen_ai.token.type": kind})
+    if _is_embedding(exchange):
+        telemetry.record(
+            "gen_ai.client.embeddings.operation.input_tokens", summary.input_tokens, names
+        )
+        return
+    _record_tokens(telemetry, summary, names)
     if (timing := exchange.stream_timing(seconds)) is not None:
         first, each = timing
         telemetry.record("gen_ai.server.time_to_first_token", first, names)
         if each is not None:
             telemetry.record("gen_ai.server.time_per_output_token", each, names)
+
+
+def _record_tokens(telemetry: Telemetry, summary: AnswerSummary, names: Mapping[str, str]) -> None:
+    """Record the tokens of an answer of a model: those of each request, and the sums."""
+    read, written = summary.cache_read_tokens, summary.cache_creation_tokens
+    telemetry.record("gen_ai.client.inference.operation.input_tokens", summary.input_tokens, names)
+    telemetry.record(
+        "gen_ai.client.inference.operation.output_tokens", summary.output_tokens, names
+    )
+    telemetry.count("gen_ai.client.inference.usage.input_tokens", summary.input_tokens, names)
+    telemetry.count("gen_ai.client.inference.usage.output_tokens", summary.output_tokens, names)
+    if read:
+        telemetry.count("gen_ai.client.inference.usage.cache_read.input_tokens", read, names)
+    if written:
+        telemetry.count("gen_ai.client.inference.usage.cache_write.input_tokens", written, names)
 
 
 def _is_embedding(exchange: Exchange) -> bool:

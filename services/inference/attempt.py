@@ -8,6 +8,7 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
 from services.common.grpc.dialect_headers import of_answer
 from services.common.messages.passthrough_answer import AnswerRoute, PassthroughAnswer, TokenCounts
+from services.inference.answer_facts import AnswerFacts
 from services.inference.providers.base import Call
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter
@@ -46,6 +47,7 @@ class Attempt:
     Attributes:
         call: see the argument.
         provider: see the argument.
+        facts: collects what a span says of the answer; None without a collector.
         usage: the latest usage that the provider has reported, or None.
         is_done: whether the rest of the provider's answer is not needed.
         stream: whether to stream the answer.
@@ -53,7 +55,7 @@ class Attempt:
 
     __slots__ = (
         *("_adapted", "_filters", "_has_begun", "_left_out", "_signer"),
-        *("call", "is_done", "provider", "stream", "usage"),
+        *("call", "facts", "is_done", "provider", "stream", "usage"),
     )
 
     def __init__(
@@ -72,6 +74,7 @@ class Attempt:
         self._adapted = adapted
         self._signer = signer
         self._has_begun = False
+        self.facts: AnswerFacts | None = None
         self.usage: Usage | TokenCounts | None = None
         self.is_done = False
         self.stream = call.stream
@@ -85,11 +88,19 @@ class Attempt:
         for event in batch:
             if event.HasField("usage"):
                 self.usage = event.usage
+        if self.facts is not None:
+            self.facts.add_events(batch)
         for one in self._filters:
             batch = one.feed(batch)
             if one.is_done:
                 self.is_done = True
         return batch
+
+    def report_whole(self, answer: PassthroughAnswer) -> None:
+        """Take the usage, and what a span says, from an answer that is passed through."""
+        self.usage = answer.usage
+        if self.facts is not None:
+            self.facts.add_whole(answer)
 
     def add_head(self, error: UpstreamError) -> None:
         """Add the response headers and request id that a caller may see to an error."""

@@ -27,6 +27,7 @@ class Collector:
         spans: all spans, as they came.
         logs: all log records, as they came.
         points: histogram points by the metric's name.
+        sums: the numbers of counters by the metric's name.
         resources: attributes of each sender.
         schema_urls: schemas that senders and instruments name.
     """
@@ -39,6 +40,7 @@ class Collector:
         self.spans: list[Span] = []
         self.logs: list[LogRecord] = []
         self.points: dict[str, list[Any]] = {}
+        self.sums: dict[str, list[int]] = {}
         self.resources: list[dict[str, Any]] = []
         self.schema_urls: set[str] = set()
 
@@ -71,7 +73,12 @@ class Collector:
             for scope in resource.scope_metrics:
                 self.schema_urls.add(scope.schema_url)
                 for metric in scope.metrics:
-                    self.points.setdefault(metric.name, []).extend(metric.histogram.data_points)
+                    if metric.HasField("sum"):
+                        numbers = [point.as_int for point in metric.sum.data_points]
+                        self.sums.setdefault(metric.name, []).extend(numbers)
+                    else:
+                        points = metric.histogram.data_points
+                        self.points.setdefault(metric.name, []).extend(points)
         return _answer(ExportMetricsServiceResponse())
 
 

@@ -1,11 +1,13 @@
 """Spans and measurements against lists from OpenTelemetry's semantic conventions.
 
-Spans of clients, spans and metrics of generative AI (1.40), HTTP server spans (1.40), resources:
+Spans and metrics of generative AI (0.1.0, `docs/gen-ai` of
+https://github.com/open-telemetry/semantic-conventions-genai), HTTP server spans (1.45), resources:
 https://opentelemetry.io/docs/specs/semconv/. What the conventions do not name begins with
 `gateway.`.
 """
 
 import pytest
+from opentelemetry.proto.common.v1.common_pb2 import ArrayValue
 
 from services.common.process.telemetry.conventions import provider_name, server_attributes
 from services.common.settings.presets import PRESETS
@@ -27,13 +29,13 @@ NAMED = {
     "gen_ai.response.finish_reasons": list,
     "gen_ai.response.id": str,
     "gen_ai.response.model": str,
-    "gen_ai.token.type": str,
     "gen_ai.tool.call.id": str,
     "gen_ai.tool.name": str,
-    "gen_ai.usage.cache_creation.input_tokens": int,
     "gen_ai.usage.cache_read.input_tokens": int,
+    "gen_ai.usage.cache_write.input_tokens": int,
     "gen_ai.usage.input_tokens": int,
     "gen_ai.usage.output_tokens": int,
+    "gen_ai.usage.reasoning.output_tokens": int,
     "http.request.method": str,
     "http.response.status_code": int,
     "http.route": str,
@@ -58,11 +60,14 @@ OF_A_MODEL = {
     *("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"),
     *("server.address", "server.port"),
 }
+INFERENCE, EMBEDDINGS = "gen_ai.client.inference", "gen_ai.client.embeddings"
 MEASURES = {
-    *("http.server.request.duration", "gen_ai.client.operation.duration"),
-    *("gen_ai.client.token.usage", "gen_ai.server.time_to_first_token"),
+    *("http.server.request.duration", f"{INFERENCE}.duration", f"{EMBEDDINGS}.duration"),
+    *(f"{INFERENCE}.operation.input_tokens", f"{INFERENCE}.operation.output_tokens"),
+    *(f"{EMBEDDINGS}.operation.input_tokens", "gen_ai.server.time_to_first_token"),
     "gen_ai.server.time_per_output_token",
 }
+SUMS = {f"{INFERENCE}.usage.input_tokens", f"{INFERENCE}.usage.output_tokens"}
 
 
 @pytest.fixture
@@ -95,8 +100,10 @@ async def test_what_is_recorded_is_what_the_conventions_name(collector):
     for recorded in [*collector.spans, *points]:
         for name, value in attributes(recorded).items():
             if not name.startswith("gateway."):
-                assert isinstance(value, NAMED[name]), name
+                is_list = isinstance(value, ArrayValue)
+                assert NAMED[name] is list if is_list else isinstance(value, NAMED[name]), name
     assert set(collector.points) == MEASURES
+    assert set(collector.sums) == SUMS
 
 
 async def test_spans_have_what_is_required(collector):
@@ -118,6 +125,9 @@ async def test_spans_have_what_is_required(collector):
         assert has_failed == ("error.type" in told)
         if told["gen_ai.operation.name"] == "chat" and not has_failed:
             assert told["gen_ai.usage.input_tokens"] > 0
+            assert told["gen_ai.response.id"]
+            reasons = told["gen_ai.response.finish_reasons"].values
+            assert [one.string_value for one in reasons] == ["stop"]
     assert {attributes(span)["gen_ai.provider.name"] for span in clients} == {
         "openai",
         "anthropic",
@@ -132,7 +142,7 @@ async def test_senders_name_themselves(collector):
         assert resource["service.version"] == VERSION
         assert resource["service.instance.id"]
         assert resource["host.name"]
-    assert collector.schema_urls == {"https://opentelemetry.io/schemas/1.40.0"}
+    assert collector.schema_urls == {"https://opentelemetry.io/schemas/1.45.0"}
 
 
 @each_row(

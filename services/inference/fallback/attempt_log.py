@@ -13,6 +13,7 @@ from gateway.inference.v1.providers_pb2 import AttemptCounts
 from services.common.errors import GatewayError, UpstreamError
 from services.common.messages.passthrough_answer import TokenCounts
 from services.common.process.metrics import Counter, Histogram
+from services.inference.answer_facts import AnswerFacts
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.rate_limits import after_failure, exhausted
 from services.inference.circuit_breaker import CircuitBreakers, ModelKey
@@ -169,6 +170,7 @@ class AttemptRecord:
         step: the step of the attempt.
         attempt: the attempt, once it is made.
         began: when the attempt began, by the log's clock.
+        facts: what its span says of the answer; None without a span.
         first_ms: milliseconds until the first content; None before that.
         duration_ms: milliseconds until the outcome.
         outcome: the outcome; None while the attempt is under way.
@@ -181,7 +183,7 @@ class AttemptRecord:
 
     __slots__ = (
         *("_is_probe", "_log", "_span"),
-        *("attempt", "began", "delivered_tokens", "duration_ms", "first_ms"),
+        *("attempt", "began", "delivered_tokens", "duration_ms", "facts", "first_ms"),
         *("on_first_content", "outcome", "reason", "status", "step"),
     )
 
@@ -194,6 +196,7 @@ class AttemptRecord:
         self.first_ms: int | None = None
         self.on_first_content: Callable[[], None] | None = None
         self._span = span
+        self.facts = None if span is None else AnswerFacts()
         breakers = log.breakers
         self._is_probe = bool(breakers.by_model) and breakers.begin(step.key)
         self.began = log.monotonic()
@@ -281,7 +284,7 @@ class AttemptRecord:
         self._log.count(self.step.key.provider, outcome, seconds)
         if self._span is not None:
             usage = None if self.attempt is None else self.attempt.usage
-            self._span.end(outcome, self.as_message(), seconds, usage)
+            self._span.end(outcome, self.as_message(), seconds, usage, self.facts)
         level = _LEVELS.get(outcome)
         if level is not None and log.isEnabledFor(level):
             fields: dict[str, object] = {

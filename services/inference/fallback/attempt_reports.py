@@ -17,11 +17,18 @@ from services.common.process.telemetry.conventions import (
     provider_name,
     usage_attributes,
 )
-from services.common.process.telemetry.spans import Span, Telemetry
+from services.common.process.telemetry.spans import Measure, Span, Telemetry, Value
 from services.common.process.telemetry.trace_context import TraceContext, attempt_trace
+from services.inference.answer_facts import AnswerFacts
 from services.inference.plans.plan import Step
 
 log = logging.getLogger(__name__)
+
+# The metrics of the durations of operations.
+_DURATIONS: Mapping[Operation, Measure] = {
+    "chat": "gen_ai.client.inference.duration",
+    "embeddings": "gen_ai.client.embeddings.duration",
+}
 
 # Maximum number of warnings per second on one provider.
 _LINES_PER_S = 5
@@ -93,26 +100,40 @@ class _Lines:
 class AttemptSpan:
     """The span of one attempt, whose duration is a metric too."""
 
-    __slots__ = ("_names", "_span", "_telemetry")
+    __slots__ = ("_duration", "_names", "_span", "_telemetry")
 
-    def __init__(self, telemetry: Telemetry, span: Span, names: Mapping[str, str | int]) -> None:
+    def __init__(
+        self,
+        telemetry: Telemetry,
+        span: Span,
+        names: Mapping[str, str | int],
+        duration: Measure,
+    ) -> None:
         self._telemetry = telemetry
         self._span = span
         self._names = names
+        self._duration = duration
 
     def end(
-        self, outcome: str, attempt: Attempt, seconds: float, usage: Usage | TokenCounts | None
+        self,
+        outcome: str,
+        attempt: Attempt,
+        seconds: float,
+        usage: Usage | TokenCounts | None,
+        facts: AnswerFacts | None,
     ) -> None:
         """End the span; `usage` is the latest usage that the provider has reported."""
         error = "" if outcome == "served" else reason_name(attempt.reason)
-        details: dict[str, str | int] = {"gateway.outcome": outcome}
+        details: dict[str, Value] = {"gateway.outcome": outcome}
+        if facts is not None:
+            details |= facts.attributes()
         if attempt.status:
             details["http.response.status_code"] = attempt.status
         if usage is not None:
             details |= usage_attributes(usage)
         self._span.end(details, error)
         names = {**self._names, "error.type": error} if error else self._names
-        self._telemetry.record("gen_ai.client.operation.duration", seconds, names)
+        self._telemetry.record(self._duration, seconds, names)
 
 
 class AttemptSpans:
@@ -149,4 +170,4 @@ class AttemptSpans:
         }
         span = self._telemetry.begin(f"{operation} {model}", "client", parent, names | of_gateway)
         attempt_trace.set(span.context)
-        return AttemptSpan(self._telemetry, span, names)
+        return AttemptSpan(self._telemetry, span, names, _DURATIONS[operation])

@@ -259,6 +259,7 @@ class Run:
         whole: GenerateResponse | PassthroughAnswer | None = None
         head: list[Batch] = []
         record.attempt = attempt
+        attempt.facts = record.facts
         record.on_first_content = on_first_content
         try:
             try:
@@ -274,7 +275,8 @@ class Run:
                     else:
                         answer = await attempt.provider.whole(attempt.call)
                         if isinstance(answer, PassthroughAnswer):
-                            whole, attempt.usage = answer, answer.usage
+                            whole = answer
+                            attempt.report_whole(answer)
                         else:
                             head = [_content(attempt.apply_filters(answer), provider)]
                         record.started()

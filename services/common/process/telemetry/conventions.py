@@ -1,6 +1,7 @@
 """Values of OpenTelemetry's semantic conventions for HTTP and generative AI.
 
-https://opentelemetry.io/docs/specs/semconv/gen-ai/
+Those for generative AI have a repository of their own, and are followed in version 0.1.0, which
+depends on version 1.45 of the others: https://github.com/open-telemetry/semantic-conventions-genai
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from urllib.parse import urlsplit
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.messages.passthrough_answer import TokenCounts
 
-SCHEMA_URL = "https://opentelemetry.io/schemas/1.40.0"
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.45.0"
 
 Operation = Literal["chat", "embeddings"]
 
@@ -49,5 +50,7 @@ def usage_attributes(tokens: Usage | TokenCounts) -> dict[str, int]:
     if read:
         attributes["gen_ai.usage.cache_read.input_tokens"] = read
     if created:
-        attributes["gen_ai.usage.cache_creation.input_tokens"] = created
+        attributes["gen_ai.usage.cache_write.input_tokens"] = created
+    if tokens.reasoning_tokens:
+        attributes["gen_ai.usage.reasoning.output_tokens"] = tokens.reasoning_tokens
     return attributes

@@ -31,7 +31,7 @@ from opentelemetry.trace import (
 
 from services.common.process.telemetry.conventions import SCHEMA_URL
 from services.common.process.telemetry.otlp_logs import OtlpLogs
-from services.common.process.telemetry.spans import Attributes, Kind, LogRecord, Measure
+from services.common.process.telemetry.spans import Attributes, Count, Kind, LogRecord, Measure
 from services.common.process.telemetry.trace_context import TraceContext
 from services.common.settings import Telemetry
 from services.common.version import VERSION
@@ -50,10 +50,20 @@ _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304
 # Unit, description and bucket boundaries, as recommended by the semantic conventions.
 _MEASURES: Mapping[Measure, tuple[str, str, tuple[float, ...]]] = {
     "http.server.request.duration": ("s", "Duration of HTTP requests.", _SECONDS),
-    "gen_ai.client.operation.duration": ("s", "Duration of attempts at providers.", _SECONDS),
-    "gen_ai.client.token.usage": ("{token}", "Tokens of requests and answers.", _TOKENS),
+    "gen_ai.client.inference.duration": ("s", "Duration of attempts at providers.", _SECONDS),
+    "gen_ai.client.inference.operation.input_tokens": ("{token}", "Tokens of inputs.", _TOKENS),
+    "gen_ai.client.inference.operation.output_tokens": ("{token}", "Tokens of outputs.", _TOKENS),
+    "gen_ai.client.embeddings.duration": ("s", "Duration of embeddings.", _SECONDS),
+    "gen_ai.client.embeddings.operation.input_tokens": ("{token}", "Embedded tokens.", _TOKENS),
     "gen_ai.server.time_to_first_token": ("s", "Time to the first content.", _FIRST),
     "gen_ai.server.time_per_output_token": ("s", "Time per output token after the first.", _EACH),
+}
+# Descriptions of the sums of tokens.
+_COUNTS: Mapping[Count, str] = {
+    "gen_ai.client.inference.usage.input_tokens": "Input tokens.",
+    "gen_ai.client.inference.usage.output_tokens": "Output tokens.",
+    "gen_ai.client.inference.usage.cache_read.input_tokens": "Input tokens read from a cache.",
+    "gen_ai.client.inference.usage.cache_write.input_tokens": "Input tokens written to a cache.",
 }
 
 
@@ -108,6 +118,10 @@ class OtlpTelemetry:
             )
             for name, (unit, description, bounds) in _MEASURES.items()
         }
+        self._counters = {
+            name: meter.create_counter(name, "{token}", description)
+            for name, description in _COUNTS.items()
+        }
 
     def begin(
         self, name: str, kind: Kind, parent: TraceContext | None, attributes: Attributes
@@ -123,6 +137,10 @@ class OtlpTelemetry:
     def record(self, measure: Measure, value: float, attributes: Attributes) -> None:
         """Record a value of a histogram: seconds, or tokens."""
         self._histograms[measure].record(value, attributes)
+
+    def count(self, count: Count, number: int, attributes: Attributes) -> None:
+        """Add a number of tokens to a sum."""
+        self._counters[count].add(number, attributes)
 
     async def send_logs(self, records: Sequence[LogRecord]) -> bool:
         """Send log records; return whether the collector has accepted them."""

@@ -10,18 +10,28 @@ from typing import Literal, NamedTuple, Protocol
 
 from services.common.process.telemetry.trace_context import TraceContext
 
-Value = str | bool | int | float
+Value = str | bool | int | float | Sequence[str]
 Attributes = Mapping[str, Value]
 Kind = Literal["server", "client", "internal"]
 Measure = Literal[
     "http.server.request.duration",
-    "gen_ai.client.operation.duration",
-    "gen_ai.client.token.usage",
+    "gen_ai.client.inference.duration",
+    "gen_ai.client.inference.operation.input_tokens",
+    "gen_ai.client.inference.operation.output_tokens",
+    "gen_ai.client.embeddings.duration",
+    "gen_ai.client.embeddings.operation.input_tokens",
     "gen_ai.server.time_to_first_token",
     "gen_ai.server.time_per_output_token",
 ]
 
 
+# Numbers of tokens that are summed up.
+Count = Literal[
+    "gen_ai.client.inference.usage.input_tokens",
+    "gen_ai.client.inference.usage.output_tokens",
+    "gen_ai.client.inference.usage.cache_read.input_tokens",
+    "gen_ai.client.inference.usage.cache_write.input_tokens",
+]
 Severity = Literal["information", "warning", "error"]
 
 
@@ -69,6 +79,10 @@ class Telemetry(Protocol):
 
     def record(self, measure: Measure, value: float, attributes: Attributes) -> None:
         """Record a value of a histogram: seconds, or tokens."""
+        ...
+
+    def count(self, count: Count, number: int, attributes: Attributes) -> None:
+        """Add a number of tokens to a sum."""
         ...
 
     async def send_logs(self, records: Sequence[LogRecord]) -> bool:
