@@ -9,11 +9,12 @@ import hashlib
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import asyncpg
 from sqlalchemy import BigInteger, Boolean, Column, Engine, Float, Integer, LargeBinary, event
@@ -22,6 +23,7 @@ from services.articles.tables import PERMISSIONS
 from services.common.ids import LOGGED_REQUEST, RECORD, time_prefix
 from services.common.settings import Storage
 from services.common.storage.database import SQLITE_FILE, metadata
+from services.common.storage.sweeping import Sweeper
 from tests.e2e.users import User
 from tests.gateway_in_process import running_gateway
 from tests.hosts.cluster import ADMIN_KEY, Administrator
@@ -79,15 +81,38 @@ def collected() -> Iterator[Statements]:
         event.remove(Engine, "before_cursor_execute", executing)
 
 
+@contextmanager
+def sweeping_soon() -> Iterator[Callable[[], bool]]:
+    """Let sweepers begin at once; yield a function that returns whether all have swept."""
+    started: set[Sweeper] = set()
+    swept: set[Sweeper] = set()
+    start, sweep = Sweeper.start, Sweeper.sweep
+
+    def starting(sweeper: Sweeper) -> None:
+        started.add(sweeper)
+        start(sweeper)
+
+    async def sweeping(sweeper: Sweeper) -> bool:
+        has_swept = await sweep(sweeper)
+        swept.add(sweeper)
+        return has_swept
+
+    with (
+        patch("services.common.storage.sweeping._AFTER_START_S", 0.05),
+        patch.object(Sweeper, "start", starting),
+        patch.object(Sweeper, "sweep", sweeping),
+    ):
+        yield lambda: len(started) > 5 and started == swept
+
+
 async def use(folder: Path, storage: Storage) -> Statements:
     """Return what a gateway executes that is used in many ways for a while."""
     soon = {"write_every_s": 0.02}
-    with collected() as statements:
+    with collected() as statements, sweeping_soon() as all_have_swept:
         async with running_gateway(
             folder,
             storage={"data_dir": str(folder), "database_url": storage.database_url},
             admin={"key_sha256": hashlib.sha256(ADMIN_KEY.encode()).hexdigest()},
-            # Sweepers run when the gateway starts, and with rows to look at.
             limits={"sweep_every_s": 0.2, "lease_every_s": 0.1},
             memory={"job_poll_s": 0.1},
             usage=soon,
@@ -109,6 +134,7 @@ async def use(folder: Path, storage: Storage) -> Statements:
             async with gateway.http.get(url, headers=headers) as usage:
                 assert usage.status == 200
             await until(lambda: has_records(administrator))
+            await until(all_have_swept)
             yesterday = date.today() - timedelta(days=1)
             for query in QUERIES:
                 await administrator.call("GET", query.format(yesterday))
