@@ -37,8 +37,12 @@ async def upstream() -> DeploymentUpstream:
 async def gateway(
     tmp_path_factory: pytest.TempPathFactory, upstream: DeploymentUpstream
 ) -> AsyncIterator[Gateway]:
-    # A provider that fails is asked again; when does not matter here.
-    with patch("services.inference.plans.policy.FIRST_DELAY_S", 0.001):
+    with (
+        # A provider that fails is asked again; when does not matter here.
+        patch("services.inference.plans.policy.FIRST_DELAY_S", 0.001),
+        # The first sweeps make objects that stay.
+        patch("services.common.storage.sweeping._AFTER_START_S", 600),
+    ):
         async with (
             serving(upstream.app) as address,
             running_gateway(
