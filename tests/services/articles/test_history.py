@@ -38,7 +38,7 @@ async def edit_in_many_ways(client: Client, session: str) -> list[str]:
     return texts
 
 
-async def test_undoing_all_leaves_nothing_and_redoing_all_brings_it_back(
+async def test_undoing_all_leaves_nothing_and_redoing_brings_it_back(
     editors: EditorServices,
 ) -> None:
     ada = editors.client()
