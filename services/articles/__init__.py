@@ -9,7 +9,8 @@ is passed in:
 - `tree.style` checks styles, merges patches (RFC 7396) and computes the style of a block.
 - `tree.references` checks bibliographic entries and numbers the citations.
 - `markdown` renders a block or a whole document.
-- `changes` compares two states of a document.
+- `changes` compares two states of a document; `outline` lists headings and finds texts.
+- `tree.inline_markdown` parses the Markdown that callers send in edits of text.
 
 Modules with I/O:
 

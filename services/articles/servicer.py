@@ -23,6 +23,7 @@ from services.articles.files import FileAccess, check_ownership, referenced_file
 from services.articles.groups import GroupRepository
 from services.articles.history import History
 from services.articles.images import picture_at, read_picture, shown_files
+from services.articles.outline import find, outline
 from services.articles.repository import ArticleRepository
 from services.articles.sessions import SessionRef, SessionRepository
 from services.articles.tree.edits import named_block
@@ -191,6 +192,29 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
             ids=result.ids,
             results=[wire.EditResult(ids=ids) for ids in result.ids_of_edits],
         )
+
+    async def ReadOutline(
+        self, request: wire.ReadOutlineRequest, context: "Context[Any, Any]"
+    ) -> wire.ReadOutlineResponse:
+        """Return the headings of a document."""
+        state = await self._committer.read(await self._session(request.session_id))
+        headings = await offload_if(state.size >= _LARGE, outline, state.document)
+        return wire.ReadOutlineResponse(headings=headings, revision=state.revision)
+
+    async def FindText(
+        self, request: wire.FindTextRequest, context: "Context[Any, Any]"
+    ) -> wire.FindTextResponse:
+        """Find a text in a document."""
+        state = await self._committer.read(await self._session(request.session_id))
+        if not 1 <= len(request.query) <= limits.QUERY:
+            raise failure(SCHEMA, "/query", f"must have 1 to {limits.QUERY} characters")
+        limit = request.limit if request.HasField("limit") else limits.PLACES
+        if not 1 <= limit <= limits.PLACES_AT_MOST:
+            raise failure(SCHEMA, "/limit", f"must be 1 to {limits.PLACES_AT_MOST}")
+        places, has_more = await offload_if(
+            state.size >= _LARGE, find, state.document, request.query, limit
+        )
+        return wire.FindTextResponse(places=places, has_more=has_more, revision=state.revision)
 
     async def ListHistory(
         self, request: wire.ListHistoryRequest, context: "Context[Any, Any]"

@@ -4,7 +4,7 @@ import orjson
 
 from gateway.articles.v1 import articles_pb2 as pb
 from gateway.articles.v1 import edits_pb2
-from tests.facade.article_reading_calls import HISTORY_ROWS
+from tests.facade.article_reading_calls import READING_ROWS
 
 S = {"sessionId": "s"}
 B = {**S, "blockId": "b"}
@@ -414,6 +414,6 @@ ROWS = [
         EDITED,
         DONE,
     ),
-    *HISTORY_ROWS,
+    *READING_ROWS,
 ]
 STRICT = {"block/style", "style/leaf", "style/article"}

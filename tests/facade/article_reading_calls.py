@@ -5,7 +5,33 @@ from gateway.articles.v1 import articles_pb2 as pb
 S = {"sessionId": "s"}
 DONE = {"ok": True, "revision": 7}
 
-HISTORY_ROWS = [
+READING_ROWS = [
+    (
+        "doc/outline",
+        S,
+        pb.ReadOutlineRequest(session_id="s"),
+        pb.ReadOutlineResponse(
+            headings=[pb.OutlineEntry(block_id="b", path=[3], type="h1", text="x", words=2)],
+            revision=7,
+        ),
+        {
+            "headings": [{"id": "b", "path": [3], "type": "h1", "text": "x", "words": 2}],
+            "revision": 7,
+        },
+    ),
+    (
+        "doc/find",
+        {**S, "query": "x"},
+        pb.FindTextRequest(session_id="s", query="x", limit=100),
+        pb.FindTextResponse(
+            places=[pb.TextPlace(block_id="b", offset=3, snippet="a x")], has_more=True, revision=7
+        ),
+        {
+            "places": [{"blockId": "b", "offset": 3, "snippet": "a x"}],
+            "hasMore": True,
+            "revision": 7,
+        },
+    ),
     (
         "history/list",
         {**S, "before": 9, "limit": 2},

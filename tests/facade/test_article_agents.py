@@ -178,3 +178,44 @@ async def test_edits_are_applied_together_or_not_at_all(editor):
         refused = await editor.refused("edits/apply", **body)
         assert (refused[0], refused[1].startswith(pointer)) == (code, True), (wrong, refused)
     assert (await editor.refused("edits/apply", edits=[]))[0] == 40003
+
+
+async def test_headings_are_listed_with_the_words_below(editor):
+    await editor.open_new()
+    listing = {"type": "code", "code": "one two"}
+    ids = await editor.insert(
+        text("not below any"),
+        text("A", "h1"),
+        text("one two"),
+        text("Long\n heading", "h2"),
+        {"type": "list", "children": [text("one", "list-item"), text("two three", "list-item")]},
+        listing,
+    )
+    outline = await editor.done("doc/outline")
+    assert outline["headings"] == [
+        {"id": ids[1], "path": [1], "type": "h1", "text": "A", "words": 2},
+        {"id": ids[3], "path": [3], "type": "h2", "text": "Long heading", "words": 5},
+    ]
+
+
+async def test_a_text_is_found_in_all_blocks(editor):
+    await editor.open_new()
+    items = [text("a tide", "list-item"), text("b", "list-item")]
+    first, listed, last = await editor.insert(
+        text("x" * 100 + "Tide" + "y" * 100 + " tide"),
+        {"type": "list", "children": items},
+        {"type": "equation", "equation": "tide."},
+    )
+    item = (await editor.done("doc/read-block", blockId=listed))["block"]["children"][0]["id"]
+    found = await editor.done("doc/find", query="TIDE")
+    shown = [(place["blockId"], place["offset"]) for place in found["places"]]
+    assert shown == [(first, 100), (first, 205), (item, 2), (last, 0)]
+    assert found["places"][0]["snippet"] == f"…{'x' * 30}Tide{'y' * 30}…"
+    found = await editor.done("doc/find", query="tide", limit=3)
+    assert (len(found["places"]), found["hasMore"]) == (3, True)
+    # No character has a meaning of its own.
+    found = await editor.done("doc/find", query=".")
+    assert [place["blockId"] for place in found["places"]] == [last]
+    for wrong, pointer in (({"query": ""}, "/query"), ({"query": "a", "limit": 501}, "/limit")):
+        refused = await editor.refused("doc/find", **wrong)
+        assert (refused[0], refused[1].startswith(pointer)) == (40003, True)

@@ -202,6 +202,39 @@ class ReferenceAdded(_Answer):
     revision: Revision
 
 
+class OutlineHeading(_Answer):
+    """A block of the type title, h1, h2 or h3."""
+
+    id: str
+    path: Annotated[list[int], Field(description="Child indices from the root.")]
+    type: str
+    text: Annotated[str, Field(description="Plain text, at most 200 characters.")]
+    words: Annotated[int, Field(description="Words in the blocks up to the next heading.")]
+
+
+class Outline(_Answer):
+    """The headings of a document."""
+
+    headings: list[OutlineHeading]
+    revision: Revision
+
+
+class Place(_Answer):
+    """A place of a text."""
+
+    blockId: Annotated[str, Field(description="Id of the block, item or cell.")]
+    offset: Annotated[int, Field(description="Position in its text, in characters.")]
+    snippet: Annotated[str, Field(description="The text there, with some text around it.")]
+
+
+class Places(_Answer):
+    """The places of a text."""
+
+    places: list[Place]
+    hasMore: Annotated[bool, Field(description="Whether there are more.")]
+    revision: Revision
+
+
 class HistoryEntry(_Answer):
     """An edit in the history."""
 
@@ -332,6 +365,35 @@ def changes(_: bodies.ReadChanges, answer: pb.ReadChangesResponse) -> Data:
         "style": orjson.Fragment(answer.changes.style),
         "reference": orjson.Fragment(answer.changes.references),
         "cited": list(answer.changes.cited),
+    }
+
+
+def outline(_: bodies.OfSession, answer: pb.ReadOutlineResponse) -> Data:
+    """Return the data of doc/outline."""
+    return {
+        "headings": [
+            {
+                "id": heading.block_id,
+                "path": list(heading.path),
+                "type": heading.type,
+                "text": heading.text,
+                "words": heading.words,
+            }
+            for heading in answer.headings
+        ],
+        "revision": answer.revision,
+    }
+
+
+def places(_: bodies.FindText, answer: pb.FindTextResponse) -> Data:
+    """Return the data of doc/find."""
+    return {
+        "places": [
+            {"blockId": place.block_id, "offset": place.offset, "snippet": place.snippet}
+            for place in answer.places
+        ],
+        "hasMore": answer.has_more,
+        "revision": answer.revision,
     }
 
 

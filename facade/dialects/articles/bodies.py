@@ -260,6 +260,13 @@ class DeleteReference(EditBody):
     referenceId: str
 
 
+class FindText(OfSession):
+    """Names a text to find."""
+
+    query: Annotated[str, Field(min_length=1, max_length=1_000)]
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+
+
 Revision = Annotated[int, Field(ge=0, lt=_INT64)]
 
 

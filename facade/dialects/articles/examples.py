@@ -151,6 +151,23 @@ EXAMPLES = {
             "revision": 8,
         },
     ),
+    "doc/outline": Example(
+        dict(_SESSION),
+        {
+            "headings": [
+                {"id": _TITLE, "path": [0], "type": "title", "text": "On tides", "words": 6}
+            ],
+            "revision": 8,
+        },
+    ),
+    "doc/find": Example(
+        {**_SESSION, "query": "SEA"},
+        {
+            "places": [{"blockId": _TEXT, "offset": 4, "snippet": "The sea rises twice a day."}],
+            "hasMore": False,
+            "revision": 8,
+        },
+    ),
     "block/text/replace": Example(
         {**_SESSION, "blockId": _TITLE, "children": "Of tides", "ifRevision": 8},
         {"ok": True, "revision": 9},

@@ -82,6 +82,18 @@ def read_changes(body: bodies.ReadChanges) -> articles_pb2.ReadChangesRequest:
     return articles_pb2.ReadChangesRequest(session_id=body.sessionId, since=body.since)
 
 
+def read_outline(body: bodies.OfSession) -> articles_pb2.ReadOutlineRequest:
+    """Return the request to read the headings."""
+    return articles_pb2.ReadOutlineRequest(session_id=body.sessionId)
+
+
+def find_text(body: bodies.FindText) -> articles_pb2.FindTextRequest:
+    """Return the request to find a text."""
+    return articles_pb2.FindTextRequest(
+        session_id=body.sessionId, query=body.query, limit=body.limit
+    )
+
+
 def list_history(body: bodies.ListHistory) -> articles_pb2.ListHistoryRequest:
     """Return the request to list edits."""
     return articles_pb2.ListHistoryRequest(

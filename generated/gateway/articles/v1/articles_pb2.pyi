@@ -897,6 +897,190 @@ class EditResult(_message.Message):
 Global___EditResult: _TypeAlias = EditResult  # noqa: Y015
 
 @_typing.final
+class ReadOutlineRequest(_message.Message):
+    """Names the session whose document to outline."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadOutlineRequest: _TypeAlias = ReadOutlineRequest  # noqa: Y015
+
+@_typing.final
+class ReadOutlineResponse(_message.Message):
+    """The headings."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEADINGS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """Required. Number of operations committed to the document."""
+    @_builtins.property
+    def headings(self) -> _containers.RepeatedCompositeFieldContainer[Global___OutlineEntry]:
+        """Required, possibly empty. In document order."""
+
+    def __init__(
+        self,
+        *,
+        headings: _abc.Iterable[Global___OutlineEntry] | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["headings", b"headings", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadOutlineResponse: _TypeAlias = ReadOutlineResponse  # noqa: Y015
+
+@_typing.final
+class OutlineEntry(_message.Message):
+    """A heading: a block of the type title, h1, h2 or h3."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BLOCK_ID_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    WORDS_FIELD_NUMBER: _builtins.int
+    block_id: _builtins.str
+    """Required."""
+    type: _builtins.str
+    """Required."""
+    text: _builtins.str
+    """Required, possibly empty. Plain text on one line, at most 200 characters."""
+    words: _builtins.int
+    """Required. Number of words in the blocks up to the next heading."""
+    @_builtins.property
+    def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Required. Child indices from the root."""
+
+    def __init__(
+        self,
+        *,
+        block_id: _builtins.str = ...,
+        path: _abc.Iterable[_builtins.int] | None = ...,
+        type: _builtins.str = ...,
+        text: _builtins.str = ...,
+        words: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block_id", b"block_id", "path", b"path", "text", b"text", "type", b"type", "words", b"words"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OutlineEntry: _TypeAlias = OutlineEntry  # noqa: Y015
+
+@_typing.final
+class FindTextRequest(_message.Message):
+    """Names a text to find."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    query: _builtins.str
+    """Required, at most 1,000 characters."""
+    limit: _builtins.int
+    """Optional, 1 to 500; 100 when absent."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        query: _builtins.str = ...,
+        limit: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit", "query", b"query", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+
+Global___FindTextRequest: _TypeAlias = FindTextRequest  # noqa: Y015
+
+@_typing.final
+class FindTextResponse(_message.Message):
+    """The places of the text."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLACES_FIELD_NUMBER: _builtins.int
+    HAS_MORE_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    has_more: _builtins.bool
+    """Required. Whether there are more."""
+    revision: _builtins.int
+    """Required. Number of operations committed to the document."""
+    @_builtins.property
+    def places(self) -> _containers.RepeatedCompositeFieldContainer[Global___TextPlace]:
+        """Required, possibly empty. In document order."""
+
+    def __init__(
+        self,
+        *,
+        places: _abc.Iterable[Global___TextPlace] | None = ...,
+        has_more: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_more", b"has_more", "places", b"places", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FindTextResponse: _TypeAlias = FindTextResponse  # noqa: Y015
+
+@_typing.final
+class TextPlace(_message.Message):
+    """A place in a text of a document: leaves, a formula, a listing, a name, a title of a picture."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BLOCK_ID_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    SNIPPET_FIELD_NUMBER: _builtins.int
+    block_id: _builtins.str
+    """Required. The element: a block, an item or a cell."""
+    offset: _builtins.int
+    """Required. Position in its text, in characters."""
+    snippet: _builtins.str
+    """Required. The text there, with some characters around it."""
+    def __init__(
+        self,
+        *,
+        block_id: _builtins.str = ...,
+        offset: _builtins.int = ...,
+        snippet: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block_id", b"block_id", "offset", b"offset", "snippet", b"snippet"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TextPlace: _TypeAlias = TextPlace  # noqa: Y015
+
+@_typing.final
 class ListHistoryRequest(_message.Message):
     """Requests a page of the history."""
 

@@ -108,6 +108,16 @@ class ArticleEditorServiceStub:
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditRequest.SerializeToString,
                 response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditResponse.FromString,
                 _registered_method=True)
+        self.ReadOutline = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ReadOutline',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadOutlineRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadOutlineResponse.FromString,
+                _registered_method=True)
+        self.FindText = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/FindText',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.FindTextRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.FindTextResponse.FromString,
+                _registered_method=True)
         self.ListHistory = channel.unary_unary(
                 '/gateway.articles.v1.ArticleEditorService/ListHistory',
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ListHistoryRequest.SerializeToString,
@@ -269,6 +279,24 @@ class ArticleEditorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadOutline(self, request, context):
+        """Returns the headings of a document, each with the number of words up to the next.
+
+        Statuses: OK, and those of sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FindText(self, request, context):
+        """Returns the places of a text in a document, whatever its case.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: the query or the limit), and those of sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListHistory(self, request, context):
         """Lists the edits of a document, the newest first. Old ones may no longer be available.
 
@@ -374,6 +402,16 @@ def add_ArticleEditorServiceServicer_to_server(servicer, server):
                     servicer.ApplyEdit,
                     request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditRequest.FromString,
                     response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditResponse.SerializeToString,
+            ),
+            'ReadOutline': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadOutline,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadOutlineRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadOutlineResponse.SerializeToString,
+            ),
+            'FindText': grpc.unary_unary_rpc_method_handler(
+                    servicer.FindText,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.FindTextRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.FindTextResponse.SerializeToString,
             ),
             'ListHistory': grpc.unary_unary_rpc_method_handler(
                     servicer.ListHistory,
@@ -717,6 +755,60 @@ class ArticleEditorService:
             '/gateway.articles.v1.ArticleEditorService/ApplyEdit',
             gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditRequest.SerializeToString,
             gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadOutline(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ReadOutline',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ReadOutlineRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ReadOutlineResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FindText(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/FindText',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.FindTextRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.FindTextResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -120,6 +120,16 @@ class ArticleEditorServiceStub:
     or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
     leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
     """
+    ReadOutline: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ReadOutlineRequest, _articles_pb2.ReadOutlineResponse]
+    """Returns the headings of a document, each with the number of words up to the next.
+
+    Statuses: OK, and those of sessions.
+    """
+    FindText: _grpc.UnaryUnaryMultiCallable[_articles_pb2.FindTextRequest, _articles_pb2.FindTextResponse]
+    """Returns the places of a text in a document, whatever its case.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: the query or the limit), and those of sessions.
+    """
     ListHistory: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ListHistoryRequest, _articles_pb2.ListHistoryResponse]
     """Lists the edits of a document, the newest first. Old ones may no longer be available.
 
@@ -240,6 +250,16 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 missing
     or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
     leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
+    """
+    ReadOutline: _aio.UnaryUnaryMultiCallable[_articles_pb2.ReadOutlineRequest, _articles_pb2.ReadOutlineResponse]  # type: ignore[assignment]
+    """Returns the headings of a document, each with the number of words up to the next.
+
+    Statuses: OK, and those of sessions.
+    """
+    FindText: _aio.UnaryUnaryMultiCallable[_articles_pb2.FindTextRequest, _articles_pb2.FindTextResponse]  # type: ignore[assignment]
+    """Returns the places of a text in a document, whatever its case.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: the query or the limit), and those of sessions.
     """
     ListHistory: _aio.UnaryUnaryMultiCallable[_articles_pb2.ListHistoryRequest, _articles_pb2.ListHistoryResponse]  # type: ignore[assignment]
     """Lists the edits of a document, the newest first. Old ones may no longer be available.
@@ -424,6 +444,28 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 missing
         or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
         leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
+        """
+
+    @_abc_1.abstractmethod
+    def ReadOutline(
+        self,
+        request: _articles_pb2.ReadOutlineRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.ReadOutlineResponse, _abc.Awaitable[_articles_pb2.ReadOutlineResponse]]:
+        """Returns the headings of a document, each with the number of words up to the next.
+
+        Statuses: OK, and those of sessions.
+        """
+
+    @_abc_1.abstractmethod
+    def FindText(
+        self,
+        request: _articles_pb2.FindTextRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.FindTextResponse, _abc.Awaitable[_articles_pb2.FindTextResponse]]:
+        """Returns the places of a text in a document, whatever its case.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: the query or the limit), and those of sessions.
         """
 
     @_abc_1.abstractmethod

@@ -14,15 +14,12 @@ from services.articles.tree.nodes import Element, Json, Leaf
 from services.articles.tree.normalise import normal_children
 from services.articles.tree.operations.base import Change, find_element
 from services.articles.tree.operations.blocks import RestoreElements
+from services.articles.tree.texts import CONTENT_TEXTS, PICTURE_TEXTS, content_texts, snippet, texts
 from services.articles.tree.values import schema_error
 from services.common.articles import limits
 
-# Places that an error names, and the characters of a snippet around a match.
+# Places that an error names.
 _MOST_PLACES = 10
-_SNIPPET = 30
-# Texts of blocks that are no leaves.
-_CONTENT_TEXTS = ("equation", "code", "name")
-_PICTURE_TEXTS = ("alt", "title")
 _CONTENT_LIMITS = {"equation": limits.EQUATION, "code": limits.CODE}
 
 
@@ -125,40 +122,14 @@ def _similar(text: str, roots: Sequence[Element]) -> list[_Place]:
     for wanted in (" ".join(words), max(words, key=len)):
         places = []
         for root in roots:
-            for element_id, content in _texts(root):
+            for element_id, content in texts(root):
                 if (at := content.casefold().find(wanted)) >= 0:
-                    places.append(_Place(element_id, _snippet(content, at, len(wanted))))
+                    places.append(_Place(element_id, snippet(content, at, len(wanted))))
                     if len(places) == _MOST_PLACES:
                         return places
         if places:
             return places
     return []
-
-
-def _texts(element: Element) -> Iterator[tuple[str, str]]:
-    """Yield the texts below an element, each with the id of its element."""
-    for text in _content_texts(element.content):
-        yield element.id, text
-    if leaves := element.leaves:
-        yield element.id, "".join(leaf.text for leaf in leaves)
-    for child in element.elements:
-        yield from _texts(child)
-
-
-def _content_texts(content: Mapping[str, Json]) -> Iterator[str]:
-    for key in _CONTENT_TEXTS:
-        if key in content:
-            yield str(content[key])
-    pictures: Any = content.get("image") or ()
-    for picture in pictures:
-        for key in _PICTURE_TEXTS:
-            if key in picture:
-                yield picture[key]
-
-
-def _snippet(text: str, at: int, length: int) -> str:
-    start, end = max(0, at - _SNIPPET), at + length + _SNIPPET
-    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
 
 
 class _Search:
@@ -177,13 +148,13 @@ class _Search:
                 element_id, wanted = element.id, self._replacement.old
             at = text.find(wanted)
             while at >= 0:
-                yield _Place(element_id, _snippet(text, at, len(wanted)))
+                yield _Place(element_id, snippet(text, at, len(wanted)))
                 at = text.find(wanted, at + len(wanted))
         for child in element.elements:
             yield from self.places(child)
 
     def _searched(self, element: Element) -> Iterator[tuple[str | None, str]]:
-        for text in _content_texts(element.content):
+        for text in content_texts(element.content):
             yield None, text
         if leaves := element.leaves:
             yield element.id, "".join(leaf.text for leaf in leaves)
@@ -203,17 +174,17 @@ class _Search:
 
     def _content(self, content: Mapping[str, Json]) -> Mapping[str, Json]:
         old, new = self._replacement.old, self._replacement.new
-        if not any(old in text for text in _content_texts(content)):
+        if not any(old in text for text in content_texts(content)):
             return content
         changed = dict(content)
-        for key in _CONTENT_TEXTS:
+        for key in CONTENT_TEXTS:
             if key in changed:
                 changed[key] = self._within(key, str(changed[key]).replace(old, new))
         if "image" in changed:
             pictures: Any = changed["image"]
             changed["image"] = [
                 {
-                    key: value.replace(old, new) if key in _PICTURE_TEXTS else value
+                    key: value.replace(old, new) if key in PICTURE_TEXTS else value
                     for key, value in picture.items()
                 }
                 for picture in pictures

@@ -1,0 +1,52 @@
+"""The headings of a document, and the places of a text in it."""
+
+import re
+from collections.abc import Iterator
+
+from gateway.articles.v1.articles_pb2 import OutlineEntry, TextPlace
+from services.articles.tree.document import Document
+from services.articles.tree.texts import snippet, texts
+
+_HEADINGS = frozenset({"title", "h1", "h2", "h3"})
+# Characters of a heading, and of a text around a place.
+_MAX_TEXT = 200
+
+
+def outline(document: Document) -> list[OutlineEntry]:
+    """Return the headings of a document in order.
+
+    `words` counts those of the blocks up to the next heading, separated by white space.
+    """
+    entries: list[OutlineEntry] = []
+    for position, block in enumerate(document.blocks):
+        block_texts = [text for _, text in texts(block)]
+        if block.type in _HEADINGS:
+            text = " ".join("".join(block_texts).split())[:_MAX_TEXT]
+            entry = OutlineEntry(block_id=block.id, path=[position], type=block.type, text=text)
+            entries.append(entry)
+        elif entries:
+            entries[-1].words += sum(len(text.split()) for text in block_texts)
+    return entries
+
+
+def find(document: Document, query: str, limit: int) -> tuple[list[TextPlace], bool]:
+    """Return the first places of a text, whatever its case, and whether there are more."""
+    places: list[TextPlace] = []
+    for place in _places(document, query):
+        if len(places) == limit:
+            return places, True
+        places.append(place)
+    return places, False
+
+
+def _places(document: Document, query: str) -> Iterator[TextPlace]:
+    pattern = re.compile(re.escape(query), re.IGNORECASE)
+    for block in document.blocks:
+        for element_id, text in texts(block):
+            for match in pattern.finditer(text):
+                length = min(len(match[0]), _MAX_TEXT)
+                yield TextPlace(
+                    block_id=element_id,
+                    offset=match.start(),
+                    snippet=snippet(text, match.start(), length),
+                )

@@ -1,0 +1,40 @@
+"""The texts in elements: of leaves, formulas, listings, names, and titles of pictures."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from services.articles.tree.nodes import Element, Json
+
+# Fields of the content of elements that are texts.
+CONTENT_TEXTS = ("equation", "code", "name")
+PICTURE_TEXTS = ("alt", "title")
+# Characters of a snippet before and after a place.
+_AROUND = 30
+
+
+def texts(element: Element) -> Iterator[tuple[str, str]]:
+    """Yield the texts in and below an element, each with the id of its element."""
+    for text in content_texts(element.content):
+        yield element.id, text
+    if leaves := element.leaves:
+        yield element.id, "".join(leaf.text for leaf in leaves)
+    for child in element.elements:
+        yield from texts(child)
+
+
+def content_texts(content: Mapping[str, Json]) -> Iterator[str]:
+    """Yield the texts in the content of an element, which are not leaves."""
+    for key in CONTENT_TEXTS:
+        if key in content:
+            yield str(content[key])
+    pictures: Any = content.get("image") or ()
+    for picture in pictures:
+        for key in PICTURE_TEXTS:
+            if key in picture:
+                yield picture[key]
+
+
+def snippet(text: str, at: int, length: int) -> str:
+    """Return a part of a text with some characters around it."""
+    start, end = max(0, at - _AROUND), at + length + _AROUND
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
