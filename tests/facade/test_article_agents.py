@@ -177,7 +177,9 @@ async def test_edits_are_applied_together_or_not_at_all(editor):
         body = {"edits": [{"endpoint": "block/delete", "blockId": stays}, wrong]}
         refused = await editor.refused("edits/apply", **body)
         assert (refused[0], refused[1].startswith(pointer)) == (code, True), (wrong, refused)
-    assert (await editor.refused("edits/apply", edits=[]))[0] == 40003
+    search = {"endpoint": "block/text/edit", "edits": [{"old": "stays", "new": "stays"}]}
+    for edits in ([], [search] * 11):
+        assert (await editor.refused("edits/apply", edits=edits))[0] == 40003
 
 
 async def test_headings_are_listed_with_the_words_below(editor):

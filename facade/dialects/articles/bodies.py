@@ -184,7 +184,7 @@ class TextEdit(_Body):
 
     old: str = Field(
         description="Plain text, or inline Markdown as in doc/read, within one paragraph, heading, "
-        "item, cell, formula, listing or title of an image; at most 50,000 characters."
+        "item, cell, formula, listing or title of an image."
     )
     new: str = Field(
         description="Inline Markdown; text without marks gets those of the replaced text. "
@@ -196,7 +196,15 @@ class TextEdit(_Body):
 class EditText(BlockEditBody):
     """Describes texts to replace, all or none, in order."""
 
-    edits: Annotated[list[TextEdit], Field(min_length=1, max_length=200, fail_fast=True)]
+    edits: Annotated[
+        list[TextEdit],
+        Field(
+            min_length=1,
+            max_length=200,
+            fail_fast=True,
+            description="Texts of at most 20,000 characters in all.",
+        ),
+    ]
     blockId: BlockId | None = Field(None, description="The block to search; all if omitted.")
     dryRun: bool = Field(False, description="Return what would change, and change nothing.")
 

@@ -75,7 +75,17 @@ def read_edit(edit: pb.Edit, new_id: NewId) -> DocumentEdit:
     kind = edit.WhichOneof("kind")
     if kind is None:
         raise EditError(EditErrorCode.FIELDS, "", "an edit is required")
+    if _markdown_length(edit) > limits.MARKDOWN:
+        problem = f"texts to replace must have at most {limits.MARKDOWN} characters in all"
+        raise schema_error("/edits", problem)
     return _READERS[kind](getattr(edit, kind), new_id)
+
+
+def _markdown_length(edit: pb.Edit) -> int:
+    replacements = [*edit.edit_text.edits]
+    for inner in edit.apply_edits.edits:
+        replacements += inner.edit_text.edits
+    return sum(len(one.old) + len(one.new) for one in replacements)
 
 
 def _insert_blocks(edit: pb.InsertBlocks, new_id: NewId) -> InsertBlocks:
@@ -127,6 +137,12 @@ def _append_text(edit: pb.AppendText, new_id: NewId) -> AppendText:
 def _apply_edits(edit: pb.ApplyEdits, new_id: NewId) -> ApplyEdits:
     if not 1 <= len(edit.edits) <= limits.EDITS_TOGETHER:
         raise schema_error("/edits", f"must contain 1 to {limits.EDITS_TOGETHER} edits")
+    if sum(one.HasField("edit_text") for one in edit.edits) > limits.SEARCHES_TOGETHER:
+        problem = (
+            f"must contain at most {limits.SEARCHES_TOGETHER} searches for texts; "
+            "block/text/edit takes several texts"
+        )
+        raise schema_error("/edits", problem)
     edits: list[DocumentEdit] = []
     for index, message in enumerate(edit.edits):
         pointer = join_pointer("/edits", index)
@@ -176,8 +192,8 @@ def _edit_text(edit: pb.EditText, new_id: NewId) -> EditText:
 
 
 def _replacement(edit: pb.TextReplacement, pointer: str) -> Replacement:
-    old = string(edit.old, join_pointer(pointer, "old"), limits.LEAF_TEXT, empty=False)
-    new = string(edit.new, join_pointer(pointer, "new"), limits.LEAF_TEXT)
+    old = string(edit.old, join_pointer(pointer, "old"), limits.MARKDOWN, empty=False)
+    new = string(edit.new, join_pointer(pointer, "new"), limits.MARKDOWN)
     old_inline, new_inline = parse_inline(old), parse_inline(new)
     if not old_inline.text:
         raise schema_error(join_pointer(pointer, "old"), "must have some text beside citations")
@@ -186,7 +202,7 @@ def _replacement(edit: pb.TextReplacement, pointer: str) -> Replacement:
         raise schema_error(join_pointer(pointer, "new"), problem)
     for leaf in new_inline.leaves:
         check_leaf(leaf, join_pointer(pointer, "new"))
-    return Replacement(pointer, old, new, old_inline, new_inline, edit.all)
+    return Replacement.of(pointer, old, new, (old_inline, new_inline), all=edit.all)
 
 
 def _cite(edit: pb.Cite, new_id: NewId) -> Cite:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
+_SYNTAX = re.compile(r"[\\`*_\[<$~&\n!]")
 _CITATION = re.compile(r"\[(\d{1,4})\](?![(\[:])", re.ASCII)
 # A formula on one line, by pandoc's rules for dollar signs.
 _FORMULA = re.compile(r"\$(?!\s)((?:[^$\\]|\\.)+?)(?<!\s)\$(?!\d)", re.DOTALL)
@@ -54,6 +55,8 @@ class InlineText(NamedTuple):
 
 def parse_inline(markdown: str) -> InlineText:
     """Parse inline Markdown; what is no syntax of `doc/read` is text."""
+    if not _SYNTAX.search(markdown):
+        return InlineText((Leaf(markdown),) if markdown else ())
     leaves: list[Leaf] = []
     citations: list[int] = []
     (inline,) = _parser().parseInline(markdown)

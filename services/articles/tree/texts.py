@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from services.articles.tree.nodes import Element, Json
+from services.articles.tree.nodes import LEAVES_ONLY_TYPES, Element, Json, Leaf
 
 # Fields of the content of elements that are texts.
 CONTENT_TEXTS = ("equation", "code", "name")
@@ -20,6 +20,14 @@ def texts(element: Element) -> Iterator[tuple[str, str]]:
         yield element.id, "".join(leaf.text for leaf in leaves)
     for child in element.elements:
         yield from texts(child)
+
+
+def joined_texts(element: Element, separator: str) -> str:
+    """Return the texts in and below an element as one."""
+    if element.type in LEAVES_ONLY_TYPES and not element.content:
+        # Nine of ten blocks.
+        return "".join([child.text for child in element.children if isinstance(child, Leaf)])
+    return separator.join([text for _, text in texts(element)])
 
 
 def content_texts(content: Mapping[str, Json]) -> Iterator[str]:

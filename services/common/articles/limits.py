@@ -3,7 +3,12 @@
 BLOCKS_AN_INSERT = 500
 BLOCKS_A_READ = 500
 TEXT_EDITS = 200
+# Characters of Markdown in one request, and characters that they may insert in all places.
+MARKDOWN = 20_000
+TEXT_GROWTH = 1_000_000
 EDITS_TOGETHER = 200
+# Edits among them that search the whole document.
+SEARCHES_TOGETHER = 10
 ENTRIES_A_PAGE = 500
 QUERY = 1_000
 PLACES = 100

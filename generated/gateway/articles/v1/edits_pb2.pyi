@@ -436,7 +436,8 @@ Global___SetArticleStyle: _TypeAlias = SetArticleStyle  # noqa: Y015
 @_typing.final
 class EditText(_message.Message):
     """Texts to replace, in order: all or none. Words around a replaced text keep their marks and
-    citations, blocks their ids; citations in a replaced text stay. Rejected with 40003, 40005 and
+    citations, blocks their ids; citations in a replaced text stay. All texts have at most 20,000
+    characters, in all edits of a request, and insert at most 1,000,000. Rejected with 40003, 40005 and
     40403.
     """
 
@@ -476,11 +477,11 @@ class TextReplacement(_message.Message):
     NEW_FIELD_NUMBER: _builtins.int
     ALL_FIELD_NUMBER: _builtins.int
     old: _builtins.str
-    """Required, at most 50,000 characters. Plain text, or the inline Markdown of ReadArticle. It
+    """Required. Plain text, or the inline Markdown of ReadArticle. It
     occurs within one paragraph, heading, item, cell, formula, listing, or title of an image.
     """
     new: _builtins.str
-    """Optional, at most 50,000 characters. Inline Markdown; plain text without marks gets those of
+    """Optional. Inline Markdown; plain text without marks gets those of
     the replaced text. The text is deleted when this is absent.
     """
     all: _builtins.bool
@@ -511,7 +512,7 @@ class ApplyEdits(_message.Message):
     EDITS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Edit]:
-        """Required, 1 to 200, without ApplyEdits. In `block_id` and `anchor_id`, `$2.0` is the first id
+        """Required, 1 to 200, without ApplyEdits, and at most 10 EditText. In `block_id` and `anchor_id`, `$2.0` is the first id
         that the third edit makes by InsertBlocks.
         """
 

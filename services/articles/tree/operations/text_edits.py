@@ -3,24 +3,36 @@
 The log stores the blocks that result, so that later changes of the search change no document.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from services.articles.tree.document import Document
-from services.articles.tree.errors import EditError, EditErrorCode
+from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 from services.articles.tree.inline_markdown import InlineText
 from services.articles.tree.nodes import Element, Json, Leaf
 from services.articles.tree.normalise import normal_children
 from services.articles.tree.operations.base import Change, find_element
 from services.articles.tree.operations.blocks import RestoreElements
-from services.articles.tree.texts import CONTENT_TEXTS, PICTURE_TEXTS, content_texts, snippet, texts
+from services.articles.tree.splices import Splice
+from services.articles.tree.texts import (
+    CONTENT_TEXTS,
+    PICTURE_TEXTS,
+    content_texts,
+    joined_texts,
+    snippet,
+    texts,
+)
 from services.articles.tree.values import schema_error
 from services.common.articles import limits
 
 # Places that an error names.
 _MOST_PLACES = 10
 _CONTENT_LIMITS = {"equation": limits.EQUATION, "code": limits.CODE}
+# Between the texts of blocks: no text has it.
+_END = "\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +41,28 @@ class Replacement:
 
     Attributes:
         pointer: JSON pointer to the replacement.
-        old: the text to find, as it was sent: plain text, or the code of a block.
-        new: what takes its place, as it was sent.
-        old_inline: `old`, parsed as Markdown.
-        new_inline: `new`, parsed as Markdown.
+        old: the text to find in formulas, listings, names and titles of pictures.
+        new: what takes its place there.
+        splices: how it is replaced in leaves: read as Markdown, then as plain text.
         is_for_all: whether every occurrence is replaced; otherwise there must be only one.
     """
 
     pointer: str
     old: str
     new: str
-    old_inline: InlineText
-    new_inline: InlineText
+    splices: tuple[Splice, ...]
     is_for_all: bool = False
+
+    @classmethod
+    def of(
+        cls, pointer: str, old: str, new: str, parsed: tuple[InlineText, InlineText], *, all: bool
+    ) -> "Replacement":
+        """Return the replacement of a text by another, each also parsed as Markdown."""
+        splices = [Splice.between(*parsed)]
+        if parsed[0].text != old:
+            plain = InlineText((Leaf(old),)), InlineText((Leaf(new),) if new else ())
+            splices.append(Splice.between(*plain))
+        return cls(pointer, old, new, tuple(splices), all)
 
 
 class _Place(NamedTuple):
@@ -62,7 +83,7 @@ class EditText:
     block_id: str | None = None
 
     def apply(self, document: Document) -> Change:
-        """Replace all or nothing; the ids of the change are those of the changed elements.
+        """Replace all or nothing; the ids of the change are those of the changed blocks.
 
         Raises:
             EditError: 40403; 40005, a text occurs nowhere, or more than once.
@@ -70,100 +91,143 @@ class EditText:
         roots: Sequence[Element] = list(document.blocks)
         if self.block_id is not None:
             roots = [find_element(document, self.block_id)[1]]
-        edited = {root.id: root for root in roots}
+        edited = _SearchedBlocks(roots)
+        growth = 0
         for replacement in self.replacements:
-            search = _search_for(replacement, [*edited.values()])
-            for root_id, root in edited.items():
-                edited[root_id] = search.replaced_in(root)
-        changed = [(root, edited[root.id]) for root in roots if edited[root.id] != root]
-        new = RestoreElements(tuple(after for _, after in changed))
-        inverse = RestoreElements(tuple(before for before, _ in changed))
-        ids = tuple([root.id for root, _ in changed])
+            growth += _replace(replacement, edited)
+            if growth > limits.TEXT_GROWTH:
+                problem = f"all edits must insert at most {limits.TEXT_GROWTH} characters"
+                raise schema_error(join_pointer(replacement.pointer, "new"), problem)
+        changed = [
+            (before, after)
+            for before, after in zip(roots, edited.blocks, strict=True)
+            if before is not after and before != after
+        ]
+        new = RestoreElements(tuple([after for _, after in changed]))
+        inverse = RestoreElements(tuple([before for before, _ in changed]))
+        ids = tuple([block.id for block, _ in changed])
         return Change(new.apply(document).document, inverse, ids, new)
 
 
-def _search_for(replacement: Replacement, roots: Sequence[Element]) -> "_Search":
-    """Return the search that finds the text once, or at all if it may occur more often.
+class _SearchedBlocks:
+    """Blocks with all of their texts in one, in which a text is found at once.
+
+    Attributes:
+        blocks: the blocks.
+    """
+
+    def __init__(self, blocks: Sequence[Element]) -> None:
+        self.blocks = list(blocks)
+        self._texts = [joined_texts(block, _END) for block in blocks]
+        self._join()
+
+    def _join(self) -> None:
+        self._whole = _END.join(self._texts)
+        self._starts = [0, *accumulate(len(text) + 1 for text in self._texts)]
+
+    def positions(self, text: str, *, folded: bool = False) -> list[int]:
+        """Return the positions of the blocks in which a text is, in any case if `folded`."""
+        whole, starts = self._whole, self._starts
+        if folded:
+            texts_folded = [each.casefold() for each in self._texts]
+            whole = _END.join(texts_folded)
+            starts = [0, *accumulate(len(each) + 1 for each in texts_folded)]
+        positions = []
+        at = whole.find(text)
+        while at >= 0:
+            positions.append(bisect_right(starts, at) - 1)
+            at = whole.find(text, starts[positions[-1] + 1])
+        return positions
+
+    def put(self, changed: Mapping[int, Element]) -> None:
+        """Replace blocks, by their positions."""
+        for position, block in changed.items():
+            self.blocks[position] = block
+            self._texts[position] = joined_texts(block, _END)
+        self._join()
+
+
+def _replace(replacement: Replacement, edited: _SearchedBlocks) -> int:
+    """Replace a text in blocks; return the number of characters inserted.
 
     Raises:
-        EditError: 40005.
+        EditError: 40005; 40003, it would insert too many.
     """
-    places: list[_Place] = []
-    for search in _searches(replacement):
-        places = [place for root in roots for place in search.places(root)]
-        if places and (len(places) == 1 or replacement.is_for_all):
-            return search
-        if places:
-            break
-    pointer = f"{replacement.pointer}/old"
-    if places:
-        problem = f"occurs {len(places)} times; send more of the text around it, or all: true"
-    else:
-        problem = "occurs nowhere"
-        places = _similar(replacement.old_inline.text, roots)
+    for splice in replacement.splices:
+        found = sorted({*edited.positions(splice.text), *edited.positions(replacement.old)})
+        search = _Search(splice, replacement)
+        count = sum(search.count(edited.blocks[position]) for position in found)
+        if count == 1 or (count and replacement.is_for_all):
+            growth = count * len(replacement.new)
+            # Before, so that no edit can fill the memory.
+            if growth <= limits.TEXT_GROWTH:
+                edited.put({at: search.replaced_in(edited.blocks[at]) for at in found})
+            return growth
+        if count:
+            places = [
+                place for position in found for place in search.places(edited.blocks[position])
+            ]
+            problem = f"occurs {count} times; send more of the text around it, or all: true"
+            raise _no_match(replacement, f"{problem}. Places: ", places)
+    places = _similar(replacement.splices[0].text, edited)
+    raise _no_match(replacement, "occurs nowhere" + (". Similar: " if places else ""), places)
+
+
+def _no_match(replacement: Replacement, problem: str, places: Sequence[_Place]) -> EditError:
     shown = "; ".join(f"{place.element_id}: {place.snippet!r}" for place in places[:_MOST_PLACES])
-    if shown:
-        problem += f". {'Similar: ' if problem == 'occurs nowhere' else 'Places: '}{shown}"
-    raise EditError(EditErrorCode.NO_MATCH, pointer, problem)
+    pointer = join_pointer(replacement.pointer, "old")
+    return EditError(EditErrorCode.NO_MATCH, pointer, problem + shown)
 
 
-def _searches(replacement: Replacement) -> "Iterator[_Search]":
-    yield _Search(replacement.old_inline, replacement.new_inline, replacement)
-    if replacement.old_inline.text != replacement.old:
-        plain = InlineText((Leaf(replacement.old),)), InlineText((Leaf(replacement.new),))
-        yield _Search(*plain, replacement)
-
-
-def _similar(text: str, roots: Sequence[Element]) -> list[_Place]:
+def _similar(text: str, edited: _SearchedBlocks) -> list[_Place]:
     """Return places with the text in other letters or spaces, or else with its longest word."""
     words = text.casefold().split()
     if not words:
         return []
+    places: list[_Place] = []
     for wanted in (" ".join(words), max(words, key=len)):
-        places = []
-        for root in roots:
-            for element_id, content in texts(root):
+        for position in edited.positions(wanted, folded=True)[:_MOST_PLACES]:
+            for element_id, content in texts(edited.blocks[position]):
                 if (at := content.casefold().find(wanted)) >= 0:
                     places.append(_Place(element_id, snippet(content, at, len(wanted))))
-                    if len(places) == _MOST_PLACES:
-                        return places
         if places:
-            return places
-    return []
+            break
+    return places
 
 
 class _Search:
     """Finds a text in elements, and replaces it."""
 
-    def __init__(self, old: InlineText, new: InlineText, replacement: Replacement) -> None:
-        self._text = old.text
-        self._replacement = replacement
-        self._splice = _Splice.between(old, new)
+    def __init__(self, splice: Splice, replacement: Replacement) -> None:
+        self._splice = splice
+        self._old = replacement.old
+        self._new = replacement.new
+        self._pointer = join_pointer(replacement.pointer, "new")
+
+    def count(self, element: Element) -> int:
+        """Return the number of occurrences below an element."""
+        count = sum(text.count(self._old) for text in content_texts(element.content))
+        if leaves := element.leaves:
+            count += "".join([leaf.text for leaf in leaves]).count(self._splice.text)
+        return count + sum(self.count(child) for child in element.elements)
 
     def places(self, element: Element) -> Iterator[_Place]:
-        """Yield every occurrence below an element."""
-        for element_id, text in self._searched(element):
-            wanted = self._text
-            if element_id is None:
-                element_id, wanted = element.id, self._replacement.old
-            at = text.find(wanted)
-            while at >= 0:
-                yield _Place(element_id, snippet(text, at, len(wanted)))
-                at = text.find(wanted, at + len(wanted))
+        """Yield places below an element, one for each of its texts."""
+        for text in content_texts(element.content):
+            if (at := text.find(self._old)) >= 0:
+                yield _Place(element.id, snippet(text, at, len(self._old)))
+        if leaves := element.leaves:
+            text = "".join([leaf.text for leaf in leaves])
+            if (at := text.find(self._splice.text)) >= 0:
+                yield _Place(element.id, snippet(text, at, len(self._splice.text)))
         for child in element.elements:
             yield from self.places(child)
-
-    def _searched(self, element: Element) -> Iterator[tuple[str | None, str]]:
-        for text in content_texts(element.content):
-            yield None, text
-        if leaves := element.leaves:
-            yield element.id, "".join(leaf.text for leaf in leaves)
 
     def replaced_in(self, element: Element) -> Element:
         """Return an element with every occurrence replaced; the same object without any."""
         content = self._content(element.content)
         leaves = element.leaves
-        new_leaves = self._splice.apply(leaves, self._text)
+        new_leaves = self._splice.apply(leaves)
         elements = element.elements
         new_elements = tuple([self.replaced_in(child) for child in elements])
         is_same = all(new is old for new, old in zip(new_elements, elements, strict=True))
@@ -173,130 +237,27 @@ class _Search:
         return replace(element, content=content, children=children)
 
     def _content(self, content: Mapping[str, Json]) -> Mapping[str, Json]:
-        old, new = self._replacement.old, self._replacement.new
-        if not any(old in text for text in content_texts(content)):
+        if not any(self._old in text for text in content_texts(content)):
             return content
         changed = dict(content)
         for key in CONTENT_TEXTS:
             if key in changed:
-                changed[key] = self._within(key, str(changed[key]).replace(old, new))
+                changed[key] = self._text(key, str(changed[key]))
         if "image" in changed:
             pictures: Any = changed["image"]
             changed["image"] = [
                 {
-                    key: value.replace(old, new) if key in PICTURE_TEXTS else value
+                    key: self._text(key, value) if key in PICTURE_TEXTS else value
                     for key, value in picture.items()
                 }
                 for picture in pictures
             ]
         return changed
 
-    def _within(self, key: str, text: str) -> str:
+    def _text(self, key: str, text: str) -> str:
+        text = text.replace(self._old, self._new)
         most = _CONTENT_LIMITS.get(key, limits.LEAF_TEXT)
         if len(text) > most:
-            pointer = f"{self._replacement.pointer}/new"
-            raise schema_error(pointer, f"the {key} would have more than {most} characters")
+            problem = f"the {key} would have more than {most} characters"
+            raise schema_error(self._pointer, problem)
         return text
-
-
-class _Splice(NamedTuple):
-    """The part of a text that differs from the text that takes its place.
-
-    Attributes:
-        start: number of equal characters at the beginning.
-        end: number of equal characters at the end.
-        leaves: what takes the place of the characters between.
-        keeps_marks: whether these get the marks of what was there.
-    """
-
-    start: int
-    end: int
-    leaves: tuple[Leaf, ...]
-    keeps_marks: bool
-
-    @classmethod
-    def between(cls, old: InlineText, new: InlineText) -> "_Splice":
-        """Return the difference of two texts and their marks."""
-        old_characters, new_characters = _characters(old), _characters(new)
-        shorter = min(len(old_characters), len(new_characters))
-        start = 0
-        while start < shorter and old_characters[start] == new_characters[start]:
-            start += 1
-        end = 0
-        while end < shorter - start and old_characters[-1 - end] == new_characters[-1 - end]:
-            end += 1
-        between = tuple(_cut(new.leaves, start, len(new_characters) - end))
-        return cls(start, end, between, not old.is_marked)
-
-    def apply(self, leaves: tuple[Leaf, ...], text: str) -> tuple[Leaf, ...]:
-        """Return leaves with every occurrence of the text replaced."""
-        whole = "".join(leaf.text for leaf in leaves)
-        at = whole.find(text)
-        if at < 0:
-            return leaves
-        result: list[Leaf] = []
-        done = 0
-        while at >= 0:
-            first, last = at + self.start, at + len(text) - self.end
-            result += _cut(leaves, done, first)
-            replaced = list(_cut(leaves, first, last))
-            base = _base(leaves, first, last)
-            result += [self._marked(leaf, base) for leaf in self.leaves]
-            # No citation is lost with the words that it stood at.
-            cites = {leaf.cite: replace(leaf, text="") for leaf in replaced if leaf.cite}
-            if self.leaves and base.cite:
-                cites.pop(base.cite, None)
-            result += cites.values()
-            done = last
-            at = whole.find(text, at + len(text))
-        # Empty leaves at the end too.
-        result += _cut(leaves, done, len(whole) + 1)
-        return tuple(result)
-
-    def _marked(self, leaf: Leaf, base: Leaf) -> Leaf:
-        if not self.keeps_marks:
-            return replace(leaf, cite=base.cite)
-        if leaf.same_marks(Leaf("")):
-            return replace(base, text=leaf.text)
-        return replace(
-            leaf,
-            bold=leaf.bold or base.bold,
-            italic=leaf.italic or base.italic,
-            decoration=leaf.decoration or base.decoration,
-            color=leaf.color or base.color,
-            cite=base.cite,
-        )
-
-
-def _characters(text: InlineText) -> list[tuple[str, Leaf]]:
-    pairs = []
-    for leaf in text.leaves:
-        marks = replace(leaf, text="")
-        pairs += [(character, marks) for character in leaf.text]
-    return pairs
-
-
-def _base(leaves: Sequence[Leaf], first: int, last: int) -> Leaf:
-    """Return the leaf whose marks a text between two positions gets."""
-    position = 0
-    # An insertion belongs to the text before it.
-    wanted = first if last > first else max(0, first - 1)
-    for leaf in leaves:
-        position += len(leaf.text)
-        if position > wanted:
-            return leaf
-    return leaves[-1]
-
-
-def _cut(leaves: Sequence[Leaf], first: int, last: int) -> Iterator[Leaf]:
-    """Yield the parts of leaves between two positions; an empty leaf belongs to what follows."""
-    position = 0
-    for leaf in leaves:
-        following = position + len(leaf.text)
-        if not leaf.text:
-            if first <= position < last:
-                yield leaf
-        elif following > first and position < last:
-            part = leaf.text[max(0, first - position) : last - position]
-            yield leaf if part == leaf.text else replace(leaf, text=part)
-        position = following
