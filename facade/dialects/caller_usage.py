@@ -15,13 +15,12 @@ from facade.dialects.json_schemas import (
     described,
     open_object,
 )
-from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.accounts_pb2 import GetUsageResponse
 from gateway.accounts.v1.limits_pb2 import LimitUsage, Measure, SubjectKind
 from gateway.accounts.v1.usage_pb2 import UsageSum
+from services.common.limit_windows import SPEND
 from services.common.money import decimal_dollars
 
-_SPEND = frozenset({limits_pb2.MEASURE_SPEND_PER_DAY, limits_pb2.MEASURE_SPEND_PER_MONTH})
 COUNTS = (
     *("requests", "failed_requests", "input_tokens", "output_tokens", "cached_tokens"),
     *("cache_written_tokens", "reasoning_tokens", "unpriced", "estimated"),
@@ -33,7 +32,7 @@ _AMOUNT = {
 }
 _LIMITS = (
     *("requests_per_minute", "tokens_per_minute", "concurrent_requests"),
-    *("spend_per_day", "spend_per_month"),
+    *("spend_per_day", "spend_per_week", "spend_per_month", "spend_per_period"),
 )
 LIMIT_USAGE = closed_object(
     {
@@ -47,7 +46,8 @@ LIMIT_USAGE = closed_object(
         "resets_at": {
             "type": ["string", "null"],
             "format": "date-time",
-            "description": "The end of the window; null for concurrent requests.",
+            "description": "The end of the window; null for concurrent requests, and for a period "
+            "without an end.",
         },
     }
 )
@@ -97,7 +97,7 @@ def render_limits(limits: Iterable[LimitUsage]) -> list[JsonObject]:
 
 
 def _limit(one: LimitUsage) -> JsonObject:
-    is_money = one.measure in _SPEND
+    is_money = one.measure in SPEND
     amounts: Mapping[str, int] = {
         name: getattr(one, name) for name in ("limit", "used", "reserved", "remaining")
     }

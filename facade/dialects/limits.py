@@ -10,17 +10,13 @@ from typing import Final
 
 from facade.credentials import ApiFormat
 from facade.dialects import anthropic, openai
-from gateway.accounts.v1.limits_pb2 import (
-    MEASURE_SPEND_PER_DAY,
-    MEASURE_SPEND_PER_MONTH,
-    LimitState,
-)
+from gateway.accounts.v1.limits_pb2 import LimitState
+from services.common.limit_windows import SPEND
 from services.common.messages.passthrough_answer import CallerLimit
 from services.common.money import decimal_dollars
 
 BUDGET_REMAINING: Final = "x-gateway-budget-remaining-usd"
 BUDGET_RESET: Final = "x-gateway-budget-reset"
-_SPEND = (MEASURE_SPEND_PER_DAY, MEASURE_SPEND_PER_MONTH)
 
 
 def set_limits(
@@ -44,11 +40,12 @@ def set_limits(
             prefix, own = anthropic.LIMIT_HEADERS, anthropic.limit_headers(limits)
         case ApiFormat.ENVELOPE:
             return
-    budgets = [one for one in limits if one.measure in _SPEND]
+    budgets = [one for one in limits if one.measure in SPEND]
     if budgets:
         tightest = min(budgets, key=lambda one: one.remaining)
         headers[BUDGET_REMAINING] = decimal_dollars(tightest.remaining)
-        headers[BUDGET_RESET] = _time(tightest.reset_ms)
+        if tightest.reset_ms:
+            headers[BUDGET_RESET] = _time(tightest.reset_ms)
     if own:
         for name in [name for name in headers if name.startswith(prefix)]:
             del headers[name]

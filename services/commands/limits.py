@@ -1,6 +1,7 @@
 """`gateway limits`: manage the limits of keys, users and teams."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import typer
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from services.accounts.admin.limits import LimitAdministration
     from services.accounts.limits.rules import SubjectKind, UsageLimits
     from services.common.settings import Settings
+
+_EPOCH = date(1970, 1, 1).toordinal()
 
 Result = TypeVar("Result")
 
@@ -44,7 +47,7 @@ def show_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption 
 
     subject_limits, usage = _on_subject(work, key, user, team)
     models = subject_limits.allowed_models
-    from services.accounts.limits.usage import MEASURES
+    from services.common.limit_windows import MEASURES
 
     states = {one.measure: one for one in usage}
 
@@ -56,7 +59,10 @@ def show_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption 
         TOKENS_PER_MINUTE=state("tokens_per_minute", _number),
         CONCURRENT_REQUESTS=state("concurrent_requests", _number),
         SPEND_PER_DAY=state("spend_per_day_pusd", _dollars),
+        SPEND_PER_WEEK=state("spend_per_week_pusd", _dollars),
         SPEND_PER_MONTH=state("spend_per_month_pusd", _dollars),
+        SPEND_PER_PERIOD=state("spend_per_period_pusd", _dollars),
+        PERIOD=_period(subject_limits),
         ALLOWED_MODELS="-" if models is None else ", ".join(models) or "none",
     )
 
@@ -79,8 +85,27 @@ def set_limits(
         str | None,
         typer.Option(metavar="DOLLARS", help="US dollars per UTC day, for example 12.50."),
     ] = None,
+    spend_per_week: Annotated[
+        str | None,
+        typer.Option(metavar="DOLLARS", help="US dollars per UTC week, which begins on Monday."),
+    ] = None,
     spend_per_month: Annotated[
         str | None, typer.Option(metavar="DOLLARS", help="US dollars per UTC calendar month.")
+    ] = None,
+    spend_per_period: Annotated[
+        str | None,
+        typer.Option(metavar="DOLLARS", help="US dollars per --period-days, or since --since."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATE",
+            help="A UTC day on which a period begins, today or earlier; today if not given.",
+        ),
+    ] = None,
+    period_days: Annotated[
+        int | None,
+        typer.Option(min=1, help="Days of each period; without it, one period without an end."),
     ] = None,
     model: Annotated[
         list[str] | None,
@@ -104,7 +129,11 @@ def set_limits(
             tokens_per_minute=tokens_per_minute,
             concurrent_requests=concurrent_requests,
             spend_per_day_pusd=_pusd(spend_per_day),
+            spend_per_week_pusd=_pusd(spend_per_week),
             spend_per_month_pusd=_pusd(spend_per_month),
+            spend_per_period_pusd=_pusd(spend_per_period),
+            period_start_day=_day(since),
+            period_days=period_days,
             allowed_models=tuple(model) if model else None,
         )
         if not new_limits:
@@ -161,6 +190,24 @@ def _state(
     if usage is None:
         return write(limit)
     return f"{write(limit)} ({write(usage.used)} used, {write(usage.reserved)} reserved)"
+
+
+def _period(limits: "UsageLimits") -> str:
+    """Return the periods of `spend_per_period_pusd`."""
+    if limits.period_start_day is None:
+        return "-"
+    start = date.fromordinal(_EPOCH + limits.period_start_day)
+    return f"{limits.period_days} days from {start} on" if limits.period_days else f"since {start}"
+
+
+def _day(text: str | None) -> int | None:
+    """Return a date in days since 1970-01-01."""
+    if text is None:
+        return None
+    try:
+        return date.fromisoformat(text).toordinal() - _EPOCH
+    except ValueError:
+        fail(f"--since {text}: must be a date such as 2026-11-23", WRONG)
 
 
 def _number(value: int | None) -> str:

@@ -6,7 +6,7 @@ counterpart is listed, so that nothing is lost without a word.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from services.config_files import toml
 from services.config_files.litellm_models import Imported, add_models
@@ -232,10 +232,23 @@ def _list_budgets(litellm: Mapping[str, Any], result: Translation) -> None:
             )
 
 
+# Options by LiteLLM's durations of a budget.
+_CALENDAR: Final = {
+    **dict.fromkeys(("1d", "24h", "daily"), "--spend-per-day"),
+    **dict.fromkeys(("7d", "1w", "weekly"), "--spend-per-week"),
+    **dict.fromkeys(("1mo", "monthly"), "--spend-per-month"),
+}
+
+
 def _spend_option(duration: object) -> str:
-    """Return the option for a budget's duration; only days and months exist here."""
-    is_daily = str(duration) in ("1d", "24h", "daily")
-    return "--spend-per-day" if is_daily else "--spend-per-month"
+    """Return the options for a budget's duration; a budget without one never starts again."""
+    text = str(duration)
+    if text in _CALENDAR:
+        return _CALENDAR[text]
+    days = text.removesuffix("d")
+    if days != text and days.isascii() and days.isdecimal():
+        return f"--period-days {days} --spend-per-period"
+    return "--spend-per-period"
 
 
 def _list_general(general: Mapping[str, Any], result: Translation) -> None:

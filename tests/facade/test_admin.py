@@ -14,7 +14,7 @@ from facade.routes.admin import ENDPOINTS
 from services.accounts.admin.admin_keys import AdminKeyRepository, hash_admin_key, make_admin_key
 from services.accounts.admin.audit import SUBJECT_KINDS
 from services.accounts.admin.keys import MAX_GRACE_S
-from services.accounts.limits.rules import MAX_AMOUNT
+from services.accounts.limits.rules import MAX_AMOUNT, MAX_PERIOD_DAYS
 from services.accounts.plans import PLANS
 from services.common.clock import Clock
 from services.common.settings import Storage
@@ -27,8 +27,10 @@ KEY = make_admin_key(bytes(32))
 OTHER = make_admin_key(b"\xff" * 32)
 LIMITED = (
     *("requests_per_minute", "tokens_per_minute", "concurrent_requests"),
-    *("spend_per_day", "spend_per_month", "allowed_models"),
+    *("spend_per_day", "spend_per_week", "spend_per_month", "spend_per_period"),
+    *("period_start", "period_days", "allowed_models"),
 )
+PERIOD = {"spend_per_period": "1", "period_days": 7}
 ADMIN = {"admin": {"key_sha256": hash_admin_key(KEY).hex()}}
 
 
@@ -63,6 +65,7 @@ async def test_choices_and_bounds_are_those_of_the_service() -> None:
     assert get_args(bodies.Kind) == SUBJECT_KINDS
     assert bodies.MAX_GRACE_S == MAX_GRACE_S
     assert bodies.MAX_AMOUNT == MAX_AMOUNT
+    assert bodies.MAX_PERIOD_DAYS == MAX_PERIOD_DAYS
 
 
 async def test_a_key_is_created_and_opens_the_gateway(gateway: Gateway) -> None:
@@ -206,20 +209,18 @@ async def test_limits_are_set_read_and_cleared(gateway: Gateway, kind: str) -> N
         "tokens_per_minute": MAX_AMOUNT,
         "concurrent_requests": 0,
         "spend_per_day": "0.000000000001",
+        "spend_per_week": "7",
         "spend_per_month": "999999.5",
+        "spend_per_period": "8.5",
+        "period_start": "2026-01-31",
+        "period_days": 3_660,
         "allowed_models": ["gpt-*", "claude"],
     }
     assert await done(gateway, "PUT", path, expected) == {**nothing, **expected}
     read = await done(gateway, "GET", path)
-    money = read["usage"][3]
-    assert (money["name"], money["limit"], money["used"]) == (
-        "spend_per_day",
-        "0.000000000001",
-        "0",
-    )
-    assert [one["remaining"] for one in read.pop("usage")] == [
-        *(60, MAX_AMOUNT, 0, "0.000000000001", "999999.5"),
-    ]
+    assert {one["name"]: one["remaining"] for one in read.pop("usage")} == {
+        name: value for name, value in expected.items() if name in LIMITED[:7]
+    }
     assert read == {**nothing, **expected}
     replaced = await done(gateway, "PUT", path, {"requests_per_minute": 1})
     assert replaced == {**nothing, "requests_per_minute": 1}
@@ -252,6 +253,11 @@ async def test_limits_are_set_read_and_cleared(gateway: Gateway, kind: str) -> N
         ("PUT", "/keys/{}/limits", {"requests_per_minute": MAX_AMOUNT + 1}, "requests_per_minute"),
         ("PUT", "/keys/{}/limits", {"requests_per_minute": 1.5}, "requests_per_minute"),
         ("PUT", "/keys/{}/limits", {"allowed_models": ["a*b"]}, "allowed_models[0]"),
+        ("PUT", "/keys/{}/limits", {"period_days": 1}, "period_days"),
+        ("PUT", "/keys/{}/limits", {"spend_per_period": "1", "period_days": 0}, "period_days"),
+        ("PUT", "/keys/{}/limits", {**PERIOD, "period_start": "2999-01-01"}, "period_start"),
+        ("PUT", "/keys/{}/limits", {**PERIOD, "period_start": "2020-02-30"}, "period_start"),
+        ("PUT", "/keys/{}/limits", {**PERIOD, "period_start": "1970-01-01"}, "period_start"),
         ("GET", "/keys?limit=0", None, "limit"),
         ("GET", "/keys?limit=1001", None, "limit"),
         ("GET", "/keys?limit=1_0", None, "limit"),

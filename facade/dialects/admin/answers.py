@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any, get_args
 
-from facade.dialects.admin.bodies import PlanName
+from facade.dialects.admin.bodies import EPOCH, PlanName
 from facade.dialects.caller_usage import LIMIT_USAGE
 from facade.dialects.json_schemas import JsonObject
 from gateway.accounts.v1 import admin_pb2
@@ -153,7 +154,11 @@ _LIMIT_FIELDS: JsonObject = {
     "tokens_per_minute": _OPTIONAL_INTEGER,
     "concurrent_requests": _OPTIONAL_INTEGER,
     "spend_per_day": _OPTIONAL_DOLLARS,
+    "spend_per_week": _OPTIONAL_DOLLARS,
     "spend_per_month": _OPTIONAL_DOLLARS,
+    "spend_per_period": _OPTIONAL_DOLLARS,
+    "period_start": {"type": ["string", "null"], "format": "date"},
+    "period_days": _OPTIONAL_INTEGER,
     "allowed_models": {"type": ["array", "null"], "items": _STRING},
 }
 LIMITS = object_schema("limits", _LIMIT_FIELDS)
@@ -290,7 +295,11 @@ def render_limits(limits: SubjectLimits) -> JsonObject:
         "tokens_per_minute": set_limits.get("tokens_per_minute"),
         "concurrent_requests": set_limits.get("concurrent_requests"),
         "spend_per_day": _dollars(set_limits.get("spend_per_day_pusd")),
+        "spend_per_week": _dollars(set_limits.get("spend_per_week_pusd")),
         "spend_per_month": _dollars(set_limits.get("spend_per_month_pusd")),
+        "spend_per_period": _dollars(set_limits.get("spend_per_period_pusd")),
+        "period_start": _date(set_limits.get("period_start_day")),
+        "period_days": set_limits.get("period_days"),
         "allowed_models": None if models is None else [*models.patterns],
     }
 
@@ -316,6 +325,11 @@ def render_audit_entry(entry: AuditEntry) -> JsonObject:
 def plan_name(plan: Plan.ValueType) -> str:
     """Return the name of a plan, such as `team_pro`."""
     return Plan.Name(plan).removeprefix("PLAN_").lower()
+
+
+def _date(day: int | None) -> str | None:
+    """Return a day, in days since 1970-01-01, as a date."""
+    return None if day is None else (EPOCH + timedelta(days=day)).isoformat()
 
 
 def _dollars(pusd: int | None) -> str | None:

@@ -1,5 +1,6 @@
 """Wire types of the bodies and queries of administration."""
 
+from datetime import date
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -11,6 +12,10 @@ MAX_LIMIT = 1000
 MAX_GRACE_S = 30 * 86_400
 # Maximum value of a limit; a test checks that the service has the same.
 MAX_AMOUNT = 4 * 10**18
+
+MAX_PERIOD_DAYS = 3_660
+
+EPOCH = date(1970, 1, 1)
 
 # The names of the plans; a test checks that the proto has the same.
 PlanName = Literal["personal_free", "personal_pro", "team_pro", "enterprise"]
@@ -89,6 +94,9 @@ _Amount = Annotated[int, Field(ge=0, le=MAX_AMOUNT)] | None
 _MONEY = "Maximum spend in decimal US dollars, with at most 12 decimal places,"
 # Less than the four million dollars that a limit may have.
 Dollars = Annotated[str, Field(pattern=r"^[0-9]{1,6}(\.[0-9]{1,12})?$")]
+Date = Annotated[
+    str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", json_schema_extra={"format": "date"})
+]
 _LABEL = Annotated[str, Field(max_length=128)]
 _EXPIRY = "Expiration time in Unix seconds, in the future; null if the key does not expire."
 
@@ -144,7 +152,23 @@ class SetLimits(Body):
         None, description="Maximum concurrent requests."
     )
     spend_per_day: Dollars | None = Field(None, description=f"{_MONEY} per UTC day.")
+    spend_per_week: Dollars | None = Field(
+        None, description=f"{_MONEY} per UTC week, which begins on Monday."
+    )
     spend_per_month: Dollars | None = Field(None, description=f"{_MONEY} per UTC month.")
+    spend_per_period: Dollars | None = Field(
+        None, description=f"{_MONEY} per period of `period_days`, or since `period_start`."
+    )
+    period_start: Date | None = Field(
+        None,
+        description="A UTC day on which a period of `spend_per_period` begins, today or earlier; "
+        "today if omitted. What was spent since the start of the current period counts.",
+    )
+    period_days: Annotated[int, Field(ge=1, le=MAX_PERIOD_DAYS)] | None = Field(
+        None,
+        description="Days of each period of `spend_per_period`; if omitted, there is one period, "
+        "without an end.",
+    )
     allowed_models: (
         Annotated[list[Annotated[str, Field(min_length=1, max_length=256)]], Field(max_length=256)]
         | None

@@ -1,5 +1,6 @@
 """Requests about limits, and the JSON of the answers."""
 
+from datetime import date
 from typing import Final
 
 from facade.dialects.admin import answers, bodies
@@ -8,6 +9,7 @@ from facade.dialects.caller_usage import render_limits
 from facade.dialects.json_schemas import JsonObject
 from gateway.accounts.v1 import admin_pb2, limits_pb2
 from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectKind, SubjectLimits
+from services.common.errors import invalid
 from services.common.money import parse_dollars
 
 _KINDS = {
@@ -40,7 +42,11 @@ def set_request(kind: str, arguments: Arguments) -> admin_pb2.SetLimitsRequest:
         tokens_per_minute=body.tokens_per_minute,
         concurrent_requests=body.concurrent_requests,
         spend_per_day_pusd=_pusd(body.spend_per_day),
+        spend_per_week_pusd=_pusd(body.spend_per_week),
         spend_per_month_pusd=_pusd(body.spend_per_month),
+        spend_per_period_pusd=_pusd(body.spend_per_period),
+        period_start_day=_day(body.period_start),
+        period_days=body.period_days,
         allowed_models=None if models is None else ModelPatterns(patterns=models),
     )
     return admin_pb2.SetLimitsRequest(limits=limits)
@@ -65,6 +71,20 @@ def render_with_usage(response: admin_pb2.GetLimitsResponse) -> JsonObject:
 def render_cleared(_: admin_pb2.ClearLimitsResponse) -> JsonObject:
     """Return the JSON object of removed limits."""
     return {"object": "limits", "deleted": True}
+
+
+def _day(text: str | None) -> int | None:
+    """Return a date in days since 1970-01-01.
+
+    Raises:
+        GatewayError: invalid_request, when there is no such date.
+    """
+    if text is None:
+        return None
+    try:
+        return (date.fromisoformat(text) - bodies.EPOCH).days
+    except ValueError:
+        raise invalid("period_start", "period_start: must be a date such as 2026-11-23") from None
 
 
 def _pusd(dollars: str | None) -> int | None:

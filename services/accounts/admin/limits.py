@@ -1,7 +1,7 @@
 """Administration of the limits of keys, users and teams in the database."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from sqlalchemy import Table, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -9,14 +9,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.accounts.v1.limits_pb2 import LimitUsage
 from gateway.errors.v1 import errors_pb2
 from services.accounts.admin.audit import COMMAND_LINE, Actor, Record, Subject, record
+from services.accounts.limits.earlier_spend import add_earlier_spend
 from services.accounts.limits.repository import read_limits, write_limits
-from services.accounts.limits.rules import SubjectKind, UsageLimits
+from services.accounts.limits.rules import SubjectKind, UsageLimits, check_period_start
 from services.accounts.limits.usage import usage_of_limits
 from services.accounts.names import is_id
 from services.accounts.tables import api_keys, teams, users
 from services.common import ids
 from services.common.clock import Clock
 from services.common.errors import GatewayError
+from services.common.limit_windows import DAY_MS
 from services.common.storage.database import reading, writing_alone
 
 _TABLES: Mapping[SubjectKind, Table] = {
@@ -62,12 +64,19 @@ class LimitAdministration:
 
     async def set(
         self, kind: SubjectKind, subject_id: str, limits: UsageLimits, actor: Actor = COMMAND_LINE
-    ) -> None:
-        """Replace the limits of a subject; empty limits remove them."""
+    ) -> UsageLimits:
+        """Replace the limits of a subject, and return them; empty limits remove them."""
+        now_ms = self._clock.now_ms()
+        today = now_ms // DAY_MS
+        check_period_start(limits, today)
+        if limits.spend_per_period_pusd is not None and limits.period_start_day is None:
+            limits = replace(limits, period_start_day=today)
         async with writing_alone(self._engine) as connection:
             await _check_subject(connection, kind, subject_id)
             before = await read_limits(connection, kind, subject_id)
-            await write_limits(connection, kind, subject_id, limits, self._clock.now_ms())
+            await write_limits(connection, kind, subject_id, limits, now_ms)
+            if limits.spend_per_period_pusd is not None:
+                await add_earlier_spend(connection, kind, subject_id, limits, now_ms)
             await record(
                 connection,
                 self._clock,
@@ -78,6 +87,7 @@ class LimitAdministration:
                 before=_to_record(before),
                 after=_to_record(limits),
             )
+        return limits
 
 
 async def _check_subject(connection: AsyncConnection, kind: SubjectKind, subject_id: str) -> None:

@@ -257,7 +257,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         """Replace the limits of a subject."""
         kind, subject_id = _kind(request.limits.kind), request.limits.id
         limits = UsageLimits.of_proto(request.limits)
-        await self._limits.set(kind, subject_id, limits, self._actor(context))
+        limits = await self._limits.set(kind, subject_id, limits, self._actor(context))
         return admin_pb2.SetLimitsResponse(limits=limits.to_proto(kind, subject_id))
 
     async def ClearLimits(

@@ -19,6 +19,7 @@ from services.common.clock import Clock, ExpiryClock
 from services.common.storage.database import execute_many, insert_into, write
 from services.common.storage.key_lists import KeyList
 
+PER_PERIOD = "spend_per_period_pusd"
 # Holder of usage that no worker holds any more: the sum of workers that closed the allowance.
 SHARED = ""
 # Time after the end of a row until it is deleted; the clocks of all machines must be past the end.
@@ -55,6 +56,28 @@ _HELD_BY_OTHERS = (
 _CLOSE = delete(table).where(_CLAIMS.condition, table.c.holder == bindparam("claimant"))
 
 
+# The columns of `_KEY` of one allowance.
+AllowanceKey = tuple[str, str, str, int]
+
+
+def allowance_key(
+    kind: SubjectKind, subject_id: str, field: str, window_start_ms: int, period_days: int = 0
+) -> AllowanceKey:
+    """Return the key of an allowance.
+
+    Periods of different lengths that begin at the same time are different allowances.
+
+    Args:
+        kind: kind of the subject.
+        subject_id: id of the subject.
+        field: the column of `limits` with the measure.
+        window_start_ms: start of the window in Unix milliseconds.
+        period_days: days of the measure's periods; 0 for one without an end.
+    """
+    measure = f"{field}.{period_days}" if field == PER_PERIOD else field
+    return kind.value, subject_id, measure, window_start_ms
+
+
 class AllowanceClaim(NamedTuple):
     """A worker's claim on an allowance; see `limits.proto`.
 
@@ -72,6 +95,7 @@ class AllowanceClaim(NamedTuple):
         reserved_amount: the part of `held_amount` that is not spent yet.
         reserved_until_ms: until when it counts as reserved, in Unix milliseconds.
         overdraws: whether `min_amount` is granted if anything is left.
+        period_days: days of the measure's periods; 0 for one without an end.
     """
 
     kind: SubjectKind
@@ -87,11 +111,14 @@ class AllowanceClaim(NamedTuple):
     reserved_amount: int = 0
     reserved_until_ms: int = 0
     overdraws: bool = False
+    period_days: int = 0
 
     @property
-    def key(self) -> tuple[str, str, str, int]:
+    def key(self) -> AllowanceKey:
         """The key of the allowance."""
-        return self.kind.value, self.subject_id, self.measure, self.window_start_ms
+        return allowance_key(
+            self.kind, self.subject_id, self.measure, self.window_start_ms, self.period_days
+        )
 
 
 class ClaimResult(NamedTuple):
@@ -172,7 +199,7 @@ class LeaseRepository:
 
     async def _held_by_others(
         self, connection: AsyncConnection, holder: str, claims: Sequence[AllowanceClaim]
-    ) -> dict[tuple[str, str, str, int], tuple[int, int]]:
+    ) -> dict[AllowanceKey, tuple[int, int]]:
         """Return the amounts that other workers hold, and the reserved parts of them."""
         values = {
             **_CLAIMS.values([claim.key for claim in claims]),

@@ -7,7 +7,7 @@ from sqlalchemy import Row, and_, delete, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
-from services.accounts.limits.rules import AMOUNTS, SubjectKind, UsageLimits
+from services.accounts.limits.rules import NUMBERS, SubjectKind, UsageLimits
 from services.accounts.limits.tables import allowances
 from services.accounts.limits.tables import limits as table
 from services.common.clock import Clock
@@ -105,7 +105,7 @@ async def write_limits(
         return
     models = limits.allowed_models
     values = {
-        **{name: getattr(limits, name) for name in AMOUNTS},
+        **{name: getattr(limits, name) for name in NUMBERS},
         "allowed_models": None if models is None else orjson.dumps(models).decode(),
         "updated_at_ms": now_ms,
     }
@@ -129,6 +129,6 @@ async def delete_limits(
 def _limits(row: Row[tuple[object, ...]]) -> UsageLimits:
     models = row.allowed_models
     return UsageLimits(
-        **{name: getattr(row, name) for name in AMOUNTS},
+        **{name: getattr(row, name) for name in NUMBERS},
         allowed_models=None if models is None else tuple(orjson.loads(models)),
     )

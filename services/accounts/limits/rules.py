@@ -1,16 +1,19 @@
 """Limits as values: their measures, their subjects and their valid ranges."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectLimits
 from services.common.errors import invalid
+from services.common.limit_windows import MEASURES, Period
 
 # About half of the range of 64-bit integers; as money, 4,000,000 US dollars.
 MAX_AMOUNT = 4 * 10**18
 MAX_CONCURRENT = 1_000_000
+# Ten years, for the length of a period and the time since its start.
+MAX_PERIOD_DAYS = 3_660
 MAX_PATTERNS = 256
 MAX_PATTERN_LENGTH = 256
 
@@ -46,7 +49,12 @@ class UsageLimits:
         tokens_per_minute: tokens of input and output in a UTC minute.
         concurrent_requests: requests running at once.
         spend_per_day_pusd: money in a UTC day, in 10^-12 US dollars.
+        spend_per_week_pusd: money in a UTC week from Monday on, in 10^-12 US dollars.
         spend_per_month_pusd: money in a UTC calendar month, in 10^-12 US dollars.
+        spend_per_period_pusd: money in a period, in 10^-12 US dollars.
+        period_start_day: a UTC day on which a period begins, in days since 1970-01-01; None if it
+            is to be set to today.
+        period_days: length of a period; None for one without an end.
         allowed_models: names of models as callers write them; a trailing `*` matches any suffix.
             An empty tuple allows no models.
     """
@@ -55,7 +63,11 @@ class UsageLimits:
     tokens_per_minute: int | None = None
     concurrent_requests: int | None = None
     spend_per_day_pusd: int | None = None
+    spend_per_week_pusd: int | None = None
     spend_per_month_pusd: int | None = None
+    spend_per_period_pusd: int | None = None
+    period_start_day: int | None = None
+    period_days: int | None = None
     allowed_models: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -66,6 +78,7 @@ class UsageLimits:
         """
         for name in AMOUNTS:
             _check_amount(name, getattr(self, name))
+        _check_period(self)
         if self.allowed_models is not None:
             _check_patterns(self.allowed_models)
 
@@ -82,10 +95,15 @@ class UsageLimits:
         Raises:
             GatewayError: invalid_request, naming the field that breaks a rule.
         """
-        amounts = {field.name: n for field, n in limits.ListFields() if field.name in AMOUNTS}
+        numbers = {field.name: n for field, n in limits.ListFields() if field.name in NUMBERS}
         has_models = limits.HasField("allowed_models")
         patterns = tuple(limits.allowed_models.patterns) if has_models else None
-        return cls(**amounts, allowed_models=patterns)
+        return cls(**numbers, allowed_models=patterns)
+
+    @property
+    def period(self) -> Period:
+        """The periods of `spend_per_period_pusd`."""
+        return Period(self.period_start_day or 0, self.period_days or 0)
 
     def to_proto(self, kind: SubjectKind, subject_id: str) -> SubjectLimits:
         """Return the limits of a subject as a message."""
@@ -94,20 +112,48 @@ class UsageLimits:
             kind=kind.proto,
             id=subject_id,
             allowed_models=None if models is None else ModelPatterns(patterns=models),
-            **{name: getattr(self, name) for name in AMOUNTS},
+            **{name: getattr(self, name) for name in NUMBERS},
         )
 
 
-# The names of the numeric limits.
-AMOUNTS: Sequence[str] = [
-    field.name for field in fields(UsageLimits) if field.name != "allowed_models"
-]
+# The names of the numeric limits, and of all fields with numbers.
+AMOUNTS: Sequence[str] = [*MEASURES]
+NUMBERS: Sequence[str] = [*AMOUNTS, "period_start_day", "period_days"]
 
 
 def _check_amount(name: str, amount: int | None) -> None:
     maximum = MAX_CONCURRENT if name == "concurrent_requests" else MAX_AMOUNT
     if amount is not None and not 0 <= amount <= maximum:
         raise invalid(name, f"{name}: must be an integer from 0 to {maximum:,}")
+
+
+def _check_period(limits: UsageLimits) -> None:
+    for name in ("period_start_day", "period_days"):
+        if getattr(limits, name) is not None and limits.spend_per_period_pusd is None:
+            raise invalid(name, f"{name}: requires spend_per_period")
+    days = limits.period_days
+    if days is not None and not 1 <= days <= MAX_PERIOD_DAYS:
+        raise invalid(
+            "period_days", f"period_days: must be an integer from 1 to {MAX_PERIOD_DAYS:,}"
+        )
+
+
+def check_period_start(limits: UsageLimits, today: int) -> None:
+    """Check when the periods of limits began.
+
+    Args:
+        limits: the limits.
+        today: the UTC day, in days since 1970-01-01.
+
+    Raises:
+        GatewayError: invalid_request, when they begin in the future or too long ago.
+    """
+    start = limits.period_start_day
+    if start is not None and not today - MAX_PERIOD_DAYS <= start <= today:
+        raise invalid(
+            "period_start_day",
+            f"period_start_day: must be today (UTC) or one of the last {MAX_PERIOD_DAYS:,} days",
+        )
 
 
 def _check_patterns(patterns: tuple[str, ...]) -> None:

@@ -10,8 +10,8 @@ from gateway.accounts.v1.limits_pb2 import Grant, LeaseRequest, LeaseResponse, M
 from gateway.accounts.v1.limits_pb2_grpc import LimitServiceServicer
 from services.accounts.limits.leases import AllowanceClaim, LeaseRepository
 from services.accounts.limits.rules import SubjectKind
-from services.accounts.limits.usage import MEASURES
 from services.common.errors import invalid
+from services.common.limit_windows import MEASURES
 
 SERVICE_NAME = limits_pb2.DESCRIPTOR.services_by_name["LimitService"].full_name
 
@@ -73,6 +73,7 @@ def _claim(claim: limits_pb2.Claim, path: str) -> AllowanceClaim:
         "prefetch_amount",
         "reserved_amount",
         "reserved_until_ms",
+        "period_days",
     ):
         if not 0 <= getattr(claim, name) <= _MAX_AMOUNT:
             raise invalid(f"{path}.{name}", f"{path}.{name}: out of range")
@@ -94,4 +95,5 @@ def _claim(claim: limits_pb2.Claim, path: str) -> AllowanceClaim:
         claim.reserved_amount,
         claim.reserved_until_ms,
         claim.overdraws,
+        claim.period_days,
     )

@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, String, Table, Text
 
-from services.accounts.limits.rules import AMOUNTS, SubjectKind
+from services.accounts.limits.rules import NUMBERS, SubjectKind
 from services.common.storage.database import metadata
 
 _IS_KIND = f"subject_kind IN ({', '.join(repr(kind.value) for kind in SubjectKind)})"
@@ -17,7 +17,7 @@ limits = Table(
         primary_key=True,
     ),
     Column("subject_id", String(64), primary_key=True),
-    *(Column(name, BigInteger) for name in AMOUNTS),
+    *(Column(name, BigInteger) for name in NUMBERS),
     Column("allowed_models", Text),  # a JSON array
     Column("updated_at_ms", BigInteger, nullable=False),
 )

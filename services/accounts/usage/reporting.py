@@ -79,7 +79,12 @@ def cost_columns() -> Sequence[ColumnElement[Any]]:
 
 def cost_of(row: Any) -> str:
     """Return the cost of a row with `cost_columns`, in decimal dollars."""
-    return decimal_dollars(int(row.whole) * _PART + int(row.rest))
+    return decimal_dollars(picodollars_of(row))
+
+
+def picodollars_of(row: Any) -> int:
+    """Return the cost of a row with `cost_columns`, in picodollars."""
+    return int(row.whole) * _PART + int(row.rest)
 
 
 def _conditions(request: ReportUsageRequest, group: Column[Any]) -> Sequence[ColumnElement[bool]]:

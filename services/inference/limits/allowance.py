@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Measure
-from services.common.limit_windows import Window, window_of
+from services.common.limit_windows import NO_PERIOD, SPEND, Period, Window, window_of
 from services.common.messages.passthrough_answer import CallerLimit
 
 # The amount kept available after a tick, as a multiple of what was used in the tick.
@@ -20,13 +20,7 @@ _SCARCE: Final = 8
 # Time without a request after which a day's or month's allowance is forgotten.
 _FORGOTTEN_MS: Final = 600_000
 # Measures of which requests reserve an amount, and use another.
-RESERVED: Final = frozenset(
-    {
-        limits_pb2.MEASURE_TOKENS_PER_MINUTE,
-        limits_pb2.MEASURE_SPEND_PER_DAY,
-        limits_pb2.MEASURE_SPEND_PER_MONTH,
-    }
-)
+RESERVED: Final = SPEND | {limits_pb2.MEASURE_TOKENS_PER_MINUTE}
 
 
 class Claim(NamedTuple):
@@ -53,6 +47,7 @@ class Allowance:
         fresh_ms: how long the last reported remainder is considered current.
         slot_lease_ms: duration of a lease on slots of concurrent requests.
         now_ms: the time in Unix milliseconds.
+        period: the periods of the measure.
 
     Attributes:
         limit: the limit in force.
@@ -73,6 +68,7 @@ class Allowance:
         "_held",
         "_is_settled",
         "_min_amount",
+        "_period",
         "_remaining",
         "_replaced",
         "_reported_until_ms",
@@ -101,8 +97,10 @@ class Allowance:
         fresh_ms: int,
         slot_lease_ms: int,
         now_ms: int,
+        period: Period = NO_PERIOD,
     ) -> None:
         self.measure = measure
+        self._period = period
         self.limit = limit
         self.is_slots = measure == limits_pb2.MEASURE_CONCURRENT_REQUESTS
         self.is_reserved = measure in RESERVED
@@ -119,7 +117,7 @@ class Allowance:
         self._min_amount = 0
         self._replaced = 0  # the part of `wanted` that is reserved already
         self._sent: Claim | None = None
-        self._begin(window_of(measure, now_ms))
+        self._begin(window_of(measure, now_ms, period))
 
     def _begin(self, window: Window) -> None:
         self.window = window
@@ -162,7 +160,7 @@ class Allowance:
             self._held = self.used
         else:
             used = self.used if now_ms < self.window.start_ms else 0
-            self._begin(window_of(self.measure, now_ms))
+            self._begin(window_of(self.measure, now_ms, self._period))
             self.used = max(self.used, used)
 
     def take(self, amount: int, now_ms: int) -> None:
@@ -213,7 +211,8 @@ class Allowance:
 
     def state(self) -> CallerLimit:
         """Return the state of the limit, to be reported to the caller."""
-        return CallerLimit(self.measure, self.limit, self.remaining(), self.window.end_ms)
+        reset_ms = self.window.end_ms if self.window.has_end else 0
+        return CallerLimit(self.measure, self.limit, self.remaining(), reset_ms)
 
     def remaining(self) -> int:
         """Return the estimated remainder of the window, at all workers."""

@@ -68,4 +68,5 @@ def _message(key: Key, claim: Claim) -> limits_pb2.Claim:
         reserved_amount=claim.reserved_amount,
         reserved_until_ms=claim.reserved_until_ms,
         overdraws=claim.overdraws,
+        period_days=key.period.days,
     )

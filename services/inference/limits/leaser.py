@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from gateway.accounts.v1.limits_pb2 import Grant, Measure, SubjectKind
 from services.common.errors import GatewayError, unavailable
+from services.common.limit_windows import NO_PERIOD, Period
 from services.inference.limits.allowance import Allowance, Claim
 
 # How long a scarce free slot is kept for the next request of this worker.
@@ -31,11 +32,13 @@ class Key(NamedTuple):
         kind: the kind of the subject.
         subject_id: the id of the subject.
         measure: the measure.
+        period: the periods of the measure, normalized.
     """
 
     kind: SubjectKind.ValueType
     subject_id: str
     measure: Measure.ValueType
+    period: Period = NO_PERIOD
 
 
 class LeaseClient(Protocol):
@@ -101,6 +104,7 @@ class Leaser:
                 fresh_ms=self._fresh_ms,
                 slot_lease_ms=self._slot_lease_ms,
                 now_ms=self._now_ms(),
+                period=key.period,
             )
             self._allowances[key] = allowance
             if self._ticking is None and not self._is_closed:

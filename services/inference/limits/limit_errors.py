@@ -10,10 +10,10 @@ from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Measure, SubjectKind
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
+from services.common.limit_windows import SPEND
 from services.common.text.texts import quoted
 from services.inference.limits.allowance import Allowance
 from services.inference.limits.leaser import Key
-from services.inference.limits.subjects import SPEND
 
 _SUBJECTS: Mapping[SubjectKind.ValueType, str] = {
     limits_pb2.SUBJECT_KIND_KEY: "key",
@@ -30,7 +30,9 @@ _MEASURES: Mapping[Measure.ValueType, tuple[str, str]] = {
     limits_pb2.MEASURE_TOKENS_PER_MINUTE: ("tokens_per_minute", "tokens per minute"),
     limits_pb2.MEASURE_CONCURRENT_REQUESTS: ("concurrent_requests", "concurrent requests"),
     limits_pb2.MEASURE_SPEND_PER_DAY: ("spend_per_day", "a day"),
+    limits_pb2.MEASURE_SPEND_PER_WEEK: ("spend_per_week", "a week"),
     limits_pb2.MEASURE_SPEND_PER_MONTH: ("spend_per_month", "a month"),
+    limits_pb2.MEASURE_SPEND_PER_PERIOD: ("spend_per_period", "a period"),
 }
 _PUSD = 10**12
 
@@ -45,6 +47,13 @@ def limit_reached(key: Key, allowance: Allowance, now_ms: int) -> GatewayError:
     limit_name = f"{_SUBJECTS[kind]}.{name}"
     limit, end_ms = allowance.limit, allowance.window.end_ms
     is_spent = allowance.is_spent and not allowance.is_slots
+    if measure in SPEND and is_spent and not allowance.window.has_end:
+        return GatewayError(
+            errors_pb2.REASON_BUDGET_EXCEEDED,
+            f"{_SHOWN[kind]} has spent its budget of {dollars(limit)} US dollars, and no other one "
+            "follows; ask the operator to raise it",
+            limit=limit_name,
+        )
     wait_s = max(1, -(-(end_ms - now_ms) // 1000)) if is_spent else 1
     if measure in SPEND and is_spent:
         until = datetime.fromtimestamp(end_ms // 1000, UTC).strftime("%Y-%m-%d at %H:%M UTC")

@@ -1,27 +1,29 @@
 """Limits that apply to a request: those of the caller's key, user and team."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.accounts.v1 import limits_pb2
-from gateway.accounts.v1.limits_pb2 import Measure, SubjectKind, SubjectLimits
+from gateway.accounts.v1.limits_pb2 import SubjectKind, SubjectLimits
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
+from services.common.limit_windows import MEASURES, NO_PERIOD, SPEND, Period
 from services.inference.limits.leaser import Key
 
-# The measures by their fields of `SubjectLimits`.
-_MEASURES: Mapping[str, Measure.ValueType] = {
-    "requests_per_minute": limits_pb2.MEASURE_REQUESTS_PER_MINUTE,
-    "tokens_per_minute": limits_pb2.MEASURE_TOKENS_PER_MINUTE,
-    "concurrent_requests": limits_pb2.MEASURE_CONCURRENT_REQUESTS,
-    "spend_per_day_pusd": limits_pb2.MEASURE_SPEND_PER_DAY,
-    "spend_per_month_pusd": limits_pb2.MEASURE_SPEND_PER_MONTH,
-}
 _CHAINS = (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT)
 # The model name of the gateway's embedded converters.
 _EMBEDDED = "embedded"
 _TOKENS = limits_pb2.MEASURE_TOKENS_PER_MINUTE
-SPEND = frozenset({limits_pb2.MEASURE_SPEND_PER_MONTH, limits_pb2.MEASURE_SPEND_PER_DAY})
+# The longest windows first; concurrent requests last.
+_ORDER = (
+    limits_pb2.MEASURE_SPEND_PER_PERIOD,
+    limits_pb2.MEASURE_SPEND_PER_MONTH,
+    limits_pb2.MEASURE_SPEND_PER_WEEK,
+    limits_pb2.MEASURE_SPEND_PER_DAY,
+    _TOKENS,
+    limits_pb2.MEASURE_REQUESTS_PER_MINUTE,
+    limits_pb2.MEASURE_CONCURRENT_REQUESTS,
+)
 # Measures whose remainder is reported to callers.
 _REPORTED = (_TOKENS, limits_pb2.MEASURE_REQUESTS_PER_MINUTE, *sorted(SPEND))
 
@@ -64,12 +66,11 @@ class CallerLimits:
             subject_limits.HasField("allowed_models") for subject_limits in limits
         )
         allowances = [
-            (Key(subject_limits.kind, subject_limits.id, _MEASURES[field.name]), limit)
+            (_key(subject_limits, field.name), limit)
             for subject_limits in limits
             for field, limit in subject_limits.ListFields()
-            if field.name in _MEASURES
+            if field.name in MEASURES
         ]
-        # The longest windows first; concurrent requests last.
         allowances.sort(key=_order)
         measures = {key.measure for key, _ in allowances}
         self.count_cost = not SPEND.isdisjoint(measures)
@@ -83,15 +84,21 @@ class CallerLimits:
         ]
 
 
+def _key(limits: SubjectLimits, field: str) -> Key:
+    measure, period = MEASURES[field], NO_PERIOD
+    if measure == limits_pb2.MEASURE_SPEND_PER_PERIOD:
+        period = Period(limits.period_start_day, limits.period_days).normalized()
+    return Key(limits.kind, limits.id, measure, period)
+
+
 def _need(key: Key, limit: int) -> Need:
     measure = key.measure
     place = 1 if measure == _TOKENS else 2 if measure in SPEND else 0
     return Need(key, limit, place, measure != limits_pb2.MEASURE_REQUESTS_PER_MINUTE)
 
 
-def _order(allowance: tuple[Key, int]) -> tuple[bool, int]:
-    measure = allowance[0].measure
-    return measure == limits_pb2.MEASURE_CONCURRENT_REQUESTS, -measure
+def _order(allowance: tuple[Key, int]) -> int:
+    return _ORDER.index(allowance[0].measure)
 
 
 def refused_model(

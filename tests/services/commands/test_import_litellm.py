@@ -59,6 +59,8 @@ litellm_settings:
   budget_duration: 1d
   cache: true
   cache_params: {type: redis, host: os.environ/REDIS_HOST, ttl: 900}
+  max_internal_user_budget: 9
+  internal_user_budget_duration: 30d
   success_callback: [langfuse]
 router_settings:
   routing_strategy: latency-based-routing
@@ -167,6 +169,7 @@ def test_nothing_is_left_out_without_a_word() -> None:
     ):
         assert name in unsupported
     assert "gateway limits set --team NAME --spend-per-day 250" in steps
+    assert "limits set --user NAME --period-days 30 --spend-per-period 9" in steps
     assert "`gateway admin-key create`" in steps
     assert "set in the environment of the gateway: REDIS_HOST" in steps
     assert "redis.lan" not in steps

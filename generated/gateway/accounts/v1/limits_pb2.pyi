@@ -65,6 +65,10 @@ class _MeasureEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Measure.Value
     """`spend_per_day_pusd`."""
     MEASURE_SPEND_PER_MONTH: _Measure.ValueType  # 5
     """`spend_per_month_pusd`."""
+    MEASURE_SPEND_PER_WEEK: _Measure.ValueType  # 6
+    """`spend_per_week_pusd`."""
+    MEASURE_SPEND_PER_PERIOD: _Measure.ValueType  # 7
+    """`spend_per_period_pusd`."""
 
 class Measure(_Measure, metaclass=_MeasureEnumTypeWrapper):
     """The quantity that a limit bounds."""
@@ -81,6 +85,10 @@ MEASURE_SPEND_PER_DAY: Measure.ValueType  # 4
 """`spend_per_day_pusd`."""
 MEASURE_SPEND_PER_MONTH: Measure.ValueType  # 5
 """`spend_per_month_pusd`."""
+MEASURE_SPEND_PER_WEEK: Measure.ValueType  # 6
+"""`spend_per_week_pusd`."""
+MEASURE_SPEND_PER_PERIOD: Measure.ValueType  # 7
+"""`spend_per_period_pusd`."""
 Global___Measure: _TypeAlias = Measure  # noqa: Y015
 
 @_typing.final
@@ -97,6 +105,10 @@ class SubjectLimits(_message.Message):
     SPEND_PER_DAY_PUSD_FIELD_NUMBER: _builtins.int
     SPEND_PER_MONTH_PUSD_FIELD_NUMBER: _builtins.int
     ALLOWED_MODELS_FIELD_NUMBER: _builtins.int
+    SPEND_PER_WEEK_PUSD_FIELD_NUMBER: _builtins.int
+    SPEND_PER_PERIOD_PUSD_FIELD_NUMBER: _builtins.int
+    PERIOD_START_DAY_FIELD_NUMBER: _builtins.int
+    PERIOD_DAYS_FIELD_NUMBER: _builtins.int
     kind: Global___SubjectKind.ValueType
     """Required. Type of the subject."""
     id: _builtins.str
@@ -111,6 +123,18 @@ class SubjectLimits(_message.Message):
     """Optional. Spend per UTC day, in 10^-12 US dollars."""
     spend_per_month_pusd: _builtins.int
     """Optional. Spend per UTC calendar month, in 10^-12 US dollars."""
+    spend_per_week_pusd: _builtins.int
+    """Optional. Spend per UTC week, which begins on Monday, in 10^-12 US dollars."""
+    spend_per_period_pusd: _builtins.int
+    """Optional. Spend per period, in 10^-12 US dollars."""
+    period_start_day: _builtins.int
+    """Optional. A UTC day on which a period of `spend_per_period_pusd` begins, in days since
+    1970-01-01; today or earlier. In requests, today if absent.
+    """
+    period_days: _builtins.int
+    """Optional. Days of each period of `spend_per_period_pusd`, 1 to 3,660; if absent, there is one
+    period, without an end.
+    """
     @_builtins.property
     def allowed_models(self) -> Global___ModelPatterns:
         """Optional. The allowed models; all if absent, none if it has no patterns."""
@@ -126,29 +150,49 @@ class SubjectLimits(_message.Message):
         spend_per_day_pusd: _builtins.int | None = ...,
         spend_per_month_pusd: _builtins.int | None = ...,
         allowed_models: Global___ModelPatterns | None = ...,
+        spend_per_week_pusd: _builtins.int | None = ...,
+        spend_per_period_pusd: _builtins.int | None = ...,
+        period_start_day: _builtins.int | None = ...,
+        period_days: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests", "_requests_per_minute", b"_requests_per_minute", "_spend_per_day_pusd", b"_spend_per_day_pusd", "_spend_per_month_pusd", b"_spend_per_month_pusd", "_tokens_per_minute", b"_tokens_per_minute", "allowed_models", b"allowed_models", "concurrent_requests", b"concurrent_requests", "requests_per_minute", b"requests_per_minute", "spend_per_day_pusd", b"spend_per_day_pusd", "spend_per_month_pusd", b"spend_per_month_pusd", "tokens_per_minute", b"tokens_per_minute"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests", "_period_days", b"_period_days", "_period_start_day", b"_period_start_day", "_requests_per_minute", b"_requests_per_minute", "_spend_per_day_pusd", b"_spend_per_day_pusd", "_spend_per_month_pusd", b"_spend_per_month_pusd", "_spend_per_period_pusd", b"_spend_per_period_pusd", "_spend_per_week_pusd", b"_spend_per_week_pusd", "_tokens_per_minute", b"_tokens_per_minute", "allowed_models", b"allowed_models", "concurrent_requests", b"concurrent_requests", "period_days", b"period_days", "period_start_day", b"period_start_day", "requests_per_minute", b"requests_per_minute", "spend_per_day_pusd", b"spend_per_day_pusd", "spend_per_month_pusd", b"spend_per_month_pusd", "spend_per_period_pusd", b"spend_per_period_pusd", "spend_per_week_pusd", b"spend_per_week_pusd", "tokens_per_minute", b"tokens_per_minute"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests", "_requests_per_minute", b"_requests_per_minute", "_spend_per_day_pusd", b"_spend_per_day_pusd", "_spend_per_month_pusd", b"_spend_per_month_pusd", "_tokens_per_minute", b"_tokens_per_minute", "allowed_models", b"allowed_models", "concurrent_requests", b"concurrent_requests", "id", b"id", "kind", b"kind", "requests_per_minute", b"requests_per_minute", "spend_per_day_pusd", b"spend_per_day_pusd", "spend_per_month_pusd", b"spend_per_month_pusd", "tokens_per_minute", b"tokens_per_minute"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests", "_period_days", b"_period_days", "_period_start_day", b"_period_start_day", "_requests_per_minute", b"_requests_per_minute", "_spend_per_day_pusd", b"_spend_per_day_pusd", "_spend_per_month_pusd", b"_spend_per_month_pusd", "_spend_per_period_pusd", b"_spend_per_period_pusd", "_spend_per_week_pusd", b"_spend_per_week_pusd", "_tokens_per_minute", b"_tokens_per_minute", "allowed_models", b"allowed_models", "concurrent_requests", b"concurrent_requests", "id", b"id", "kind", b"kind", "period_days", b"period_days", "period_start_day", b"period_start_day", "requests_per_minute", b"requests_per_minute", "spend_per_day_pusd", b"spend_per_day_pusd", "spend_per_month_pusd", b"spend_per_month_pusd", "spend_per_period_pusd", b"spend_per_period_pusd", "spend_per_week_pusd", b"spend_per_week_pusd", "tokens_per_minute", b"tokens_per_minute"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrent_requests: _TypeAlias = _typing.Literal["concurrent_requests"]  # noqa: Y015
     _WhichOneofArgType__concurrent_requests: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests"]  # noqa: Y015
+    _WhichOneofReturnType__period_days: _TypeAlias = _typing.Literal["period_days"]  # noqa: Y015
+    _WhichOneofArgType__period_days: _TypeAlias = _typing.Literal["_period_days", b"_period_days"]  # noqa: Y015
+    _WhichOneofReturnType__period_start_day: _TypeAlias = _typing.Literal["period_start_day"]  # noqa: Y015
+    _WhichOneofArgType__period_start_day: _TypeAlias = _typing.Literal["_period_start_day", b"_period_start_day"]  # noqa: Y015
     _WhichOneofReturnType__requests_per_minute: _TypeAlias = _typing.Literal["requests_per_minute"]  # noqa: Y015
     _WhichOneofArgType__requests_per_minute: _TypeAlias = _typing.Literal["_requests_per_minute", b"_requests_per_minute"]  # noqa: Y015
     _WhichOneofReturnType__spend_per_day_pusd: _TypeAlias = _typing.Literal["spend_per_day_pusd"]  # noqa: Y015
     _WhichOneofArgType__spend_per_day_pusd: _TypeAlias = _typing.Literal["_spend_per_day_pusd", b"_spend_per_day_pusd"]  # noqa: Y015
     _WhichOneofReturnType__spend_per_month_pusd: _TypeAlias = _typing.Literal["spend_per_month_pusd"]  # noqa: Y015
     _WhichOneofArgType__spend_per_month_pusd: _TypeAlias = _typing.Literal["_spend_per_month_pusd", b"_spend_per_month_pusd"]  # noqa: Y015
+    _WhichOneofReturnType__spend_per_period_pusd: _TypeAlias = _typing.Literal["spend_per_period_pusd"]  # noqa: Y015
+    _WhichOneofArgType__spend_per_period_pusd: _TypeAlias = _typing.Literal["_spend_per_period_pusd", b"_spend_per_period_pusd"]  # noqa: Y015
+    _WhichOneofReturnType__spend_per_week_pusd: _TypeAlias = _typing.Literal["spend_per_week_pusd"]  # noqa: Y015
+    _WhichOneofArgType__spend_per_week_pusd: _TypeAlias = _typing.Literal["_spend_per_week_pusd", b"_spend_per_week_pusd"]  # noqa: Y015
     _WhichOneofReturnType__tokens_per_minute: _TypeAlias = _typing.Literal["tokens_per_minute"]  # noqa: Y015
     _WhichOneofArgType__tokens_per_minute: _TypeAlias = _typing.Literal["_tokens_per_minute", b"_tokens_per_minute"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__concurrent_requests) -> _WhichOneofReturnType__concurrent_requests | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__period_days) -> _WhichOneofReturnType__period_days | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__period_start_day) -> _WhichOneofReturnType__period_start_day | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__requests_per_minute) -> _WhichOneofReturnType__requests_per_minute | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__spend_per_day_pusd) -> _WhichOneofReturnType__spend_per_day_pusd | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__spend_per_month_pusd) -> _WhichOneofReturnType__spend_per_month_pusd | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__spend_per_period_pusd) -> _WhichOneofReturnType__spend_per_period_pusd | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__spend_per_week_pusd) -> _WhichOneofReturnType__spend_per_week_pusd | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__tokens_per_minute) -> _WhichOneofReturnType__tokens_per_minute | None: ...
 
@@ -195,7 +239,7 @@ class LimitState(_message.Message):
     remaining: _builtins.int
     """Required. The remaining amount in the window, as known to the answering worker."""
     reset_ms: _builtins.int
-    """Required. When the window ends, in Unix milliseconds."""
+    """Required. When the window ends, in Unix milliseconds; 0 for a period without an end."""
     def __init__(
         self,
         *,
@@ -259,6 +303,7 @@ class Claim(_message.Message):
     RESERVED_AMOUNT_FIELD_NUMBER: _builtins.int
     RESERVED_UNTIL_MS_FIELD_NUMBER: _builtins.int
     OVERDRAWS_FIELD_NUMBER: _builtins.int
+    PERIOD_DAYS_FIELD_NUMBER: _builtins.int
     kind: Global___SubjectKind.ValueType
     """Required. Type of the subject."""
     id: _builtins.str
@@ -301,6 +346,8 @@ class Claim(_message.Message):
     """Optional. Whether `min_amount` is granted if less than that is left, but something: the amounts
     are reservations, of which one may exceed the limit.
     """
+    period_days: _builtins.int
+    """Optional. Of MEASURE_SPEND_PER_PERIOD, the days of a period; 0 for one without an end."""
     def __init__(
         self,
         *,
@@ -317,10 +364,11 @@ class Claim(_message.Message):
         reserved_amount: _builtins.int = ...,
         reserved_until_ms: _builtins.int = ...,
         overdraws: _builtins.bool = ...,
+        period_days: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "ends_at_ms", b"ends_at_ms", "held_amount", b"held_amount", "id", b"id", "kind", b"kind", "measure", b"measure", "min_amount", b"min_amount", "overdraws", b"overdraws", "prefetch_amount", b"prefetch_amount", "releases", b"releases", "reserved_amount", b"reserved_amount", "reserved_until_ms", b"reserved_until_ms", "window_start_ms", b"window_start_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "ends_at_ms", b"ends_at_ms", "held_amount", b"held_amount", "id", b"id", "kind", b"kind", "measure", b"measure", "min_amount", b"min_amount", "overdraws", b"overdraws", "period_days", b"period_days", "prefetch_amount", b"prefetch_amount", "releases", b"releases", "reserved_amount", b"reserved_amount", "reserved_until_ms", b"reserved_until_ms", "window_start_ms", b"window_start_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -421,7 +469,9 @@ class LimitUsage(_message.Message):
     remaining: _builtins.int
     """Required. The amount that is neither used nor reserved; 0 or more."""
     resets_at_ms: _builtins.int
-    """Optional. When the window ends, in Unix milliseconds; absent for concurrent requests."""
+    """Optional. When the window ends, in Unix milliseconds; absent for concurrent requests and for a
+    period without an end.
+    """
     def __init__(
         self,
         *,

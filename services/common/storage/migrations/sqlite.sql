@@ -332,7 +332,7 @@ CREATE TABLE limits (
 	spend_per_day_pusd BIGINT,
 	spend_per_month_pusd BIGINT,
 	allowed_models TEXT,
-	updated_at_ms BIGINT NOT NULL,
+	updated_at_ms BIGINT NOT NULL, spend_per_week_pusd BIGINT, spend_per_period_pusd BIGINT, period_start_day BIGINT, period_days BIGINT,
 	CONSTRAINT pk_limits PRIMARY KEY (subject_kind, subject_id),
 	CONSTRAINT ck_limits_subject_kind CHECK (subject_kind IN ('key', 'user', 'team'))
 );

@@ -75,7 +75,12 @@ export interface Limits {
   tokens_per_minute: number | null;
   concurrent_requests: number | null;
   spend_per_day: string | null;
+  spend_per_week: string | null;
   spend_per_month: string | null;
+  spend_per_period: string | null;
+  /** A date (UTC). */
+  period_start: string | null;
+  period_days: number | null;
   allowed_models: readonly string[] | null;
 }
 

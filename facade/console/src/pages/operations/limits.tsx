@@ -12,7 +12,13 @@ const COUNTS = [
 ] as const;
 const AMOUNTS = [
   ["spend_per_day", "Dollars a day"],
+  ["spend_per_week", "Dollars a week"],
   ["spend_per_month", "Dollars a month"],
+  ["spend_per_period", "Dollars a period"],
+] as const;
+const PERIOD = [
+  ["period_start", "Period since (UTC)", "today"],
+  ["period_days", "Days of a period", "no end"],
 ] as const;
 
 export function LimitsForm({ id }: { id: string }) {
@@ -42,6 +48,12 @@ export function LimitsForm({ id }: { id: string }) {
           <input name={name} inputMode="decimal" value={data[name] ?? ""} placeholder="no limit" />
         </label>
       ))}
+      {PERIOD.map(([name, label, absent]) => (
+        <label key={name}>
+          {label}
+          <input name={name} value={data[name] ?? ""} placeholder={absent} />
+        </label>
+      ))}
       <label>
         Models, one a line; * at the end stands for any rest
         <textarea
@@ -62,11 +74,12 @@ export function LimitsForm({ id }: { id: string }) {
 function read(form: FormData): Partial<Limits> {
   const text = (name: string): string => String(form.get(name) ?? "").trim();
   const limits: Record<string, unknown> = {};
-  for (const [name] of COUNTS) {
+  for (const name of [...COUNTS.map(([count]) => count), "period_days"]) {
     const value = text(name);
     if (value) limits[name] = /^\d+$/.test(value) ? Number(value) : value;
   }
-  for (const [name] of AMOUNTS) if (text(name)) limits[name] = text(name);
+  for (const name of [...AMOUNTS.map(([amount]) => amount), "period_start"])
+    if (text(name)) limits[name] = text(name);
   const models = text("allowed_models").split("\n").map((line) => line.trim()).filter(Boolean);
   if (models.length > 0) limits["allowed_models"] = models;
   return limits as Partial<Limits>;

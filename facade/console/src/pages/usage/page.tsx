@@ -9,7 +9,9 @@ const NAMES: Record<string, string> = {
   tokens_per_minute: "Tokens a minute",
   concurrent_requests: "Requests at once",
   spend_per_day: "Dollars a day",
+  spend_per_week: "Dollars a week",
   spend_per_month: "Dollars a month",
+  spend_per_period: "Dollars a period",
 };
 const number = new Intl.NumberFormat();
 
