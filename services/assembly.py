@@ -36,6 +36,9 @@ from services.accounts.change_watch import ChangeWatch
 from services.accounts.development import redeem_sign_in_code
 from services.accounts.limits import servicer as limits
 from services.accounts.limits.leases import LeaseRepository
+from services.accounts.limits.notifications import BudgetNotifier
+from services.accounts.limits.soft_limits import SoftLimits
+from services.accounts.limits.webhook import Webhook
 from services.accounts.repository import AccountRepository
 from services.accounts.requests import servicer as stored_requests
 from services.accounts.requests.assembly import StoredRequests
@@ -115,6 +118,7 @@ class Services:
         self.request_log: RequestRecorder | None = None
         self._usage: UsageRecords | None = None
         self._stored_requests: StoredRequests | None = None
+        self._notifier: BudgetNotifier | None = None
         self._administration: Administration | None = None
         self._files: FileService | None = None
         self._articles: ArticleService | None = None
@@ -181,11 +185,21 @@ class Services:
         for_blobs = unbounded if settings.storage.blob_url else local
 
         # Every process reads key owners and limits from the database itself.
+        has_webhook = bool(settings.budgets.webhook_url)
+        soft_limits = SoftLimits(clock, CollectorRegistry(), notifies=has_webhook)
         server.add(
             limits_pb2_grpc.add_LimitServiceServicer_to_server,
-            limits.LimitServicer(LeaseRepository(database, clock)),
+            limits.LimitServicer(LeaseRepository(database, clock, soft_limits)),
             limits.SERVICE_NAME,
         )
+        if has_webhook:
+            services._notifier = BudgetNotifier(
+                database,
+                clock,
+                Webhook(settings, clock),
+                soft_limits.has_new,
+                CollectorRegistry(),
+            )
 
         # The services.
         if "accounts" in names:
@@ -355,6 +369,8 @@ class Services:
         await server.start()
         if services.request_log is not None:
             services.request_log.start()
+        if services._notifier is not None:
+            services._notifier.start()
         storage = settings.storage
         watch = DatabaseWatch(
             database,
@@ -433,6 +449,7 @@ class Services:
             self.request_log,
             self._stored_requests,
             self._usage,
+            self._notifier,
         ):
             if service is not None:
                 await service.stop()

@@ -63,6 +63,7 @@ def show_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption 
         SPEND_PER_MONTH=state("spend_per_month_pusd", _dollars),
         SPEND_PER_PERIOD=state("spend_per_period_pusd", _dollars),
         PERIOD=_period(subject_limits),
+        SOFT_LIMIT=_percent(subject_limits.soft_limit_percent),
         ALLOWED_MODELS="-" if models is None else ", ".join(models) or "none",
     )
 
@@ -107,6 +108,14 @@ def set_limits(
         int | None,
         typer.Option(min=1, help="Days of each period; without it, one period without an end."),
     ] = None,
+    soft_limit_percent: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=100,
+            help="Percentage of each budget; when it is spent, the webhook of [budgets] is told.",
+        ),
+    ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -134,6 +143,7 @@ def set_limits(
             spend_per_period_pusd=_pusd(spend_per_period),
             period_start_day=_day(since),
             period_days=period_days,
+            soft_limit_percent=soft_limit_percent,
             allowed_models=tuple(model) if model else None,
         )
         if not new_limits:
@@ -208,6 +218,10 @@ def _day(text: str | None) -> int | None:
         return date.fromisoformat(text).toordinal() - _EPOCH
     except ValueError:
         fail(f"--since {text}: must be a date such as 2026-11-23", WRONG)
+
+
+def _percent(value: int | None) -> str:
+    return "-" if value is None else f"{value}%"
 
 
 def _number(value: int | None) -> str:

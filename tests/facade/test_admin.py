@@ -28,7 +28,7 @@ OTHER = make_admin_key(b"\xff" * 32)
 LIMITED = (
     *("requests_per_minute", "tokens_per_minute", "concurrent_requests"),
     *("spend_per_day", "spend_per_week", "spend_per_month", "spend_per_period"),
-    *("period_start", "period_days", "allowed_models"),
+    *("period_start", "period_days", "soft_limit_percent", "allowed_models"),
 )
 PERIOD = {"spend_per_period": "1", "period_days": 7}
 ADMIN = {"admin": {"key_sha256": hash_admin_key(KEY).hex()}}
@@ -214,6 +214,7 @@ async def test_limits_are_set_read_and_cleared(gateway: Gateway, kind: str) -> N
         "spend_per_period": "8.5",
         "period_start": "2026-01-31",
         "period_days": 3_660,
+        "soft_limit_percent": 100,
         "allowed_models": ["gpt-*", "claude"],
     }
     assert await done(gateway, "PUT", path, expected) == {**nothing, **expected}
@@ -254,6 +255,8 @@ async def test_limits_are_set_read_and_cleared(gateway: Gateway, kind: str) -> N
         ("PUT", "/keys/{}/limits", {"requests_per_minute": 1.5}, "requests_per_minute"),
         ("PUT", "/keys/{}/limits", {"allowed_models": ["a*b"]}, "allowed_models[0]"),
         ("PUT", "/keys/{}/limits", {"period_days": 1}, "period_days"),
+        ("PUT", "/keys/{}/limits", {"soft_limit_percent": 80}, "soft_limit_percent"),
+        ("PUT", "/keys/{}/limits", {**PERIOD, "soft_limit_percent": 0}, "soft_limit_percent"),
         ("PUT", "/keys/{}/limits", {"spend_per_period": "1", "period_days": 0}, "period_days"),
         ("PUT", "/keys/{}/limits", {**PERIOD, "period_start": "2999-01-01"}, "period_start"),
         ("PUT", "/keys/{}/limits", {**PERIOD, "period_start": "2020-02-30"}, "period_start"),

@@ -1,5 +1,8 @@
-"""Budgets per week and per period, set by an administrator and applied to callers."""
+"""Budgets per week and per period, and soft limits, over HTTP and a webhook."""
 
+import base64
+import hashlib
+import hmac
 import json
 from collections.abc import AsyncIterator
 from decimal import Decimal
@@ -7,8 +10,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
+from services.accounts.limits import notifications
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.common.settings import Storage
 from tests.limited_callers import CHAT, LimitedGateways, limited_gateways, post
@@ -23,20 +29,55 @@ PRICED = {"input": 10_000, "output": 10_000}
 MODELS = [{"name": "priced", "provider": "sandbox", "upstream": "echo", "price": PRICED}]
 BODY = {**CHAT, "model": "priced", "max_tokens": 10}
 DAY_S = 86_400
+SIGNING_KEY = b"a key of at least 24 bytes"
+SECRET = "whsec_" + base64.b64encode(SIGNING_KEY).decode()
+
+
+class Receiver:
+    """A webhook.
+
+    Attributes:
+        status: how it answers.
+        requests: headers and bodies that it has received.
+    """
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.requests: list[tuple[Any, bytes]] = []
+        self.url = ""
+
+    async def receive(self, request: web.Request) -> web.Response:
+        self.requests.append((request.headers, await request.read()))
+        return web.Response(status=self.status)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def limited(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LimitedGateways]:
+async def receiver() -> AsyncIterator[Receiver]:
+    receiver = Receiver()
+    app = web.Application()
+    app.router.add_post("/hook", receiver.receive)
+    async with TestServer(app) as server:
+        receiver.url = str(server.make_url("/hook"))
+        yield receiver
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def limited(
+    tmp_path_factory: pytest.TempPathFactory, receiver: Receiver
+) -> AsyncIterator[LimitedGateways]:
     folder = tmp_path_factory.mktemp("gateway")
-    async with limited_gateways(
-        folder,
-        Storage(data_dir=folder),
-        models=MODELS,
-        usage={"write_every_s": 0.05},
-        limits={"lease_every_s": 0.05, "identify_cache_s": 0.01},
-        admin={"key_sha256": hash_admin_key(ADMIN_KEY).hex()},
-    ) as gateways:
-        yield gateways
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(notifications, "_POLL_S", 0.02)
+        async with limited_gateways(
+            folder,
+            Storage(data_dir=folder),
+            models=MODELS,
+            usage={"write_every_s": 0.05},
+            limits={"lease_every_s": 0.05, "identify_cache_s": 0.01},
+            admin={"key_sha256": hash_admin_key(ADMIN_KEY).hex()},
+            budgets={"webhook_url": receiver.url, "webhook_secret": SECRET},
+        ) as gateways:
+            yield gateways
 
 
 async def call(
@@ -161,3 +202,52 @@ async def test_a_week_begins_on_monday(limited: LimitedGateways) -> None:
     assert headers["x-gateway-budget-reset"] == "2023-11-20T00:00:00Z"
     error, _ = await until_refused(limited, caller)
     assert "budget of 1 US dollars a week" in error["message"]
+
+
+async def test_a_soft_limit_is_notified_once_a_period(
+    limited: LimitedGateways, receiver: Receiver
+) -> None:
+    caller, path = await new_caller(limited)
+    user_id = path.split("/")[4]
+    receiver.requests.clear()
+    receiver.status = 500
+    await call(limited, "PUT", path, {"spend_per_day": "1", "soft_limit_percent": 10})
+    assert await spends(limited, caller, path) < Decimal("0.1")
+    assert not receiver.requests
+    assert await spends(limited, caller, path) >= Decimal("0.1")
+    await until(lambda: len(receiver.requests) == 1)
+    receiver.status = 204
+    # No further attempt before the pause has passed, though more is spent.
+    await spends(limited, caller, path)
+    assert len(receiver.requests) == 1
+    limited.clock.now_s += notifications.PAUSES_S[0]
+    await until(lambda: len(receiver.requests) == 2)
+    (headers, body), (again, same_body) = receiver.requests
+    message = headers["webhook-id"]
+    assert (again["webhook-id"], same_body) == (message, body)
+    signed = f"{message}.{headers['webhook-timestamp']}.".encode() + body
+    expected = base64.b64encode(hmac.digest(SIGNING_KEY, signed, hashlib.sha256)).decode()
+    assert headers["webhook-signature"] == f"v1,{expected}"
+    sent = json.loads(body)
+    assert sent["type"] == "budget.soft_limit_reached"
+    assert Decimal(sent["data"].pop("used")) >= Decimal("0.1")
+    assert sent["data"].pop("subject_name").startswith("caller")
+    assert sent["data"] == {
+        "subject_kind": "user",
+        "subject_id": user_id,
+        "name": "spend_per_day",
+        "limit": "1",
+        "soft_limit_percent": 10,
+        "starts_at": "2023-11-14T00:00:00Z",
+        "resets_at": "2023-11-15T00:00:00Z",
+    }
+    audit = await call(limited, "GET", f"/admin/v1/audit?subject_id={user_id}")
+    reached = [one for one in audit["data"] if one["action"] == "budget.soft_limit_reached"]
+    assert [one["actor"] for one in reached] == ["gateway"]
+    # The next day has a soft limit of its own.
+    limited.clock.now_s += DAY_S
+    await spends(limited, caller, path)
+    await spends(limited, caller, path)
+    await until(lambda: len(receiver.requests) == 3)
+    assert json.loads(receiver.requests[2][1])["data"]["starts_at"] == "2023-11-15T00:00:00Z"
+    limited.clock.now_s -= DAY_S + notifications.PAUSES_S[0]

@@ -159,6 +159,7 @@ _LIMIT_FIELDS: JsonObject = {
     "spend_per_period": _OPTIONAL_DOLLARS,
     "period_start": {"type": ["string", "null"], "format": "date"},
     "period_days": _OPTIONAL_INTEGER,
+    "soft_limit_percent": _OPTIONAL_INTEGER,
     "allowed_models": {"type": ["array", "null"], "items": _STRING},
 }
 LIMITS = object_schema("limits", _LIMIT_FIELDS)
@@ -300,6 +301,7 @@ def render_limits(limits: SubjectLimits) -> JsonObject:
         "spend_per_period": _dollars(set_limits.get("spend_per_period_pusd")),
         "period_start": _date(set_limits.get("period_start_day")),
         "period_days": set_limits.get("period_days"),
+        "soft_limit_percent": set_limits.get("soft_limit_percent"),
         "allowed_models": None if models is None else [*models.patterns],
     }
 

@@ -169,6 +169,11 @@ class SetLimits(Body):
         description="Days of each period of `spend_per_period`; if omitted, there is one period, "
         "without an end.",
     )
+    soft_limit_percent: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        None,
+        description="Percentage of each budget; when it is spent, this is recorded in the audit "
+        "log and sent to the webhook.",
+    )
     allowed_models: (
         Annotated[list[Annotated[str, Field(min_length=1, max_length=256)]], Field(max_length=256)]
         | None

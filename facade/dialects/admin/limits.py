@@ -47,6 +47,7 @@ def set_request(kind: str, arguments: Arguments) -> admin_pb2.SetLimitsRequest:
         spend_per_period_pusd=_pusd(body.spend_per_period),
         period_start_day=_day(body.period_start),
         period_days=body.period_days,
+        soft_limit_percent=body.soft_limit_percent,
         allowed_models=None if models is None else ModelPatterns(patterns=models),
     )
     return admin_pb2.SetLimitsRequest(limits=limits)

@@ -8,11 +8,13 @@ response was lost. During a claim the row of `limits` is locked: claims on a sub
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from prometheus_client import CollectorRegistry
 from sqlalchemy import RowMapping, bindparam, case, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.accounts.limits.arithmetic import UNLIMITED, Granted, grant
 from services.accounts.limits.rules import SubjectKind
+from services.accounts.limits.soft_limits import ReachedSoftLimit, SoftLimits, reached
 from services.accounts.limits.tables import allowances as table
 from services.accounts.limits.tables import limits
 from services.common.clock import Clock, ExpiryClock
@@ -160,9 +162,12 @@ class _Upserts:
 class LeaseRepository:
     """Repository of the workers' leases."""
 
-    def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
+    def __init__(
+        self, engine: AsyncEngine, clock: Clock, soft_limits: SoftLimits | None = None
+    ) -> None:
         self._engine = engine
         self._clock = clock
+        self._soft_limits = soft_limits or SoftLimits(clock, CollectorRegistry())
         self._expiry = ExpiryClock(clock, _SETTLE_S)
         self._purged_at = clock.monotonic()
         self._upserts: _Upserts | None = None
@@ -179,7 +184,9 @@ class LeaseRepository:
         """
         # Not lasting: after a power failure, the next claims restore the rows.
 
-        async def transact(connection: AsyncConnection) -> list[ClaimResult]:
+        async def transact(
+            connection: AsyncConnection,
+        ) -> tuple[list[ClaimResult], list[ReachedSoftLimit]]:
             amounts = await _limits_of(connection, claims)
             amounts_of_others = await self._held_by_others(connection, holder, claims)
             leases = [
@@ -191,9 +198,13 @@ class LeaseRepository:
             if self._upserts is None:
                 self._upserts = _Upserts(connection)
             await _write(connection, self._upserts, holder, claims, leases)
-            return leases
+            soft_limits = _reached(amounts, claims, leases)
+            if soft_limits:
+                await self._soft_limits.record(connection, amounts, soft_limits)
+            return leases, soft_limits
 
-        leases = await write(self._engine, transact, is_lasting=False)
+        leases, soft_limits = await write(self._engine, transact, is_lasting=False)
+        self._soft_limits.count(soft_limits)
         await self._purge()
         return leases
 
@@ -249,6 +260,21 @@ def _answer(
         free, claim.amount, claim.min_amount, claim.prefetch_amount, overdraws=claim.overdraws
     )
     return ClaimResult(granted, limit, spent_amount)
+
+
+def _reached(
+    rows: Mapping[tuple[str, str], RowMapping],
+    claims: Sequence[AllowanceClaim],
+    leases: Sequence[ClaimResult],
+) -> list[ReachedSoftLimit]:
+    """Return the soft limits that claims have reached, and that are not recorded yet."""
+    found = []
+    for claim, lease in zip(claims, leases, strict=True):
+        if (row := rows.get(claim.key[:2])) is not None:
+            window = claim.window_start_ms, claim.ends_at_ms
+            if one := reached(row, claim.measure, window, lease.limit, lease.spent):
+                found.append(one)
+    return found
 
 
 async def _write(

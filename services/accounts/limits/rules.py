@@ -7,7 +7,7 @@ from enum import StrEnum
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectLimits
 from services.common.errors import invalid
-from services.common.limit_windows import MEASURES, Period
+from services.common.limit_windows import MEASURES, SPEND, Period
 
 # About half of the range of 64-bit integers; as money, 4,000,000 US dollars.
 MAX_AMOUNT = 4 * 10**18
@@ -55,6 +55,7 @@ class UsageLimits:
         period_start_day: a UTC day on which a period begins, in days since 1970-01-01; None if it
             is to be set to today.
         period_days: length of a period; None for one without an end.
+        soft_limit_percent: percentage of each budget from which on it is reported as nearly spent.
         allowed_models: names of models as callers write them; a trailing `*` matches any suffix.
             An empty tuple allows no models.
     """
@@ -68,6 +69,7 @@ class UsageLimits:
     spend_per_period_pusd: int | None = None
     period_start_day: int | None = None
     period_days: int | None = None
+    soft_limit_percent: int | None = None
     allowed_models: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -79,6 +81,7 @@ class UsageLimits:
         for name in AMOUNTS:
             _check_amount(name, getattr(self, name))
         _check_period(self)
+        _check_soft_limit(self)
         if self.allowed_models is not None:
             _check_patterns(self.allowed_models)
 
@@ -118,7 +121,9 @@ class UsageLimits:
 
 # The names of the numeric limits, and of all fields with numbers.
 AMOUNTS: Sequence[str] = [*MEASURES]
-NUMBERS: Sequence[str] = [*AMOUNTS, "period_start_day", "period_days"]
+NUMBERS: Sequence[str] = [*AMOUNTS, "period_start_day", "period_days", "soft_limit_percent"]
+# The names of the budgets.
+BUDGETS: Sequence[str] = [name for name, measure in MEASURES.items() if measure in SPEND]
 
 
 def _check_amount(name: str, amount: int | None) -> None:
@@ -136,6 +141,16 @@ def _check_period(limits: UsageLimits) -> None:
         raise invalid(
             "period_days", f"period_days: must be an integer from 1 to {MAX_PERIOD_DAYS:,}"
         )
+
+
+def _check_soft_limit(limits: UsageLimits) -> None:
+    name, percent = "soft_limit_percent", limits.soft_limit_percent
+    if percent is None:
+        return
+    if not 1 <= percent <= 100:
+        raise invalid(name, f"{name}: must be an integer from 1 to 100")
+    if all(getattr(limits, budget) is None for budget in BUDGETS):
+        raise invalid(name, f"{name}: requires a budget, such as spend_per_month")
 
 
 def check_period_start(limits: UsageLimits, today: int) -> None:

@@ -1,6 +1,6 @@
 """The tables of limits and of the leases on them."""
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, String, Table, Text
+from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, String, Table, Text
 
 from services.accounts.limits.rules import NUMBERS, SubjectKind
 from services.common.storage.database import metadata
@@ -20,6 +20,8 @@ limits = Table(
     *(Column(name, BigInteger) for name in NUMBERS),
     Column("allowed_models", Text),  # a JSON array
     Column("updated_at_ms", BigInteger, nullable=False),
+    # A JSON object: of each budget that has reached its soft limit, the window and the amount.
+    Column("soft_limits_reached", Text),
 )
 
 # The amount that each worker holds of an allowance: of the use of a measure by a subject in a
@@ -39,4 +41,22 @@ allowances = Table(
     Column("ends_at_ms", BigInteger, nullable=False, index=True),
     Column("reserved", BigInteger, nullable=False, server_default="0"),
     Column("reserved_until_ms", BigInteger, nullable=False, server_default="0"),
+)
+
+# Notifications about budgets that the webhook has not accepted yet.
+notifications = Table(
+    "budget_notifications",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("subject_kind", String(16), nullable=False),
+    Column("subject_id", String(64), nullable=False),
+    Column("measure", String(32), nullable=False),
+    Column("window_start_ms", BigInteger, nullable=False),
+    Column("window_end_ms", BigInteger, nullable=False),
+    Column("limit_pusd", BigInteger, nullable=False),
+    Column("spent_pusd", BigInteger, nullable=False),
+    Column("soft_limit_percent", BigInteger, nullable=False),
+    Column("reached_at_ms", BigInteger, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("next_attempt_at_ms", BigInteger, nullable=False, index=True),
 )

@@ -6,6 +6,7 @@ Each field documents its key: `services.common.settings_example` makes a file of
 
 from services.common.settings.articles import ArticleDocuments, ArticleQuota, Articles
 from services.common.settings.base import Name, PlanLimits, SettingsError
+from services.common.settings.budgets import Budgets
 from services.common.settings.effective_providers import (
     SANDBOX,
     effective_providers,
@@ -54,6 +55,7 @@ __all__ = [
     "ArticleQuota",
     "Articles",
     "Balance",
+    "Budgets",
     "Deployment",
     "Discovery",
     "Envoy",

@@ -10,6 +10,7 @@ from pydantic import ValidationError, field_validator, model_validator
 
 from services.common.settings.articles import Articles
 from services.common.settings.base import Name, Section, SettingsError, setting
+from services.common.settings.budgets import Budgets
 from services.common.settings.effective_providers import SANDBOX, missing_sandbox
 from services.common.settings.environment import CONFIG_VARIABLE, ENVIRONMENT, advice_for
 from services.common.settings.limits import Grpc, Limits
@@ -92,6 +93,9 @@ class Settings(Section):
         ResponseCache(), "cache of answers to equal requests (docs/response-cache.md)"
     )
     usage: Usage = setting(Usage(), "records of usage and cost, for `gateway usage`")
+    budgets: Budgets = setting(
+        Budgets(), "the webhook that is told about budgets (docs/budgets.md)"
+    )
     request_log: RequestLog = setting(
         RequestLog(), "log of requests, for GET /admin/v1/requests (docs/request-log.md)"
     )
@@ -124,6 +128,7 @@ class Settings(Section):
         called = {f"providers.{name}.base_url": p.base_url for name, p in self.providers.items()}
         called["tools.web_search.url"] = self.tools.web_search.url
         called["request_log.webhook.url"] = self.request_log.webhook.url
+        called["budgets.webhook_url"] = self.budgets.webhook_url
         for path, url in called.items():
             if self.server.is_at(url):
                 raise ValueError(f"{path}: {url} is the gateway's own address")

@@ -52,6 +52,8 @@ def with_secrets(
     webhook = request_log.get("webhook") if isinstance(request_log, dict) else None
     if isinstance(webhook, dict):
         _read(webhook, "authorization", f"{source}: request_log.webhook.")
+    if isinstance(budgets := completed.get("budgets"), dict):
+        _read(budgets, "webhook_secret", f"{source}: budgets.")
     if isinstance(storage := completed.get("storage"), dict):
         _read(storage, "database_url", f"{source}: storage.")
         _read(storage, "reports_url", f"{source}: storage.")

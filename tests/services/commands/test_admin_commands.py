@@ -125,7 +125,7 @@ def test_limits_are_set_shown_and_cleared(gateway: Command) -> None:
     for subject in ("--user ada", "--team lab"):
         gateway(
             f"limits set {subject} --requests-per-minute 1000 --spend-per-day 12.50 "
-            "--spend-per-period 40 --since 2026-01-31 --period-days 30 "
+            "--spend-per-period 40 --since 2026-01-31 --period-days 30 --soft-limit-percent 80 "
             "--model gpt-* --model claude"
         )
         assert fields(gateway(f"limits show {subject}")[0]) == {
@@ -137,6 +137,7 @@ def test_limits_are_set_shown_and_cleared(gateway: Command) -> None:
             "SPEND_PER_MONTH": "-",
             "SPEND_PER_PERIOD": "$40 ($0 used, $0 reserved)",
             "PERIOD": "30 days from 2026-01-31 on",
+            "SOFT_LIMIT": "80%",
             "ALLOWED_MODELS": "gpt-*, claude",
         }
         gateway(f"limits set {subject} --tokens-per-minute 5")

@@ -109,6 +109,7 @@ class SubjectLimits(_message.Message):
     SPEND_PER_PERIOD_PUSD_FIELD_NUMBER: _builtins.int
     PERIOD_START_DAY_FIELD_NUMBER: _builtins.int
     PERIOD_DAYS_FIELD_NUMBER: _builtins.int
+    SOFT_LIMIT_PERCENT_FIELD_NUMBER: _builtins.int
     kind: Global___SubjectKind.ValueType
     """Required. Type of the subject."""
     id: _builtins.str
@@ -135,6 +136,8 @@ class SubjectLimits(_message.Message):
     """Optional. Days of each period of `spend_per_period_pusd`, 1 to 3,660; if absent, there is one
     period, without an end.
     """
+    soft_limit_percent: _builtins.int
+    """Optional. Percentage of each budget, 1 to 100, from which on it is reported as nearly spent."""
     @_builtins.property
     def allowed_models(self) -> Global___ModelPatterns:
         """Optional. The allowed models; all if absent, none if it has no patterns."""
@@ -154,10 +157,11 @@ class SubjectLimits(_message.Message):
         spend_per_period_pusd: _builtins.int | None = ...,
         period_start_day: _builtins.int | None = ...,
         period_days: _builtins.int | None = ...,
+        soft_limit_percent: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests", "_period_days", b"_period_days", "_period_start_day", b"_period_start_day", "_requests_per_minute", b"_requests_per_minute", "_spend_per_day_pusd", b"_spend_per_day_pusd", "_spend_per_month_pusd", b"_spend_per_month_pusd", "_spend_per_period_pusd", b"_spend_per_period_pusd", "_spend_per_week_pusd", b"_spend_per_week_pusd", "_tokens_per_minute", b"_tokens_per_minute", "allowed_models", b"allowed_models", "concurrent_requests", b"concurrent_requests", "period_days", b"period_days", "period_start_day", b"period_start_day", "requests_per_minute", b"requests_per_minute", "spend_per_day_pusd", b"spend_per_day_pusd", "spend_per_month_pusd", b"spend_per_month_pusd", "spend_per_period_pusd", b"spend_per_period_pusd", "spend_per_week_pusd", b"spend_per_week_pusd", "tokens_per_minute", b"tokens_per_minute"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests", "_period_days", b"_period_days", "_period_start_day", b"_period_start_day", "_requests_per_minute", b"_requests_per_minute", "_soft_limit_percent", b"_soft_limit_percent", "_spend_per_day_pusd", b"_spend_per_day_pusd", "_spend_per_month_pusd", b"_spend_per_month_pusd", "_spend_per_period_pusd", b"_spend_per_period_pusd", "_spend_per_week_pusd", b"_spend_per_week_pusd", "_tokens_per_minute", b"_tokens_per_minute", "allowed_models", b"allowed_models", "concurrent_requests", b"concurrent_requests", "period_days", b"period_days", "period_start_day", b"period_start_day", "requests_per_minute", b"requests_per_minute", "soft_limit_percent", b"soft_limit_percent", "spend_per_day_pusd", b"spend_per_day_pusd", "spend_per_month_pusd", b"spend_per_month_pusd", "spend_per_period_pusd", b"spend_per_period_pusd", "spend_per_week_pusd", b"spend_per_week_pusd", "tokens_per_minute", b"tokens_per_minute"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests", "_period_days", b"_period_days", "_period_start_day", b"_period_start_day", "_requests_per_minute", b"_requests_per_minute", "_spend_per_day_pusd", b"_spend_per_day_pusd", "_spend_per_month_pusd", b"_spend_per_month_pusd", "_spend_per_period_pusd", b"_spend_per_period_pusd", "_spend_per_week_pusd", b"_spend_per_week_pusd", "_tokens_per_minute", b"_tokens_per_minute", "allowed_models", b"allowed_models", "concurrent_requests", b"concurrent_requests", "id", b"id", "kind", b"kind", "period_days", b"period_days", "period_start_day", b"period_start_day", "requests_per_minute", b"requests_per_minute", "spend_per_day_pusd", b"spend_per_day_pusd", "spend_per_month_pusd", b"spend_per_month_pusd", "spend_per_period_pusd", b"spend_per_period_pusd", "spend_per_week_pusd", b"spend_per_week_pusd", "tokens_per_minute", b"tokens_per_minute"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests", "_period_days", b"_period_days", "_period_start_day", b"_period_start_day", "_requests_per_minute", b"_requests_per_minute", "_soft_limit_percent", b"_soft_limit_percent", "_spend_per_day_pusd", b"_spend_per_day_pusd", "_spend_per_month_pusd", b"_spend_per_month_pusd", "_spend_per_period_pusd", b"_spend_per_period_pusd", "_spend_per_week_pusd", b"_spend_per_week_pusd", "_tokens_per_minute", b"_tokens_per_minute", "allowed_models", b"allowed_models", "concurrent_requests", b"concurrent_requests", "id", b"id", "kind", b"kind", "period_days", b"period_days", "period_start_day", b"period_start_day", "requests_per_minute", b"requests_per_minute", "soft_limit_percent", b"soft_limit_percent", "spend_per_day_pusd", b"spend_per_day_pusd", "spend_per_month_pusd", b"spend_per_month_pusd", "spend_per_period_pusd", b"spend_per_period_pusd", "spend_per_week_pusd", b"spend_per_week_pusd", "tokens_per_minute", b"tokens_per_minute"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrent_requests: _TypeAlias = _typing.Literal["concurrent_requests"]  # noqa: Y015
     _WhichOneofArgType__concurrent_requests: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests"]  # noqa: Y015
@@ -167,6 +171,8 @@ class SubjectLimits(_message.Message):
     _WhichOneofArgType__period_start_day: _TypeAlias = _typing.Literal["_period_start_day", b"_period_start_day"]  # noqa: Y015
     _WhichOneofReturnType__requests_per_minute: _TypeAlias = _typing.Literal["requests_per_minute"]  # noqa: Y015
     _WhichOneofArgType__requests_per_minute: _TypeAlias = _typing.Literal["_requests_per_minute", b"_requests_per_minute"]  # noqa: Y015
+    _WhichOneofReturnType__soft_limit_percent: _TypeAlias = _typing.Literal["soft_limit_percent"]  # noqa: Y015
+    _WhichOneofArgType__soft_limit_percent: _TypeAlias = _typing.Literal["_soft_limit_percent", b"_soft_limit_percent"]  # noqa: Y015
     _WhichOneofReturnType__spend_per_day_pusd: _TypeAlias = _typing.Literal["spend_per_day_pusd"]  # noqa: Y015
     _WhichOneofArgType__spend_per_day_pusd: _TypeAlias = _typing.Literal["_spend_per_day_pusd", b"_spend_per_day_pusd"]  # noqa: Y015
     _WhichOneofReturnType__spend_per_month_pusd: _TypeAlias = _typing.Literal["spend_per_month_pusd"]  # noqa: Y015
@@ -185,6 +191,8 @@ class SubjectLimits(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__period_start_day) -> _WhichOneofReturnType__period_start_day | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__requests_per_minute) -> _WhichOneofReturnType__requests_per_minute | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__soft_limit_percent) -> _WhichOneofReturnType__soft_limit_percent | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__spend_per_day_pusd) -> _WhichOneofReturnType__spend_per_day_pusd | None: ...
     @_typing.overload

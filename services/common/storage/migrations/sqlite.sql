@@ -332,7 +332,7 @@ CREATE TABLE limits (
 	spend_per_day_pusd BIGINT,
 	spend_per_month_pusd BIGINT,
 	allowed_models TEXT,
-	updated_at_ms BIGINT NOT NULL, spend_per_week_pusd BIGINT, spend_per_period_pusd BIGINT, period_start_day BIGINT, period_days BIGINT,
+	updated_at_ms BIGINT NOT NULL, spend_per_week_pusd BIGINT, spend_per_period_pusd BIGINT, period_start_day BIGINT, period_days BIGINT, soft_limit_percent BIGINT, soft_limits_reached TEXT,
 	CONSTRAINT pk_limits PRIMARY KEY (subject_kind, subject_id),
 	CONSTRAINT ck_limits_subject_kind CHECK (subject_kind IN ('key', 'user', 'team'))
 );
@@ -672,6 +672,21 @@ CREATE TABLE request_log (
 	search_text TEXT NOT NULL,
 	CONSTRAINT pk_request_log PRIMARY KEY (id)
 );
+CREATE TABLE budget_notifications (
+	id VARCHAR(64) NOT NULL,
+	subject_kind VARCHAR(16) NOT NULL,
+	subject_id VARCHAR(64) NOT NULL,
+	measure VARCHAR(32) NOT NULL,
+	window_start_ms BIGINT NOT NULL,
+	window_end_ms BIGINT NOT NULL,
+	limit_pusd BIGINT NOT NULL,
+	spent_pusd BIGINT NOT NULL,
+	soft_limit_percent BIGINT NOT NULL,
+	reached_at_ms BIGINT NOT NULL,
+	attempts INTEGER NOT NULL,
+	next_attempt_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_budget_notifications PRIMARY KEY (id)
+);
 CREATE TABLE erasures (
 	user_id VARCHAR(64) NOT NULL,
 	requested_at_ms BIGINT NOT NULL,
@@ -702,6 +717,7 @@ CREATE INDEX ix_articles_deleted_at_ms ON articles (deleted_at_ms);
 CREATE INDEX ix_articles_group_id ON articles (group_id);
 CREATE INDEX ix_audit_log_at_ms ON audit_log (at_ms, id);
 CREATE INDEX ix_audit_log_subject_id ON audit_log (subject_id, at_ms, id);
+CREATE INDEX ix_budget_notifications_next_attempt_at_ms ON budget_notifications (next_attempt_at_ms);
 CREATE INDEX ix_conversations_expires_at_ms ON conversations (expires_at_ms);
 CREATE INDEX ix_conversations_owner_id ON conversations (owner_id);
 CREATE INDEX ix_erasures_due_at_ms ON erasures (due_at_ms);

@@ -90,6 +90,7 @@ TABLES = {
     conversations.origins,
     limits.limits,
     limits.allowances,
+    limits.notifications,
 }
 
 _MIGRATE = """

@@ -81,6 +81,7 @@ export interface Limits {
   /** A date (UTC). */
   period_start: string | null;
   period_days: number | null;
+  soft_limit_percent: number | null;
   allowed_models: readonly string[] | null;
 }
 

@@ -19,6 +19,7 @@ const AMOUNTS = [
 const PERIOD = [
   ["period_start", "Period since (UTC)", "today"],
   ["period_days", "Days of a period", "no end"],
+  ["soft_limit_percent", "Percent of a budget to notify at", "never"],
 ] as const;
 
 export function LimitsForm({ id }: { id: string }) {
@@ -74,7 +75,7 @@ export function LimitsForm({ id }: { id: string }) {
 function read(form: FormData): Partial<Limits> {
   const text = (name: string): string => String(form.get(name) ?? "").trim();
   const limits: Record<string, unknown> = {};
-  for (const name of [...COUNTS.map(([count]) => count), "period_days"]) {
+  for (const name of [...COUNTS.map(([count]) => count), "period_days", "soft_limit_percent"]) {
     const value = text(name);
     if (value) limits[name] = /^\d+$/.test(value) ? Number(value) : value;
   }

@@ -1,4 +1,4 @@
-"""Budgets per week and per period."""
+"""Budgets per week and per period, soft limits, and notifications about them."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -7,20 +7,43 @@ revision = "0020"
 down_revision = "0019"
 
 _LIMITS = (
-    "spend_per_week_pusd",
-    "spend_per_period_pusd",
-    "period_start_day",
-    "period_days",
+    ("spend_per_week_pusd", sa.BigInteger()),
+    ("spend_per_period_pusd", sa.BigInteger()),
+    ("period_start_day", sa.BigInteger()),
+    ("period_days", sa.BigInteger()),
+    ("soft_limit_percent", sa.BigInteger()),
+    ("soft_limits_reached", sa.Text()),
 )
+_NOTIFICATIONS = "budget_notifications"
 
 
 def upgrade() -> None:
-    """Add the columns; programs that do not know them apply the other limits."""
-    for name in _LIMITS:
-        op.add_column("limits", sa.Column(name, sa.BigInteger()))
+    """Add the columns and the table; programs that do not know them apply the other limits."""
+    for name, kind in _LIMITS:
+        op.add_column("limits", sa.Column(name, kind))
+    op.create_table(
+        _NOTIFICATIONS,
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("subject_kind", sa.String(16), nullable=False),
+        sa.Column("subject_id", sa.String(64), nullable=False),
+        sa.Column("measure", sa.String(32), nullable=False),
+        sa.Column("window_start_ms", sa.BigInteger(), nullable=False),
+        sa.Column("window_end_ms", sa.BigInteger(), nullable=False),
+        sa.Column("limit_pusd", sa.BigInteger(), nullable=False),
+        sa.Column("spent_pusd", sa.BigInteger(), nullable=False),
+        sa.Column("soft_limit_percent", sa.BigInteger(), nullable=False),
+        sa.Column("reached_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("next_attempt_at_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=f"pk_{_NOTIFICATIONS}"),
+    )
+    op.create_index(
+        f"ix_{_NOTIFICATIONS}_next_attempt_at_ms", _NOTIFICATIONS, ["next_attempt_at_ms"]
+    )
 
 
 def downgrade() -> None:
-    """Drop the columns."""
-    for name in reversed(_LIMITS):
+    """Drop the table and the columns."""
+    op.drop_table(_NOTIFICATIONS)
+    for name, _ in reversed(_LIMITS):
         op.drop_column("limits", name)
