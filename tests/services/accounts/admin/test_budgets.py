@@ -116,8 +116,7 @@ async def test_a_notification_survives_a_restart(engine: AsyncEngine, clock: Man
         for _ in range(2)
     ]
     for attempt, pause_s in enumerate(PAUSES_S):
-        for notifier in notifiers:
-            await notifier.deliver()
+        await asyncio.gather(*(notifier.deliver() for notifier in notifiers))
         assert len(webhook.ids) == attempt + 1
         clock.now_s += pause_s
         if attempt == 2:
