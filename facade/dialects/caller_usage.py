@@ -1,7 +1,6 @@
 """The JSON of a caller's limits and usage: what is used, reserved and left."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 import orjson
 
@@ -20,6 +19,7 @@ from gateway.accounts.v1.limits_pb2 import LimitUsage, Measure, SubjectKind
 from gateway.accounts.v1.usage_pb2 import UsageSum
 from services.common.limit_windows import SPEND
 from services.common.money import decimal_dollars
+from services.common.text.times import utc_time
 
 COUNTS = (
     *("requests", "failed_requests", "input_tokens", "output_tokens", "cached_tokens"),
@@ -30,6 +30,8 @@ _AMOUNT = {
     "type": ["integer", "string"],
     "description": "A number; of `spend_…`, decimal US dollars as text.",
 }
+_OPTIONAL_TIME = {"type": ["string", "null"], "format": "date-time"}
+_OPTIONAL_DOLLARS = {"type": ["string", "null"]}
 _LIMITS = (
     *("requests_per_minute", "tokens_per_minute", "concurrent_requests"),
     *("spend_per_day", "spend_per_week", "spend_per_month", "spend_per_period"),
@@ -49,6 +51,23 @@ LIMIT_USAGE = closed_object(
             "description": "The end of the window; null for concurrent requests, and for a period "
             "without an end.",
         },
+        "starts_at": described(_OPTIONAL_TIME, "The start of the window."),
+        "added": described(_OPTIONAL_DOLLARS, "What was added to a budget for this window."),
+        "reset_at": described(_OPTIONAL_TIME, "When a budget was last reset in this window."),
+        "forecast": described(
+            _OPTIONAL_DOLLARS,
+            "What will have been used of a budget at the end of the window, at the present pace; "
+            "null in its first hour.",
+        ),
+        "exhausted_at": described(
+            _OPTIONAL_TIME, "When a budget will be used up at that pace, if before its window ends."
+        ),
+        "soft_limit_percent": described(
+            {"type": ["integer", "null"]}, "The soft limit as a percentage of a budget."
+        ),
+        "soft_limit_reached": described(
+            {"type": ["boolean", "null"]}, "Whether it is reached; null without a soft limit."
+        ),
     }
 )
 _USED = open_object(
@@ -101,10 +120,12 @@ def _limit(one: LimitUsage) -> JsonObject:
     amounts: Mapping[str, int] = {
         name: getattr(one, name) for name in ("limit", "used", "reserved", "remaining")
     }
-    resets_at = None
-    if one.HasField("resets_at_ms"):
-        time = datetime.fromtimestamp(one.resets_at_ms // 1000, UTC)
-        resets_at = time.strftime("%Y-%m-%dT%H:%M:%SZ")
+    times_ms = {field.name: value for field, value in one.ListFields()}
+    times = {
+        name: utc_time(times_ms[f"{name}_ms"]) if f"{name}_ms" in times_ms else None
+        for name in ("resets_at", "starts_at", "reset_at", "exhausted_at")
+    }
+    has_soft_limit = one.HasField("soft_limit_percent")
     return {
         "subject_kind": _kind(one.kind),
         "subject_id": one.id,
@@ -113,7 +134,11 @@ def _limit(one: LimitUsage) -> JsonObject:
             name: decimal_dollars(amount) if is_money else amount
             for name, amount in amounts.items()
         },
-        "resets_at": resets_at,
+        **times,
+        "added": decimal_dollars(one.added) if is_money else None,
+        "forecast": decimal_dollars(one.forecast) if one.HasField("forecast") else None,
+        "soft_limit_percent": one.soft_limit_percent if has_soft_limit else None,
+        "soft_limit_reached": one.soft_limit_reached if has_soft_limit else None,
     }
 
 

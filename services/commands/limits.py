@@ -2,16 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 import typer
 
-from services.commands.shared import FLAGS, WRONG, fail, on_database, print_fields
+from services.commands.shared import FLAGS, WRONG, fail, on_database, print_fields, time_of
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from gateway.accounts.v1.limits_pb2 import LimitUsage
+    from gateway.accounts.v1.limits_pb2 import LimitUsage, Measure
     from services.accounts.admin.limits import LimitAdministration
     from services.accounts.limits.rules import SubjectKind, UsageLimits
     from services.common.settings import Settings
@@ -165,6 +165,58 @@ def clear_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption
     _on_subject(work, key, user, team)
 
 
+_PerOption = Annotated[
+    Literal["day", "week", "month", "period"],
+    typer.Option("--per", help="The budget: that per day, week, month or period."),
+]
+
+
+@app.command("reset")
+def reset_budget(
+    per: _PerOption, key: _KeyOption = "", user: _UserOption = "", team: _TeamOption = ""
+) -> None:
+    """Count the spending of a budget from 0 on for the rest of its window."""
+
+    async def work(limits: "LimitAdministration", subject: _Subject) -> "LimitUsage":
+        return await limits.reset_budget(*subject, _measure(per))
+
+    _print_budget(_on_subject(work, key, user, team))
+
+
+@app.command("top-up")
+def top_up_budget(
+    per: _PerOption,
+    amount: Annotated[
+        str, typer.Option(metavar="DOLLARS", help="US dollars to add, for example 12.50.")
+    ],
+    key: _KeyOption = "",
+    user: _UserOption = "",
+    team: _TeamOption = "",
+) -> None:
+    """Add an amount to a budget for the rest of its window."""
+
+    async def work(limits: "LimitAdministration", subject: _Subject) -> "LimitUsage":
+        return await limits.top_up_budget(*subject, _measure(per), _pusd(amount) or 0)
+
+    _print_budget(_on_subject(work, key, user, team))
+
+
+def _measure(per: str) -> "Measure.ValueType":
+    from services.common.limit_windows import MEASURES
+
+    return MEASURES[f"spend_per_{per}_pusd"]
+
+
+def _print_budget(usage: "LimitUsage") -> None:
+    print_fields(
+        BUDGET=_dollars(usage.limit),
+        ADDED=_dollars(usage.added),
+        USED=_dollars(usage.used),
+        RESERVED=_dollars(usage.reserved),
+        REMAINING=_dollars(usage.remaining),
+    )
+
+
 def _on_subject(
     work: "Callable[[LimitAdministration, _Subject], Awaitable[Result]]",
     key: str,
@@ -199,7 +251,16 @@ def _state(
     """Return a limit with what is used and reserved of it."""
     if usage is None:
         return write(limit)
-    return f"{write(limit)} ({write(usage.used)} used, {write(usage.reserved)} reserved)"
+    parts = [f"{write(usage.used)} used", f"{write(usage.reserved)} reserved"]
+    if usage.added:
+        parts.append(f"{write(usage.added)} added")
+    if usage.forecast:
+        parts.append(f"{write(usage.forecast)} forecast")
+    if usage.HasField("exhausted_at_ms"):
+        parts.append(f"used up at {time_of(usage.exhausted_at_ms // 1000)}")
+    if usage.soft_limit_reached:
+        parts.append("soft limit reached")
+    return f"{write(usage.limit)} ({', '.join(parts)})"
 
 
 def _period(limits: "UsageLimits") -> str:

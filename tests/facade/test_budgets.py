@@ -1,4 +1,4 @@
-"""Budgets per week and per period, and soft limits, over HTTP and a webhook."""
+"""Budgets over HTTP: their periods, soft limits with a webhook, forecasts, resets, top-ups."""
 
 import base64
 import hashlib
@@ -251,3 +251,76 @@ async def test_a_soft_limit_is_notified_once_a_period(
     await until(lambda: len(receiver.requests) == 3)
     assert json.loads(receiver.requests[2][1])["data"]["starts_at"] == "2023-11-15T00:00:00Z"
     limited.clock.now_s -= DAY_S + notifications.PAUSES_S[0]
+
+
+async def test_a_spent_budget_is_topped_up_and_reset(limited: LimitedGateways) -> None:
+    caller, path = await new_caller(limited)
+    user_id = path.split("/")[4]
+    await call(limited, "PUT", path, {"spend_per_day": "0.2", "soft_limit_percent": 90})
+    before = await state(limited, path)
+    assert (before["forecast"], before["exhausted_at"]) == ("0", None)
+    assert before["starts_at"] == "2023-11-14T00:00:00Z"
+    await until_refused(limited, caller)
+    spent = await state(limited, path)
+    assert spent["soft_limit_reached"] is True and spent["exhausted_at"] is None
+    used = Decimal(spent["used"])
+    elapsed_s = int(limited.clock.now_s) % DAY_S
+    assert float(spent["forecast"]) == pytest.approx(float(used) * DAY_S / elapsed_s)
+
+    budget = await call(
+        limited, "POST", f"{path}/top-up", {"name": "spend_per_day", "amount": "0.5"}
+    )
+    assert (budget["limit"], budget["added"], budget["used"]) == ("0.7", "0.5", spent["used"])
+    assert budget["soft_limit_reached"] is False
+    # What workers know of the budget is a second old at most.
+    limited.clock.now_s += 1
+
+    async def passes() -> bool:
+        status, _, headers = await post(limited.gateways[0], CHATS, BODY, caller)
+        return status == 200 and Decimal(headers["x-gateway-budget-remaining-usd"]) > Decimal("0.3")
+
+    await until(passes)
+    key = caller["Authorization"].removeprefix("Bearer ")
+    own = (await call(limited, "GET", ME, key=key))["limits"]
+    assert [(one["limit"], one["added"]) for one in own] == [("0.7", "0.5")]
+    error, _ = await until_refused(limited, caller)
+    assert "its budget of 0.7 US dollars a day" in error["message"]
+
+    for _ in range(2):
+        budget = await call(limited, "POST", f"{path}/reset", {"name": "spend_per_day"})
+        assert (budget["used"], budget["limit"], budget["remaining"]) == ("0", "0.7", "0.7")
+    assert budget["reset_at"] is not None and budget["forecast"] is None
+    limited.clock.now_s += 1
+    await until(passes)
+    error, _ = await until_refused(limited, caller)
+    assert "has spent its budget" in error["message"]
+    audit = await call(limited, "GET", f"/admin/v1/audit?subject_id={user_id}")
+    actions = [(one["action"], one["before"], one["after"]) for one in reversed(audit["data"])]
+    # Each amount reaches the soft limit once, and once more after a reset.
+    assert [action for action, *_ in actions if action.startswith("budget.")] == [
+        *("budget.soft_limit_reached", "budget.top_up", "budget.soft_limit_reached"),
+        *("budget.reset", "budget.reset", "budget.soft_limit_reached"),
+    ]
+    [top_up] = [(old, new) for action, old, new in actions if action == "budget.top_up"]
+    assert [one["limit_pusd"] for one in top_up] == [2 * 10**11, 7 * 10**11]
+
+
+@pytest.mark.parametrize(
+    ("correction", "body", "param"),
+    [
+        ("reset", {"name": "spend_per_month"}, "name"),
+        ("reset", {"name": "tokens_per_minute"}, "name"),
+        ("top-up", {"name": "spend_per_day", "amount": "0"}, "amount"),
+        ("top-up", {"name": "spend_per_day"}, "amount"),
+    ],
+)
+async def test_a_wrong_correction_changes_nothing(
+    limited: LimitedGateways, correction: str, body: Any, param: str
+) -> None:
+    _, path = await new_caller(limited)
+    await call(limited, "PUT", path, {"spend_per_day": "1"})
+    before = await state(limited, path)
+    headers = {"Authorization": f"Bearer {ADMIN_KEY}"}
+    status, data, _ = await post(limited.gateways[0], f"{path}/{correction}", body, headers)
+    assert (status, json.loads(data)["error"]["param"]) == (400, param)
+    assert await state(limited, path) == before

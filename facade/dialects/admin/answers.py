@@ -166,6 +166,7 @@ LIMITS = object_schema("limits", _LIMIT_FIELDS)
 LIMITS_WITH_USAGE = object_schema(
     "limits", {**_LIMIT_FIELDS, "usage": {"type": "array", "items": LIMIT_USAGE}}
 )
+BUDGET = object_schema("budget", LIMIT_USAGE["properties"])
 AUDIT_ENTRY = object_schema(
     "audit_entry",
     {

@@ -182,6 +182,25 @@ class SetLimits(Body):
     )
 
 
+BudgetName = Literal["spend_per_day", "spend_per_week", "spend_per_month", "spend_per_period"]
+
+
+class ResetBudget(Body):
+    """Names the budget to reset."""
+
+    name: BudgetName = Field(description="Name of the budget.")
+
+
+class TopUpBudget(Body):
+    """Names the budget to top up."""
+
+    name: BudgetName = Field(description="Name of the budget.")
+    amount: Dollars = Field(
+        description="Decimal US dollars to add for the rest of the window, with at most 12 decimal "
+        "places; more than 0."
+    )
+
+
 class CreateUser(Body):
     """Describes the user to create."""
 

@@ -12,6 +12,8 @@ _NAMES = {
     "spend_per_month_pusd": "spend_per_month",
     "spend_per_period_pusd": "spend_per_period",
     "period_start_day": "period_start",
+    "measure": "name",
+    "amount_pusd": "amount",
     "page_size": "limit",
     "since_ms": "since",
     "until_ms": "until",

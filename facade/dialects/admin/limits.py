@@ -10,6 +10,7 @@ from facade.dialects.json_schemas import JsonObject
 from gateway.accounts.v1 import admin_pb2, limits_pb2
 from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectKind, SubjectLimits
 from services.common.errors import invalid
+from services.common.limit_windows import MEASURES
 from services.common.money import parse_dollars
 
 _KINDS = {
@@ -57,6 +58,32 @@ def clear_request(kind: str, arguments: Arguments) -> admin_pb2.ClearLimitsReque
     """Return the request that removes the limits of a subject."""
     number, subject_id = _subject(kind, arguments)
     return admin_pb2.ClearLimitsRequest(kind=number, id=subject_id)
+
+
+def reset_request(kind: str, arguments: Arguments) -> admin_pb2.ResetBudgetRequest:
+    """Return the request that resets a budget."""
+    number, subject_id = _subject(kind, arguments)
+    measure = MEASURES[f"{arguments.body.name}_pusd"]
+    return admin_pb2.ResetBudgetRequest(kind=number, id=subject_id, measure=measure)
+
+
+def top_up_request(kind: str, arguments: Arguments) -> admin_pb2.TopUpBudgetRequest:
+    """Return the request that tops up a budget."""
+    number, subject_id = _subject(kind, arguments)
+    return admin_pb2.TopUpBudgetRequest(
+        kind=number,
+        id=subject_id,
+        measure=MEASURES[f"{arguments.body.name}_pusd"],
+        amount_pusd=parse_dollars(arguments.body.amount),
+    )
+
+
+def render_budget(
+    response: admin_pb2.ResetBudgetResponse | admin_pb2.TopUpBudgetResponse,
+) -> JsonObject:
+    """Return the JSON object of the state of a budget."""
+    [usage] = render_limits([response.usage])
+    return {"object": "budget", **usage}
 
 
 def render(response: admin_pb2.SetLimitsResponse) -> JsonObject:

@@ -42,6 +42,28 @@ def _endpoints(kind: str) -> Iterator[EndpointSpec]:
         render=limits.render_cleared,
         answer=limits.CLEARED,
     )
+    yield rpc_endpoint(
+        "POST",
+        f"{path}/reset",
+        f"reset{kind.capitalize()}Budget",
+        f"Count the spending of a budget of a {kind} from 0 on",
+        rpc="ResetBudget",
+        request=partial(limits.reset_request, kind),
+        render=limits.render_budget,
+        answer=answers.BUDGET,
+        body=bodies.ResetBudget,
+    )
+    yield rpc_endpoint(
+        "POST",
+        f"{path}/top-up",
+        f"topUp{kind.capitalize()}Budget",
+        f"Add an amount to a budget of a {kind} for the rest of its window",
+        rpc="TopUpBudget",
+        request=partial(limits.top_up_request, kind),
+        render=limits.render_budget,
+        answer=answers.BUDGET,
+        body=bodies.TopUpBudget,
+    )
 
 
 ENDPOINTS = tuple(endpoint for kind in ("key", "user", "team") for endpoint in _endpoints(kind))

@@ -1,14 +1,15 @@
 """Administration of the limits of keys, users and teams in the database."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from sqlalchemy import Table, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from gateway.accounts.v1.limits_pb2 import LimitUsage
+from gateway.accounts.v1.limits_pb2 import LimitUsage, Measure
 from gateway.errors.v1 import errors_pb2
 from services.accounts.admin.audit import COMMAND_LINE, Actor, Record, Subject, record
+from services.accounts.limits.corrections import Budget
 from services.accounts.limits.earlier_spend import add_earlier_spend
 from services.accounts.limits.repository import read_limits, write_limits
 from services.accounts.limits.rules import SubjectKind, UsageLimits, check_period_start
@@ -75,8 +76,7 @@ class LimitAdministration:
             await _check_subject(connection, kind, subject_id)
             before = await read_limits(connection, kind, subject_id)
             await write_limits(connection, kind, subject_id, limits, now_ms)
-            if limits.spend_per_period_pusd is not None:
-                await add_earlier_spend(connection, kind, subject_id, limits, now_ms)
+            await add_earlier_spend(connection, kind, subject_id, limits, now_ms)
             await record(
                 connection,
                 self._clock,
@@ -88,6 +88,71 @@ class LimitAdministration:
                 after=_to_record(limits),
             )
         return limits
+
+    async def reset_budget(
+        self,
+        kind: SubjectKind,
+        subject_id: str,
+        measure: Measure.ValueType,
+        actor: Actor = COMMAND_LINE,
+    ) -> LimitUsage:
+        """Count the spending of a budget from 0 on; return its state.
+
+        Raises:
+            GatewayError: invalid_request, when there is no such budget.
+        """
+        return await self._correct("reset", kind, subject_id, measure, Budget.reset, actor)
+
+    async def top_up_budget(
+        self,
+        kind: SubjectKind,
+        subject_id: str,
+        measure: Measure.ValueType,
+        amount: int,
+        actor: Actor = COMMAND_LINE,
+    ) -> LimitUsage:
+        """Add an amount to a budget for the rest of its window; return its state.
+
+        Raises:
+            GatewayError: invalid_request, when there is no such budget, or the amount is invalid.
+        """
+
+        async def add(budget: Budget) -> None:
+            await budget.top_up(amount)
+
+        return await self._correct("top_up", kind, subject_id, measure, add, actor)
+
+    async def _correct(
+        self,
+        action: str,
+        kind: SubjectKind,
+        subject_id: str,
+        measure: Measure.ValueType,
+        change: Callable[[Budget], Awaitable[None]],
+        actor: Actor,
+    ) -> LimitUsage:
+        now_ms = self._clock.now_ms()
+        async with writing_alone(self._engine) as connection:
+            await _check_subject(connection, kind, subject_id)
+            before = await Budget.lock(connection, kind, subject_id, measure, now_ms)
+            await change(before)
+            after = await Budget.lock(connection, kind, subject_id, measure, now_ms)
+            await record(
+                connection,
+                self._clock,
+                self._new_id,
+                actor,
+                f"budget.{action}",
+                Subject(kind.value, subject_id),
+                before=_budget_record(before.usage),
+                after=_budget_record(after.usage),
+            )
+        return after.usage
+
+
+def _budget_record(usage: LimitUsage) -> Record:
+    name = Measure.Name(usage.measure).removeprefix("MEASURE_").lower()
+    return {"budget": name, "limit_pusd": usage.limit, "spent_pusd": usage.used}
 
 
 async def _check_subject(connection: AsyncConnection, kind: SubjectKind, subject_id: str) -> None:

@@ -267,6 +267,28 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         await self._limits.set(_kind(request.kind), request.id, UsageLimits(), self._actor(context))
         return admin_pb2.ClearLimitsResponse()
 
+    async def ResetBudget(
+        self, request: admin_pb2.ResetBudgetRequest, context: Context
+    ) -> admin_pb2.ResetBudgetResponse:
+        """Count the spending of a budget from 0 on."""
+        usage = await self._limits.reset_budget(
+            _kind(request.kind), request.id, request.measure, self._actor(context)
+        )
+        return admin_pb2.ResetBudgetResponse(usage=usage)
+
+    async def TopUpBudget(
+        self, request: admin_pb2.TopUpBudgetRequest, context: Context
+    ) -> admin_pb2.TopUpBudgetResponse:
+        """Add an amount to a budget."""
+        usage = await self._limits.top_up_budget(
+            _kind(request.kind),
+            request.id,
+            request.measure,
+            request.amount_pusd,
+            self._actor(context),
+        )
+        return admin_pb2.TopUpBudgetResponse(usage=usage)
+
     async def ListAuditEntries(
         self, request: admin_pb2.ListAuditEntriesRequest, context: Context
     ) -> admin_pb2.ListAuditEntriesResponse:

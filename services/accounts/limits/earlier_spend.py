@@ -1,4 +1,4 @@
-"""Spend before a budget per period was set, which counts in the period that had begun.
+"""Spend before a budget was set, which counts in the window that had begun.
 
 It is read from the sums of usage, and becomes a row of allowances that no worker holds.
 """
@@ -6,14 +6,13 @@ It is read from the sums of usage, and becomes a row of allowances that no worke
 from sqlalchemy import Column, exists, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.accounts.v1 import limits_pb2
-from services.accounts.limits.leases import PER_PERIOD, SHARED, allowance_key
-from services.accounts.limits.rules import MAX_AMOUNT, SubjectKind, UsageLimits
+from services.accounts.limits.leases import SHARED, allowance_key
+from services.accounts.limits.rules import BUDGETS, MAX_AMOUNT, SubjectKind, UsageLimits
 from services.accounts.limits.tables import allowances as table
 from services.accounts.tables import api_keys
 from services.accounts.usage.reporting import cost_columns, picodollars_of
 from services.accounts.usage.tables import days
-from services.common.limit_windows import DAY_MS, window_of
+from services.common.limit_windows import DAY_MS, MEASURES, Window, window_of
 
 _SUBJECTS: dict[SubjectKind, Column[str]] = {
     SubjectKind.KEY: days.c.key_id,
@@ -29,14 +28,26 @@ async def add_earlier_spend(
     limits: UsageLimits,
     now_ms: int,
 ) -> None:
-    """Count what a subject has spent in the current period, unless something is counted already."""
-    window = window_of(limits_pb2.MEASURE_SPEND_PER_PERIOD, now_ms, limits.period)
-    key = allowance_key(kind, subject_id, PER_PERIOD, window.start_ms, limits.period.days)
-    is_of_key = [
-        column == value for column, value in zip(table.primary_key.columns, key, strict=False)
-    ]
-    if await connection.scalar(select(exists().where(*is_of_key))):
-        return
+    """Count what a subject has spent in the windows of its budgets, where nothing is counted."""
+    for budget in BUDGETS:
+        if getattr(limits, budget) is None:
+            continue
+        window = window_of(MEASURES[budget], now_ms, limits.period)
+        key = allowance_key(kind, subject_id, budget, window.start_ms, limits.period.days)
+        columns = table.primary_key.columns
+        is_of_key = [column == part for column, part in zip(columns, key, strict=False)]
+        if await connection.scalar(select(exists().where(*is_of_key))):
+            continue
+        if spent := await _spent(connection, kind, subject_id, window):
+            row = dict(zip(columns.keys(), (*key, SHARED), strict=True))
+            row |= {"amount": min(spent, MAX_AMOUNT), "ends_at_ms": window.end_ms}
+            await connection.execute(insert(table).values(row))
+
+
+async def _spent(
+    connection: AsyncConnection, kind: SubjectKind, subject_id: str, window: Window
+) -> int:
+    """Return what a subject has spent since the start of a window, in 10^-12 US dollars."""
     query = select(*cost_columns()).where(
         _SUBJECTS[kind] == subject_id, days.c.day >= window.start_ms // DAY_MS
     )
@@ -44,7 +55,4 @@ async def add_earlier_spend(
         # Days have an index by user, and none by key.
         owner = select(api_keys.c.user_id).where(api_keys.c.id == subject_id).scalar_subquery()
         query = query.where(days.c.user_id == owner)
-    if spent := picodollars_of((await connection.execute(query)).one()):
-        row = dict(zip(table.primary_key.columns.keys(), (*key, SHARED), strict=True))
-        row |= {"amount": min(spent, MAX_AMOUNT), "ends_at_ms": window.end_ms}
-        await connection.execute(insert(table).values(row))
+    return picodollars_of((await connection.execute(query)).one())

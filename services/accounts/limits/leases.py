@@ -24,6 +24,10 @@ from services.common.storage.key_lists import KeyList
 PER_PERIOD = "spend_per_period_pusd"
 # Holder of usage that no worker holds any more: the sum of workers that closed the allowance.
 SHARED = ""
+# Holders of the corrections of a budget in a window, as negative amounts: what had been spent when
+# it was reset, the time of which is in `reserved_until_ms`, and what has been added to it.
+RESET = "reset"
+TOP_UP = "top_up"
 # Time after the end of a row until it is deleted; the clocks of all machines must be past the end.
 _KEPT_MS = 120_000
 _PURGE_EVERY_S = 60.0
@@ -46,8 +50,11 @@ _LIMITS = (
 )
 # The unspent part of a row, while its worker lives.
 RESERVED = case((table.c.reserved_until_ms > bindparam("now_ms"), table.c.reserved), else_=0)
+# What counts as held, and what has been added to the limit.
+HELD = case((table.c.holder != TOP_UP, table.c.amount), else_=0)
+ADDED = case((table.c.holder == TOP_UP, -table.c.amount), else_=0)
 _HELD_BY_OTHERS = (
-    select(*_KEY, func.sum(table.c.amount), func.sum(RESERVED))
+    select(*_KEY, func.sum(HELD), func.sum(RESERVED), func.sum(ADDED))
     .where(
         _CLAIMS.condition,
         table.c.holder != bindparam("claimant"),
@@ -123,6 +130,23 @@ class AllowanceClaim(NamedTuple):
         )
 
 
+class _Others(NamedTuple):
+    """What other workers hold of an allowance.
+
+    Attributes:
+        held: usage and reserves, without what was spent before the last reset.
+        reserved: the part of `held` that is not spent yet.
+        added: what has been added to the limit.
+    """
+
+    held: int
+    reserved: int
+    added: int
+
+
+_NO_OTHERS = _Others(0, 0, 0)
+
+
 class ClaimResult(NamedTuple):
     """The result of a claim.
 
@@ -191,7 +215,9 @@ class LeaseRepository:
             amounts_of_others = await self._held_by_others(connection, holder, claims)
             leases = [
                 _answer(
-                    claim, amounts.get(claim.key[:2], {}), *amounts_of_others.get(claim.key, (0, 0))
+                    claim,
+                    amounts.get(claim.key[:2], {}),
+                    amounts_of_others.get(claim.key, _NO_OTHERS),
                 )
                 for claim in claims
             ]
@@ -210,8 +236,8 @@ class LeaseRepository:
 
     async def _held_by_others(
         self, connection: AsyncConnection, holder: str, claims: Sequence[AllowanceClaim]
-    ) -> dict[AllowanceKey, tuple[int, int]]:
-        """Return the amounts that other workers hold, and the reserved parts of them."""
+    ) -> dict[AllowanceKey, _Others]:
+        """Return what other workers hold of the claimed allowances."""
         values = {
             **_CLAIMS.values([claim.key for claim in claims]),
             "claimant": holder,
@@ -219,8 +245,8 @@ class LeaseRepository:
         }
         rows = await connection.execute(_HELD_BY_OTHERS, values)
         return {
-            (kind, subject_id, measure, start): (int(amount), int(reserved))
-            for kind, subject_id, measure, start, amount, reserved in rows
+            (kind, subject_id, measure, start): _Others(int(held), int(reserved), int(added))
+            for kind, subject_id, measure, start, held, reserved, added in rows
         }
 
     async def _purge(self) -> None:
@@ -248,12 +274,12 @@ async def _limits_of(
     return {(row["subject_kind"], row["subject_id"]): row for row in rows.mappings()}
 
 
-def _answer(
-    claim: AllowanceClaim, amounts: Mapping[Any, Any], used_by_others: int, reserved_by_others: int
-) -> ClaimResult:
+def _answer(claim: AllowanceClaim, amounts: Mapping[Any, Any], others: _Others) -> ClaimResult:
     limit = amounts.get(claim.measure)
-    free = UNLIMITED if limit is None else limit - used_by_others - claim.held_amount
-    spent_amount = used_by_others - reserved_by_others + claim.held_amount - claim.reserved_amount
+    if limit is not None:
+        limit += others.added
+    free = UNLIMITED if limit is None else limit - others.held - claim.held_amount
+    spent_amount = others.held - others.reserved + claim.held_amount - claim.reserved_amount
     if claim.releases:
         return ClaimResult(Granted(0, free), limit, spent_amount)
     granted = grant(

@@ -89,6 +89,13 @@ def reached(
     return None if found.is_recorded(row) else found
 
 
+def without_record(soft_limits_reached: str, measure: str) -> str:
+    """Return the column of the recorded soft limits without one measure."""
+    recorded = orjson.loads(soft_limits_reached)
+    recorded.pop(measure, None)
+    return orjson.dumps(recorded).decode()
+
+
 class SoftLimits:
     """Records reached soft limits.
 
@@ -134,7 +141,8 @@ class SoftLimits:
             key = one.kind, one.subject_id
             windows = recorded.setdefault(key, _recorded(rows[key]))
             windows[one.measure] = [one.window_start_ms, one.amount]
-            entry = {"budget": one.measure, "limit_pusd": one.limit, "spent_pusd": one.spent}
+            name = one.measure.removesuffix("_pusd")
+            entry = {"budget": name, "limit_pusd": one.limit, "spent_pusd": one.spent}
             await record(
                 connection,
                 self._clock,

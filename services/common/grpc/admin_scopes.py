@@ -32,6 +32,8 @@ _CHANGING = {
     "DeleteTeam": USERS,
     "SetLimits": MONEY,
     "ClearLimits": MONEY,
+    "ResetBudget": MONEY,
+    "TopUpBudget": MONEY,
 }
 
 

@@ -68,6 +68,7 @@ class Allowance:
         "_held",
         "_is_settled",
         "_min_amount",
+        "_own_spent",
         "_period",
         "_remaining",
         "_replaced",
@@ -130,9 +131,11 @@ class Allowance:
         # limit, and the time of that grant.
         self._remaining = 0
         self._granted_at_ms: int | None = None
-        # The amount that all workers had spent at that time, and until when the LimitService
-        # counts what is reserved here as reserved.
+        # The amounts that all workers and this one had spent at that time, and until when the
+        # LimitService counts what is reserved here as reserved. What all have spent may be less
+        # than what this one has: a reset of the budget is subtracted from it.
         self._spent = 0
+        self._own_spent = 0
         # Whether the LimitService is still to learn what requests have used.
         self._is_settled = False
         self._reported_until_ms = 0
@@ -203,7 +206,10 @@ class Allowance:
     @property
     def is_spent(self) -> bool:
         """Whether the limit is used up even if requests in progress used nothing."""
-        return not self.is_reserved or max(self._spent, self.used - self.reserved) >= self.limit
+        if not self.is_reserved:
+            return True
+        newly_spent = max(0, self.used - self.reserved - self._own_spent)
+        return self._spent + newly_spent >= self.limit
 
     def invalidate(self) -> None:
         """Invalidate the reported remainder, so that the next request claims again."""
@@ -361,6 +367,7 @@ class Allowance:
         self._remaining = remaining
         self._granted_at_ms = now_ms
         self._spent = spent
+        self._own_spent = sent_claim.held_amount - sent_claim.reserved_amount
         self._reported_until_ms = sent_claim.reserved_until_ms
 
     def failed(self) -> None:

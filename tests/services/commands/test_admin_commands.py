@@ -140,6 +140,10 @@ def test_limits_are_set_shown_and_cleared(gateway: Command) -> None:
             "SOFT_LIMIT": "80%",
             "ALLOWED_MODELS": "gpt-*, claude",
         }
+        topped_up = gateway(f"limits top-up {subject} --per day --amount 2.5")[0]
+        assert fields(topped_up)["BUDGET"] == "$15"
+        assert fields(gateway(f"limits reset {subject} --per day")[0])["ADDED"] == "$2.5"
+        assert "spend_per_period" in gateway.refused(f"limits reset {subject} --per month")
         gateway(f"limits set {subject} --tokens-per-minute 5")
         shown = fields(gateway(f"limits show {subject}")[0])
         assert (shown["TOKENS_PER_MINUTE"], shown["ALLOWED_MODELS"]) == (

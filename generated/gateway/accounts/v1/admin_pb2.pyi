@@ -1464,6 +1464,118 @@ class ClearLimitsResponse(_message.Message):
 Global___ClearLimitsResponse: _TypeAlias = ClearLimitsResponse  # noqa: Y015
 
 @_typing.final
+class ResetBudgetRequest(_message.Message):
+    """Names the budget to reset."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    MEASURE_FIELD_NUMBER: _builtins.int
+    kind: _limits_pb2.SubjectKind.ValueType
+    """Required. Type of the subject."""
+    id: _builtins.str
+    """Required. Id of the key, user or team."""
+    measure: _limits_pb2.Measure.ValueType
+    """Required. A measure of spend."""
+    def __init__(
+        self,
+        *,
+        kind: _limits_pb2.SubjectKind.ValueType = ...,
+        id: _builtins.str = ...,
+        measure: _limits_pb2.Measure.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "kind", b"kind", "measure", b"measure"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResetBudgetRequest: _TypeAlias = ResetBudgetRequest  # noqa: Y015
+
+@_typing.final
+class ResetBudgetResponse(_message.Message):
+    """The budget after the reset."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USAGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def usage(self) -> _limits_pb2.LimitUsage:
+        """Required. Its state."""
+
+    def __init__(
+        self,
+        *,
+        usage: _limits_pb2.LimitUsage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResetBudgetResponse: _TypeAlias = ResetBudgetResponse  # noqa: Y015
+
+@_typing.final
+class TopUpBudgetRequest(_message.Message):
+    """Names the budget to top up."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    MEASURE_FIELD_NUMBER: _builtins.int
+    AMOUNT_PUSD_FIELD_NUMBER: _builtins.int
+    kind: _limits_pb2.SubjectKind.ValueType
+    """Required. Type of the subject."""
+    id: _builtins.str
+    """Required. Id of the key, user or team."""
+    measure: _limits_pb2.Measure.ValueType
+    """Required. A measure of spend."""
+    amount_pusd: _builtins.int
+    """Required. The amount to add in 10^-12 US dollars; 1 or more."""
+    def __init__(
+        self,
+        *,
+        kind: _limits_pb2.SubjectKind.ValueType = ...,
+        id: _builtins.str = ...,
+        measure: _limits_pb2.Measure.ValueType = ...,
+        amount_pusd: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount_pusd", b"amount_pusd", "id", b"id", "kind", b"kind", "measure", b"measure"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TopUpBudgetRequest: _TypeAlias = TopUpBudgetRequest  # noqa: Y015
+
+@_typing.final
+class TopUpBudgetResponse(_message.Message):
+    """The budget after the top-up."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USAGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def usage(self) -> _limits_pb2.LimitUsage:
+        """Required. Its state."""
+
+    def __init__(
+        self,
+        *,
+        usage: _limits_pb2.LimitUsage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TopUpBudgetResponse: _TypeAlias = TopUpBudgetResponse  # noqa: Y015
+
+@_typing.final
 class AuditEntry(_message.Message):
     """One change."""
 

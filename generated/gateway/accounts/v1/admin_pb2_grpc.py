@@ -157,6 +157,16 @@ class AdminServiceStub:
                 request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ClearLimitsRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ClearLimitsResponse.FromString,
                 _registered_method=True)
+        self.ResetBudget = channel.unary_unary(
+                '/gateway.accounts.v1.AdminService/ResetBudget',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ResetBudgetRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ResetBudgetResponse.FromString,
+                _registered_method=True)
+        self.TopUpBudget = channel.unary_unary(
+                '/gateway.accounts.v1.AdminService/TopUpBudget',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.TopUpBudgetRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.TopUpBudgetResponse.FromString,
+                _registered_method=True)
         self.ListAuditEntries = channel.unary_unary(
                 '/gateway.accounts.v1.AdminService/ListAuditEntries',
                 request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ListAuditEntriesRequest.SerializeToString,
@@ -395,6 +405,27 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ResetBudget(self, request, context):
+        """Counts the spending of a budget from 0 on for the rest of its window. What requests in progress
+        have reserved stays reserved.
+
+        Statuses: those of GetLimits. INVALID_ARGUMENT (REASON_INVALID_REQUEST): also when there is no
+        such budget.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def TopUpBudget(self, request, context):
+        """Adds an amount to a budget for the rest of its window. A repeated call adds it again.
+
+        Statuses: those of ResetBudget. INVALID_ARGUMENT (REASON_INVALID_REQUEST): also when the amount
+        is not positive, or the budget would be too large.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListAuditEntries(self, request, context):
         """Lists the entries of the audit log, newest first.
 
@@ -516,6 +547,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ClearLimits,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ClearLimitsRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ClearLimitsResponse.SerializeToString,
+            ),
+            'ResetBudget': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResetBudget,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ResetBudgetRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ResetBudgetResponse.SerializeToString,
+            ),
+            'TopUpBudget': grpc.unary_unary_rpc_method_handler(
+                    servicer.TopUpBudget,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.TopUpBudgetRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.TopUpBudgetResponse.SerializeToString,
             ),
             'ListAuditEntries': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAuditEntries,
@@ -1130,6 +1171,60 @@ class AdminService:
             '/gateway.accounts.v1.AdminService/ClearLimits',
             gateway_dot_accounts_dot_v1_dot_admin__pb2.ClearLimitsRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_admin__pb2.ClearLimitsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResetBudget(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AdminService/ResetBudget',
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.ResetBudgetRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.ResetBudgetResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TopUpBudget(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AdminService/TopUpBudget',
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.TopUpBudgetRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.TopUpBudgetResponse.FromString,
             options,
             channel_credentials,
             insecure,

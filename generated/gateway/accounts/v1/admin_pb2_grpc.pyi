@@ -178,6 +178,19 @@ class AdminServiceStub:
 
     Statuses: those of GetLimits.
     """
+    ResetBudget: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResetBudgetRequest, _admin_pb2.ResetBudgetResponse]
+    """Counts the spending of a budget from 0 on for the rest of its window. What requests in progress
+    have reserved stays reserved.
+
+    Statuses: those of GetLimits. INVALID_ARGUMENT (REASON_INVALID_REQUEST): also when there is no
+    such budget.
+    """
+    TopUpBudget: _grpc.UnaryUnaryMultiCallable[_admin_pb2.TopUpBudgetRequest, _admin_pb2.TopUpBudgetResponse]
+    """Adds an amount to a budget for the rest of its window. A repeated call adds it again.
+
+    Statuses: those of ResetBudget. INVALID_ARGUMENT (REASON_INVALID_REQUEST): also when the amount
+    is not positive, or the budget would be too large.
+    """
     ListAuditEntries: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListAuditEntriesRequest, _admin_pb2.ListAuditEntriesResponse]
     """Lists the entries of the audit log, newest first.
 
@@ -328,6 +341,19 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Removes the limits of a key, user or team; has no effect if there are none.
 
     Statuses: those of GetLimits.
+    """
+    ResetBudget: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResetBudgetRequest, _admin_pb2.ResetBudgetResponse]  # type: ignore[assignment]
+    """Counts the spending of a budget from 0 on for the rest of its window. What requests in progress
+    have reserved stays reserved.
+
+    Statuses: those of GetLimits. INVALID_ARGUMENT (REASON_INVALID_REQUEST): also when there is no
+    such budget.
+    """
+    TopUpBudget: _aio.UnaryUnaryMultiCallable[_admin_pb2.TopUpBudgetRequest, _admin_pb2.TopUpBudgetResponse]  # type: ignore[assignment]
+    """Adds an amount to a budget for the rest of its window. A repeated call adds it again.
+
+    Statuses: those of ResetBudget. INVALID_ARGUMENT (REASON_INVALID_REQUEST): also when the amount
+    is not positive, or the budget would be too large.
     """
     ListAuditEntries: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListAuditEntriesRequest, _admin_pb2.ListAuditEntriesResponse]  # type: ignore[assignment]
     """Lists the entries of the audit log, newest first.
@@ -608,6 +634,31 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         """Removes the limits of a key, user or team; has no effect if there are none.
 
         Statuses: those of GetLimits.
+        """
+
+    @_abc_1.abstractmethod
+    def ResetBudget(
+        self,
+        request: _admin_pb2.ResetBudgetRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ResetBudgetResponse, _abc.Awaitable[_admin_pb2.ResetBudgetResponse]]:
+        """Counts the spending of a budget from 0 on for the rest of its window. What requests in progress
+        have reserved stays reserved.
+
+        Statuses: those of GetLimits. INVALID_ARGUMENT (REASON_INVALID_REQUEST): also when there is no
+        such budget.
+        """
+
+    @_abc_1.abstractmethod
+    def TopUpBudget(
+        self,
+        request: _admin_pb2.TopUpBudgetRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.TopUpBudgetResponse, _abc.Awaitable[_admin_pb2.TopUpBudgetResponse]]:
+        """Adds an amount to a budget for the rest of its window. A repeated call adds it again.
+
+        Statuses: those of ResetBudget. INVALID_ARGUMENT (REASON_INVALID_REQUEST): also when the amount
+        is not positive, or the budget would be too large.
         """
 
     @_abc_1.abstractmethod

@@ -423,7 +423,7 @@ class Grant(_message.Message):
     limit, very large if unlimited.
     """
     limit: _builtins.int
-    """Optional. The current limit; absent if it was removed, and everything was granted."""
+    """Optional. The current limit, with what was added to it; absent if it was removed, and everything was granted."""
     spent: _builtins.int
     """Required. The amount that all workers have spent: what they hold without reservations."""
     def __init__(
@@ -460,6 +460,13 @@ class LimitUsage(_message.Message):
     RESERVED_FIELD_NUMBER: _builtins.int
     REMAINING_FIELD_NUMBER: _builtins.int
     RESETS_AT_MS_FIELD_NUMBER: _builtins.int
+    STARTS_AT_MS_FIELD_NUMBER: _builtins.int
+    ADDED_FIELD_NUMBER: _builtins.int
+    RESET_AT_MS_FIELD_NUMBER: _builtins.int
+    FORECAST_FIELD_NUMBER: _builtins.int
+    EXHAUSTED_AT_MS_FIELD_NUMBER: _builtins.int
+    SOFT_LIMIT_PERCENT_FIELD_NUMBER: _builtins.int
+    SOFT_LIMIT_REACHED_FIELD_NUMBER: _builtins.int
     kind: Global___SubjectKind.ValueType
     """Required. Type of the subject."""
     id: _builtins.str
@@ -467,7 +474,7 @@ class LimitUsage(_message.Message):
     measure: Global___Measure.ValueType
     """Required. The measure."""
     limit: _builtins.int
-    """Required. The limit."""
+    """Required. The limit, with `added`."""
     used: _builtins.int
     """Required. The amount that has been used in the window; 0 for concurrent requests."""
     reserved: _builtins.int
@@ -480,6 +487,25 @@ class LimitUsage(_message.Message):
     """Optional. When the window ends, in Unix milliseconds; absent for concurrent requests and for a
     period without an end.
     """
+    starts_at_ms: _builtins.int
+    """Optional. When the window began, in Unix milliseconds; absent for concurrent requests."""
+    added: _builtins.int
+    """Optional. Of a budget, what TopUpBudget has added for this window."""
+    reset_at_ms: _builtins.int
+    """Optional. Of a budget, when ResetBudget was last called in the window, in Unix milliseconds."""
+    forecast: _builtins.int
+    """Optional. Of a budget, what will have been used at the end of the window at the present pace,
+    counted from the start of the window or its last reset; absent in the first hour, and without
+    an end.
+    """
+    exhausted_at_ms: _builtins.int
+    """Optional. Of a budget, when it will be used up at that pace, in Unix milliseconds; absent if
+    that is after the end of the window or in more than ten years, and if it is used up already.
+    """
+    soft_limit_percent: _builtins.int
+    """Optional. Of a budget, the percentage that is its soft limit."""
+    soft_limit_reached: _builtins.bool
+    """Of a budget, whether as much as its soft limit has been used."""
     def __init__(
         self,
         *,
@@ -491,13 +517,41 @@ class LimitUsage(_message.Message):
         reserved: _builtins.int = ...,
         remaining: _builtins.int = ...,
         resets_at_ms: _builtins.int | None = ...,
+        starts_at_ms: _builtins.int | None = ...,
+        added: _builtins.int = ...,
+        reset_at_ms: _builtins.int | None = ...,
+        forecast: _builtins.int | None = ...,
+        exhausted_at_ms: _builtins.int | None = ...,
+        soft_limit_percent: _builtins.int | None = ...,
+        soft_limit_reached: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_resets_at_ms", b"_resets_at_ms", "resets_at_ms", b"resets_at_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exhausted_at_ms", b"_exhausted_at_ms", "_forecast", b"_forecast", "_reset_at_ms", b"_reset_at_ms", "_resets_at_ms", b"_resets_at_ms", "_soft_limit_percent", b"_soft_limit_percent", "_starts_at_ms", b"_starts_at_ms", "exhausted_at_ms", b"exhausted_at_ms", "forecast", b"forecast", "reset_at_ms", b"reset_at_ms", "resets_at_ms", b"resets_at_ms", "soft_limit_percent", b"soft_limit_percent", "starts_at_ms", b"starts_at_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_resets_at_ms", b"_resets_at_ms", "id", b"id", "kind", b"kind", "limit", b"limit", "measure", b"measure", "remaining", b"remaining", "reserved", b"reserved", "resets_at_ms", b"resets_at_ms", "used", b"used"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exhausted_at_ms", b"_exhausted_at_ms", "_forecast", b"_forecast", "_reset_at_ms", b"_reset_at_ms", "_resets_at_ms", b"_resets_at_ms", "_soft_limit_percent", b"_soft_limit_percent", "_starts_at_ms", b"_starts_at_ms", "added", b"added", "exhausted_at_ms", b"exhausted_at_ms", "forecast", b"forecast", "id", b"id", "kind", b"kind", "limit", b"limit", "measure", b"measure", "remaining", b"remaining", "reserved", b"reserved", "reset_at_ms", b"reset_at_ms", "resets_at_ms", b"resets_at_ms", "soft_limit_percent", b"soft_limit_percent", "soft_limit_reached", b"soft_limit_reached", "starts_at_ms", b"starts_at_ms", "used", b"used"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__exhausted_at_ms: _TypeAlias = _typing.Literal["exhausted_at_ms"]  # noqa: Y015
+    _WhichOneofArgType__exhausted_at_ms: _TypeAlias = _typing.Literal["_exhausted_at_ms", b"_exhausted_at_ms"]  # noqa: Y015
+    _WhichOneofReturnType__forecast: _TypeAlias = _typing.Literal["forecast"]  # noqa: Y015
+    _WhichOneofArgType__forecast: _TypeAlias = _typing.Literal["_forecast", b"_forecast"]  # noqa: Y015
+    _WhichOneofReturnType__reset_at_ms: _TypeAlias = _typing.Literal["reset_at_ms"]  # noqa: Y015
+    _WhichOneofArgType__reset_at_ms: _TypeAlias = _typing.Literal["_reset_at_ms", b"_reset_at_ms"]  # noqa: Y015
     _WhichOneofReturnType__resets_at_ms: _TypeAlias = _typing.Literal["resets_at_ms"]  # noqa: Y015
     _WhichOneofArgType__resets_at_ms: _TypeAlias = _typing.Literal["_resets_at_ms", b"_resets_at_ms"]  # noqa: Y015
+    _WhichOneofReturnType__soft_limit_percent: _TypeAlias = _typing.Literal["soft_limit_percent"]  # noqa: Y015
+    _WhichOneofArgType__soft_limit_percent: _TypeAlias = _typing.Literal["_soft_limit_percent", b"_soft_limit_percent"]  # noqa: Y015
+    _WhichOneofReturnType__starts_at_ms: _TypeAlias = _typing.Literal["starts_at_ms"]  # noqa: Y015
+    _WhichOneofArgType__starts_at_ms: _TypeAlias = _typing.Literal["_starts_at_ms", b"_starts_at_ms"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__exhausted_at_ms) -> _WhichOneofReturnType__exhausted_at_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__forecast) -> _WhichOneofReturnType__forecast | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reset_at_ms) -> _WhichOneofReturnType__reset_at_ms | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__resets_at_ms) -> _WhichOneofReturnType__resets_at_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__soft_limit_percent) -> _WhichOneofReturnType__soft_limit_percent | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__starts_at_ms) -> _WhichOneofReturnType__starts_at_ms | None: ...
 
 Global___LimitUsage: _TypeAlias = LimitUsage  # noqa: Y015

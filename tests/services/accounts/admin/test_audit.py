@@ -20,6 +20,7 @@ from services.accounts.admin.servicer import AdminServicer
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.erasure.repository import ErasureRepository
+from services.accounts.limits.repository import LimitRepository
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.common.client_address import TrustedProxies
@@ -125,6 +126,25 @@ CHANGES: dict[str, Change] = {
         "user",
         "limits.clear",
     ),
+    "ResetBudget": (
+        lambda on: admin_pb2.ResetBudgetRequest(
+            kind=limits_pb2.SUBJECT_KIND_KEY,
+            id=on.key_id,
+            measure=limits_pb2.MEASURE_SPEND_PER_DAY,
+        ),
+        "key",
+        "budget.reset",
+    ),
+    "TopUpBudget": (
+        lambda on: admin_pb2.TopUpBudgetRequest(
+            kind=limits_pb2.SUBJECT_KIND_KEY,
+            id=on.key_id,
+            measure=limits_pb2.MEASURE_SPEND_PER_DAY,
+            amount_pusd=5,
+        ),
+        "key",
+        "budget.top_up",
+    ),
 }
 
 
@@ -142,7 +162,15 @@ async def contents(engine: AsyncEngine) -> dict[str, list[Any]]:
     """Return all rows of the tables that administration changes."""
     rows_by_table = {}
     async with reading(engine) as connection:
-        for table in ("api_keys", "users", "teams", "limits", "erasures", "erased_items"):
+        for table in (
+            "api_keys",
+            "users",
+            "teams",
+            "limits",
+            "allowances",
+            "erasures",
+            "erased_items",
+        ):
             rows = await connection.execute(text(f"SELECT * FROM {table} ORDER BY 1, 2"))
             rows_by_table[table] = [tuple(row) for row in rows]
     return rows_by_table
@@ -150,9 +178,16 @@ async def contents(engine: AsyncEngine) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("rpc", CHANGES)
 async def test_a_change_writes_one_entry_that_names_it(
-    service: AdminServicer, keys: KeyAdministration, log: AuditLog, clock: ManualClock, rpc: str
+    service: AdminServicer,
+    keys: KeyAdministration,
+    log: AuditLog,
+    engine: AsyncEngine,
+    clock: ManualClock,
+    rpc: str,
 ) -> None:
     subjects = Subjects((await keys.create(NewKey("ada", "lab"))).info)
+    budget = UsageLimits(spend_per_day_pusd=9)
+    await LimitRepository(engine, clock).set(SubjectKind.KEY, subjects.key_id, budget)
     (made,) = await entries(log)
     build, kind, action = CHANGES[rpc]
     clock.now_s += 1
@@ -176,6 +211,7 @@ async def test_a_change_without_its_entry_is_not_made(
 ) -> None:
     subjects = Subjects((await keys.create(NewKey("ada", "lab"))).info)
     await limits.set(SubjectKind.USER, subjects.user_id, UsageLimits(requests_per_minute=1))
+    await limits.set(SubjectKind.KEY, subjects.key_id, UsageLimits(spend_per_day_pusd=9))
     before = await contents(engine)
     async with writing(engine) as connection:
         await connection.execute(text("ALTER TABLE audit_log RENAME TO elsewhere"))

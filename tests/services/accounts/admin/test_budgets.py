@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy import insert, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from gateway.accounts.v1.limits_pb2 import MEASURE_SPEND_PER_DAY
 from services.accounts.admin.limits import LimitAdministration
 from services.accounts.limits.leases import AllowanceClaim, LeaseRepository
 from services.accounts.limits.notifications import PAUSES_S, BudgetNotifier
@@ -151,3 +152,32 @@ async def test_a_notification_is_dropped_after_its_attempts(
     await write(engine, lambda connection: connection.execute(interrupted))
     await notifier.deliver()
     assert await notifier._due() == [] and len(webhook.ids) == len(PAUSES_S)
+
+
+async def test_corrections_hold_for_all_workers_and_one_window(
+    engine: AsyncEngine, clock: ManualClock
+) -> None:
+    owner = await AccountRepository(engine).identify(
+        await AccountRepository(engine).create_key("a")
+    )
+    subject = SubjectKind.USER, owner.user_id
+    limits, leases = LimitAdministration(engine, clock), LeaseRepository(engine, clock)
+    await limits.set(*subject, UsageLimits(spend_per_day_pusd=100))
+    claim = AllowanceClaim(
+        *(*subject, "spend_per_day_pusd", TODAY * DAY_MS, (TODAY + 1) * DAY_MS, 60),
+        reserved_amount=10,
+        reserved_until_ms=clock.now_ms() + 4_000,
+        overdraws=True,
+    )
+    for worker in ("a", "b"):
+        await leases.lease(worker, [claim])
+    usage = await limits.top_up_budget(*subject, MEASURE_SPEND_PER_DAY, 30)
+    assert (usage.limit, usage.used, usage.reserved, usage.remaining) == (130, 100, 20, 10)
+    usage = await limits.reset_budget(*subject, MEASURE_SPEND_PER_DAY)
+    assert (usage.limit, usage.used, usage.reserved, usage.remaining) == (130, 0, 20, 110)
+    assert usage.reset_at_ms == clock.now_ms()
+    [lease] = await leases.lease("c", [claim._replace(held_amount=5, reserved_amount=5)])
+    assert (lease.granted.remaining, lease.limit, lease.spent) == (105, 130, 0)
+    clock.now_s += 86_400
+    _, [usage] = await limits.get_with_usage(*subject)
+    assert (usage.limit, usage.used, usage.remaining) == (100, 0, 100)

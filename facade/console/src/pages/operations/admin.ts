@@ -1,5 +1,6 @@
 // Administration: providers, activity, keys and limits, with the admin key of this tab.
 import { ApiError, json } from "../../api/client";
+import type { LimitUsage } from "../../parts/limit_states";
 import { forgetAdminKey } from "../../shell/session";
 
 export interface ProviderModel {
@@ -82,6 +83,8 @@ export interface Limits {
   period_start: string | null;
   period_days: number | null;
   soft_limit_percent: number | null;
+  /** The state of each limit on a number; not in the answer to a change. */
+  usage?: LimitUsage[];
   allowed_models: readonly string[] | null;
 }
 

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { Failure } from "../../parts/failure";
+import { LimitStates } from "../../parts/limit_states";
 import { useLoaded } from "../../parts/loading";
 import { type Limits, getLimits, setLimits } from "./admin";
 
@@ -42,32 +43,35 @@ export function LimitsForm({ id }: { id: string }) {
 
   if (data === undefined) return <Failure error={error} />;
   return (
-    <form class="limits" aria-label="Limits" onSubmit={submit} onInput={() => setSaved(false)}>
-      {[...COUNTS, ...AMOUNTS].map(([name, label]) => (
-        <label key={name}>
-          {label}
-          <input name={name} inputMode="decimal" value={data[name] ?? ""} placeholder="no limit" />
+    <>
+      {data.usage !== undefined && data.usage.length > 0 && <LimitStates limits={data.usage} />}
+      <form class="limits" aria-label="Limits" onSubmit={submit} onInput={() => setSaved(false)}>
+        {[...COUNTS, ...AMOUNTS].map(([name, label]) => (
+          <label key={name}>
+            {label}
+            <input name={name} inputMode="decimal" value={data[name] ?? ""} placeholder="no limit" />
+          </label>
+        ))}
+        {PERIOD.map(([name, label, absent]) => (
+          <label key={name}>
+            {label}
+            <input name={name} value={data[name] ?? ""} placeholder={absent} />
+          </label>
+        ))}
+        <label>
+          Models, one a line; * at the end stands for any rest
+          <textarea
+            name="allowed_models"
+            rows={3}
+            placeholder="all"
+            value={data.allowed_models?.join("\n") ?? ""}
+          />
         </label>
-      ))}
-      {PERIOD.map(([name, label, absent]) => (
-        <label key={name}>
-          {label}
-          <input name={name} value={data[name] ?? ""} placeholder={absent} />
-        </label>
-      ))}
-      <label>
-        Models, one a line; * at the end stands for any rest
-        <textarea
-          name="allowed_models"
-          rows={3}
-          placeholder="all"
-          value={data.allowed_models?.join("\n") ?? ""}
-        />
-      </label>
-      <button>Save limits</button>
-      <Failure error={failure ?? error} />
-      <p role="status">{isSaved && "Saved. Limits count everywhere within 30 seconds."}</p>
-    </form>
+        <button>Save limits</button>
+        <Failure error={failure ?? error} />
+        <p role="status">{isSaved && "Saved. Limits count everywhere within 30 seconds."}</p>
+      </form>
+    </>
   );
 }
 

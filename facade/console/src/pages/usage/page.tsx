@@ -1,23 +1,8 @@
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
-import { when } from "../../parts/formats";
+import { LimitStates, amount, number } from "../../parts/limit_states";
 import { useLoaded } from "../../parts/loading";
-import { type LimitUsage, type Period, getUsage } from "./usage";
-
-const NAMES: Record<string, string> = {
-  requests_per_minute: "Requests a minute",
-  tokens_per_minute: "Tokens a minute",
-  concurrent_requests: "Requests at once",
-  spend_per_day: "Dollars a day",
-  spend_per_week: "Dollars a week",
-  spend_per_month: "Dollars a month",
-  spend_per_period: "Dollars a period",
-};
-const number = new Intl.NumberFormat();
-
-/** Return an amount: dollars are text. */
-const amount = (value: number | string): string =>
-  typeof value === "string" ? `$${value}` : number.format(value);
+import { type Period, getUsage } from "./usage";
 
 export default function Usage() {
   const { data, error, reload } = useLoaded(getUsage, []);
@@ -39,7 +24,7 @@ export default function Usage() {
                 <p>Neither your key nor your user or team has a limit on numbers.</p>
               </Empty>
             ) : (
-              <Limits limits={data.limits} />
+              <LimitStates limits={data.limits} />
             )}
             {data.allowed_models.map((allowed) => (
               <p key={allowed.subject_kind}>
@@ -54,39 +39,6 @@ export default function Usage() {
         </>
       )}
     </>
-  );
-}
-
-function Limits({ limits }: { limits: LimitUsage[] }) {
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Limits">
-      <table>
-        <thead>
-          <tr>
-            <th>Limit</th>
-            <th>Of</th>
-            <th>Used</th>
-            <th>Reserved</th>
-            <th>Left</th>
-            <th>Starts again</th>
-          </tr>
-        </thead>
-        <tbody>
-          {limits.map((one) => (
-            <tr key={`${one.subject_kind}/${one.name}`}>
-              <td>
-                {NAMES[one.name] ?? one.name}: {amount(one.limit)}
-              </td>
-              <td>{one.subject_kind}</td>
-              <td>{amount(one.used)}</td>
-              <td>{amount(one.reserved)}</td>
-              <td>{amount(one.remaining)}</td>
-              <td>{one.resets_at === null ? "" : when(one.resets_at)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }
 

@@ -1,17 +1,6 @@
 // What the caller has used, and what is left of the limits.
 import { json } from "../../api/client";
-
-export interface LimitUsage {
-  subject_kind: "key" | "user" | "team";
-  name: string;
-  /** A number, or decimal US dollars as text. */
-  limit: number | string;
-  used: number | string;
-  reserved: number | string;
-  remaining: number | string;
-  /** RFC 3339; null for concurrent requests. */
-  resets_at: string | null;
-}
+import type { LimitUsage } from "../../parts/limit_states";
 
 export interface Period {
   period: string;
