@@ -25,6 +25,7 @@ from services.commands import (
     keys,
     limits,
     memory,
+    model_groups,
     running,
     usage,
     users,
@@ -46,6 +47,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(users.users, name="users")
 app.add_typer(users.teams, name="teams")
 app.add_typer(limits.app, name="limits")
+app.add_typer(model_groups.app, name="model-groups")
 app.add_typer(admin.app, name="admin-key")
 app.add_typer(admin.audit, name="audit")
 app.add_typer(files.app, name="files")

@@ -1,5 +1,7 @@
 """Invalidates the caches of one process after changes of keys, users and teams by any process.
 
+A changed model group invalidates all owners of keys.
+
 Each change writes an entry to the audit log in its own transaction. The log is read every few
 seconds while a cache has entries; an idle process reads nothing. Entries about created keys, users
 and teams are ignored, since no cache can have an entry for them. So a new key in use stays cached
@@ -89,7 +91,8 @@ class ChangeWatch:
         ]
         if any(subject.kind == "admin_key" for subject in new):
             self._admins.forget()
-        if len(rows) == _MOST:
+        has_group = any(subject.kind == "model_group" for subject in new)
+        if has_group or len(rows) == _MOST:
             self._callers.forget_all()
         else:
             for subject in new:

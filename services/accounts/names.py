@@ -16,13 +16,18 @@ def is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
+def is_name(text: str) -> bool:
+    """Return whether a text has the form of the name of a user, team or model group."""
+    return _NAME.fullmatch(text) is not None
+
+
 def check_name(field: str, name: str) -> None:
-    """Check the name of a user or a team.
+    """Check the name of a user, a team or a model group.
 
     Raises:
         GatewayError: invalid_request, naming `field`.
     """
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise invalid(
             field,
             f"{field}: must be 1 to 64 letters, digits and . _ @ + -, starting with a letter or "

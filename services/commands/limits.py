@@ -65,6 +65,7 @@ def show_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption 
         PERIOD=_period(subject_limits),
         SOFT_LIMIT=_percent(subject_limits.soft_limit_percent),
         ALLOWED_MODELS="-" if models is None else ", ".join(models) or "none",
+        ALLOWED_MODEL_GROUPS=", ".join(subject_limits.allowed_model_groups) or "-",
     )
 
 
@@ -124,6 +125,14 @@ def set_limits(
             "Repeatable; all other models are then forbidden.",
         ),
     ] = None,
+    model_group: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Allowed group of models (`gateway model-groups`). Repeatable; all other models "
+            "are then forbidden.",
+        ),
+    ] = None,
 ) -> None:
     """Replace the limits of a key, a user or a team; they apply everywhere within 5 seconds.
 
@@ -145,6 +154,7 @@ def set_limits(
             period_days=period_days,
             soft_limit_percent=soft_limit_percent,
             allowed_models=tuple(model) if model else None,
+            allowed_model_groups=tuple(model_group or ()),
         )
         if not new_limits:
             fail("set at least one limit; `limits clear` removes all limits", WRONG)

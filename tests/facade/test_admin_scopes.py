@@ -46,7 +46,7 @@ async def call(
 def required_scope(endpoint: EndpointSpec) -> str:
     if endpoint.method == "GET":
         return "read"
-    return "money" if "/limits" in endpoint.path else "users"
+    return "money" if re.search("/limits|/model-groups", endpoint.path) else "users"
 
 
 # Bodies that the endpoints accept, so that nothing but the scope can refuse them.
@@ -57,6 +57,7 @@ BODIES: dict[str, Any] = {
     "updateUser": {"team": None},
     "createTeam": {"name": "lab"},
     "updateTeam": {"plan": "team_pro"},
+    "setModelGroup": {"models": []},
     **{f"reset{kind}Budget": {"name": "spend_per_day"} for kind in ("Key", "User", "Team")},
     **{
         f"topUp{kind}Budget": {"name": "spend_per_day", "amount": "1"}

@@ -1,10 +1,10 @@
-"""Budgets over HTTP: their periods, soft limits with a webhook, forecasts, resets, top-ups."""
+"""Budgets over HTTP: their periods, soft limits, forecasts, resets, top-ups; model groups."""
 
 import base64
 import hashlib
 import hmac
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from decimal import Decimal
 from typing import Any
 
@@ -324,3 +324,49 @@ async def test_a_wrong_correction_changes_nothing(
     status, data, _ = await post(limited.gateways[0], f"{path}/{correction}", body, headers)
     assert (status, json.loads(data)["error"]["param"]) == (400, param)
     assert await state(limited, path) == before
+
+
+async def test_a_model_group_is_what_its_callers_may_use(limited: LimitedGateways) -> None:
+    caller, path = await new_caller(limited)
+    group = "/admin/v1/model-groups/cheap-models"
+
+    async def status(model: str) -> int:
+        body = {**CHAT, "model": model}
+        return (await post(limited.gateways[0], CHATS, body, caller))[0]
+
+    assert (await call(limited, "PUT", group, {"models": ["sandbox/e*"]}))["id"] == "cheap-models"
+    limits = await call(limited, "PUT", path, {"allowed_model_groups": ["cheap-models"]})
+    assert (limits["allowed_models"], limits["allowed_model_groups"]) == ([], ["cheap-models"])
+    read = await call(limited, "GET", path)
+    assert {name: read[name] for name in limits} == limits
+    await until(lambda: _is(status, "priced", 403))
+    assert await status("sandbox/echo") == 200
+    key = caller["Authorization"].removeprefix("Bearer ")
+    models = await call(limited, "GET", "/v1/models", key=key)
+    assert {model["id"][:9] for model in models["data"]} == {"sandbox/e"}
+    own = await call(limited, "GET", ME, key=key)
+    assert own["allowed_models"] == [{"subject_kind": "user", "models": ["sandbox/e*"]}]
+    # A changed group takes effect, beside models of the limits' own.
+    await call(limited, "PUT", group, {"models": ["priced"]})
+    await until(lambda: _is(status, "priced", 200))
+    assert await status("sandbox/echo") == 403
+    both = {"allowed_models": ["sandbox/*"], "allowed_model_groups": ["cheap-models"]}
+    await call(limited, "PUT", path, both)
+    await until(lambda: _is(status, "sandbox/echo", 200))
+    assert await status("priced") == 200
+
+    [gateway] = limited.gateways
+    headers = {"Authorization": f"Bearer {ADMIN_KEY}"}
+    async with gateway.http.delete(gateway.url + group, headers=headers) as refused:
+        assert refused.status == 409
+    await call(limited, "DELETE", path)
+    assert (await call(limited, "DELETE", group))["deleted"] is True
+    assert (await call(limited, "GET", "/admin/v1/model-groups"))["data"] == []
+    audit = await call(limited, "GET", "/admin/v1/audit?subject_id=cheap-models")
+    assert [one["action"] for one in audit["data"]] == [
+        *("model_group.delete", "model_group.set", "model_group.set"),
+    ]
+
+
+async def _is(status: Callable[[str], Awaitable[int]], model: str, expected: int) -> bool:
+    return await status(model) == expected

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, get_args
 
-from facade.dialects.admin.bodies import EPOCH, PlanName
+from facade.dialects.admin.bodies import EPOCH, Kind, PlanName
 from facade.dialects.caller_usage import LIMIT_USAGE
 from facade.dialects.json_schemas import JsonObject
 from gateway.accounts.v1 import admin_pb2
@@ -161,6 +161,7 @@ _LIMIT_FIELDS: JsonObject = {
     "period_days": _OPTIONAL_INTEGER,
     "soft_limit_percent": _OPTIONAL_INTEGER,
     "allowed_models": {"type": ["array", "null"], "items": _STRING},
+    "allowed_model_groups": {"type": "array", "items": _STRING},
 }
 LIMITS = object_schema("limits", _LIMIT_FIELDS)
 LIMITS_WITH_USAGE = object_schema(
@@ -185,7 +186,7 @@ AUDIT_ENTRY = object_schema(
             "description": "Network address of the caller; null on the command line.",
         },
         "action": _STRING,
-        "subject_kind": {"enum": ["key", "user", "team", "admin_key"]},
+        "subject_kind": {"enum": [*get_args(Kind)]},
         "subject_id": _STRING,
         "before": {
             **_OPTIONAL_OBJECT,
@@ -304,6 +305,7 @@ def render_limits(limits: SubjectLimits) -> JsonObject:
         "period_days": set_limits.get("period_days"),
         "soft_limit_percent": set_limits.get("soft_limit_percent"),
         "allowed_models": None if models is None else [*models.patterns],
+        "allowed_model_groups": [*limits.allowed_model_groups],
     }
 
 

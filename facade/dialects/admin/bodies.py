@@ -19,7 +19,7 @@ EPOCH = date(1970, 1, 1)
 
 # The names of the plans; a test checks that the proto has the same.
 PlanName = Literal["personal_free", "personal_pro", "team_pro", "enterprise"]
-Kind = Literal["key", "user", "team", "admin_key"]
+Kind = Literal["key", "user", "team", "admin_key", "model_group"]
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$"
 Name = Annotated[str, Field(pattern=_NAME)]
@@ -97,6 +97,7 @@ Dollars = Annotated[str, Field(pattern=r"^[0-9]{1,6}(\.[0-9]{1,12})?$")]
 Date = Annotated[
     str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", json_schema_extra={"format": "date"})
 ]
+Models = Annotated[list[Annotated[str, Field(min_length=1, max_length=256)]], Field(max_length=256)]
 _LABEL = Annotated[str, Field(max_length=128)]
 _EXPIRY = "Expiration time in Unix seconds, in the future; null if the key does not expire."
 
@@ -139,6 +140,12 @@ class RotateKey(Body):
     )
 
 
+class SetModelGroup(Body):
+    """The models of a group."""
+
+    models: Models = Field(description="Model names; a trailing `*` matches any suffix.")
+
+
 class SetLimits(Body):
     """All limits of a key, user or team; a field that is omitted or null is unlimited."""
 
@@ -174,11 +181,11 @@ class SetLimits(Body):
         description="Percentage of each budget; when it is spent, this is recorded in the audit "
         "log and sent to the webhook.",
     )
-    allowed_models: (
-        Annotated[list[Annotated[str, Field(min_length=1, max_length=256)]], Field(max_length=256)]
-        | None
-    ) = Field(
+    allowed_models: Models | None = Field(
         None, description="Model names that requests may use; a trailing `*` matches any suffix."
+    )
+    allowed_model_groups: Annotated[list[Name], Field(max_length=8)] = Field(
+        [], description="Names of model groups, whose models requests may use too."
     )
 
 

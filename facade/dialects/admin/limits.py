@@ -50,6 +50,7 @@ def set_request(kind: str, arguments: Arguments) -> admin_pb2.SetLimitsRequest:
         period_days=body.period_days,
         soft_limit_percent=body.soft_limit_percent,
         allowed_models=None if models is None else ModelPatterns(patterns=models),
+        allowed_model_groups=body.allowed_model_groups,
     )
     return admin_pb2.SetLimitsRequest(limits=limits)
 

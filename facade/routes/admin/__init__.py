@@ -1,5 +1,11 @@
 """Administration: keys, users, teams, limits, usage, providers, audit log and request log."""
 
-from facade.routes.admin import accounts, limits, reports, request_log
+from facade.routes.admin import accounts, limits, model_groups, reports, request_log
 
-ENDPOINTS = (*accounts.ENDPOINTS, *limits.ENDPOINTS, *reports.ENDPOINTS, *request_log.ENDPOINTS)
+ENDPOINTS = (
+    *accounts.ENDPOINTS,
+    *limits.ENDPOINTS,
+    *model_groups.ENDPOINTS,
+    *reports.ENDPOINTS,
+    *request_log.ENDPOINTS,
+)

@@ -11,6 +11,7 @@ from services.accounts.admin.audit import AuditLog, audit_sweeper
 from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.admin.keys import KeyAdministration
 from services.accounts.admin.limits import LimitAdministration
+from services.accounts.admin.model_groups import ModelGroupAdministration
 from services.accounts.admin.servicer import AdminServicer
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
@@ -91,6 +92,7 @@ class Administration:
                 UserAdministration(database, clock),
                 TeamAdministration(database, clock),
                 LimitAdministration(database, clock),
+                ModelGroupAdministration(database, clock),
                 log,
                 erasures,
                 TrustedProxies(settings.server.trusted_proxies),

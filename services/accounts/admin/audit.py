@@ -14,7 +14,7 @@ from sqlalchemy import delete, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1.admin_pb2 import AuditEntry
-from services.accounts.names import is_id
+from services.accounts.names import is_id, is_name
 from services.accounts.tables import audit_log
 from services.common.clock import Clock
 from services.common.errors import invalid
@@ -23,7 +23,7 @@ from services.common.storage.database import reading_once, write
 from services.common.storage.leases import Lease
 from services.common.storage.sweeping import Sweeper, remove_in_batches
 
-SUBJECT_KINDS = ("key", "user", "team", "admin_key")
+SUBJECT_KINDS = ("key", "user", "team", "admin_key", "model_group")
 
 # Entries that a sweep removes in one transaction.
 _BATCH = 500
@@ -143,7 +143,8 @@ class AuditLog:
             raise invalid(
                 "subject_kind", f"subject_kind: must be one of {', '.join(SUBJECT_KINDS)}"
             )
-        if entry_filter.subject_id and not is_id(entry_filter.subject_id):
+        subject_id = entry_filter.subject_id
+        if subject_id and not (is_id(subject_id) or is_name(subject_id)):
             return AuditPage([], "")
         # One more than the page has, to detect whether another page follows.
         query = (

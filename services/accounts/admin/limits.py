@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.accounts.v1.limits_pb2 import LimitUsage, Measure
 from gateway.errors.v1 import errors_pb2
 from services.accounts.admin.audit import COMMAND_LINE, Actor, Record, Subject, record
+from services.accounts.admin.model_groups import check_groups
 from services.accounts.limits.corrections import Budget
 from services.accounts.limits.earlier_spend import add_earlier_spend
 from services.accounts.limits.repository import read_limits, write_limits
@@ -72,8 +73,11 @@ class LimitAdministration:
         check_period_start(limits, today)
         if limits.spend_per_period_pusd is not None and limits.period_start_day is None:
             limits = replace(limits, period_start_day=today)
+        if limits.allowed_model_groups and limits.allowed_models is None:
+            limits = replace(limits, allowed_models=())
         async with writing_alone(self._engine) as connection:
             await _check_subject(connection, kind, subject_id)
+            await check_groups(connection, limits.allowed_model_groups)
             before = await read_limits(connection, kind, subject_id)
             await write_limits(connection, kind, subject_id, limits, now_ms)
             await add_earlier_spend(connection, kind, subject_id, limits, now_ms)
@@ -168,4 +172,4 @@ def _to_record(limits: UsageLimits | None) -> Record | None:
     """Return the set limits, or None without limits."""
     if not limits:
         return None
-    return {name: value for name, value in asdict(limits).items() if value is not None}
+    return {name: value for name, value in asdict(limits).items() if value not in (None, ())}

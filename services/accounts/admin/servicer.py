@@ -11,6 +11,7 @@ from services.accounts.admin.audit import Actor, AuditFilter, AuditLog
 from services.accounts.admin.key_rows import NewKey
 from services.accounts.admin.keys import DEFAULT_GRACE_S, KeyAdministration, KeyChanges
 from services.accounts.admin.limits import LimitAdministration
+from services.accounts.admin.model_groups import ModelGroupAdministration
 from services.accounts.admin.records import plan_name_of
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
@@ -37,6 +38,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         users: UserAdministration,
         teams: TeamAdministration,
         limits: LimitAdministration,
+        model_groups: ModelGroupAdministration,
         audit: AuditLog,
         erasures: ErasureRepository,
         proxies: TrustedProxies,
@@ -45,6 +47,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self._users = users
         self._teams = teams
         self._limits = limits
+        self._model_groups = model_groups
         self._audit = audit
         self._erasures = erasures
         self._proxies = proxies
@@ -288,6 +291,30 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
             self._actor(context),
         )
         return admin_pb2.TopUpBudgetResponse(usage=usage)
+
+    async def SetModelGroup(
+        self, request: admin_pb2.SetModelGroupRequest, context: Context
+    ) -> admin_pb2.SetModelGroupResponse:
+        """Create or replace a model group."""
+        group = request.model_group
+        await self._model_groups.set(group.name, group.models, self._actor(context))
+        return admin_pb2.SetModelGroupResponse(model_group=group)
+
+    async def ListModelGroups(
+        self, request: admin_pb2.ListModelGroupsRequest, context: Context
+    ) -> admin_pb2.ListModelGroupsResponse:
+        """List all model groups."""
+        groups = await self._model_groups.list_all()
+        return admin_pb2.ListModelGroupsResponse(
+            model_groups=[admin_pb2.ModelGroup(name=name, models=models) for name, models in groups]
+        )
+
+    async def DeleteModelGroup(
+        self, request: admin_pb2.DeleteModelGroupRequest, context: Context
+    ) -> admin_pb2.DeleteModelGroupResponse:
+        """Delete a model group."""
+        await self._model_groups.delete(request.name, self._actor(context))
+        return admin_pb2.DeleteModelGroupResponse()
 
     async def ListAuditEntries(
         self, request: admin_pb2.ListAuditEntriesRequest, context: Context

@@ -1,6 +1,6 @@
 """Repository of the limits of keys, users and teams."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import orjson
 from sqlalchemy import Row, and_, delete, or_, select
@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from services.accounts.limits.rules import NUMBERS, SubjectKind, UsageLimits
-from services.accounts.limits.tables import allowances
+from services.accounts.limits.tables import allowances, model_groups
 from services.accounts.limits.tables import limits as table
 from services.common.clock import Clock
 from services.common.storage.database import insert_into, reading_once, write
@@ -72,12 +72,20 @@ class LimitRepository:
         )
         async with reading_once(self._engine) as connection:
             rows = (await connection.execute(query)).all()
-        row_of_kind = {row.subject_kind: row for row in rows}
+        limits_of_kind = {row.subject_kind: _limits(row) for row in rows}
+        names = {name for one in limits_of_kind.values() for name in one.allowed_model_groups}
+        models = await self._models_of(names) if names else {}
         return tuple(
-            _limits(row_of_kind[kind]).to_proto(kind, subject_id)
+            _expanded(limits_of_kind[kind].to_proto(kind, subject_id), models)
             for kind, subject_id in subjects
-            if kind in row_of_kind
+            if kind in limits_of_kind
         )
+
+    async def _models_of(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """Return the models of groups."""
+        query = select(model_groups).where(model_groups.c.name.in_(names))
+        async with reading_once(self._engine) as connection:
+            return {row.name: orjson.loads(row.models) for row in await connection.execute(query)}
 
 
 async def read_limits(
@@ -103,10 +111,12 @@ async def write_limits(
     if not limits:
         await connection.execute(delete(table).filter_by(**key))
         return
-    models = limits.allowed_models
+    groups = limits.allowed_model_groups
+    models = limits.allowed_models if limits.allowed_models is not None or not groups else ()
     values = {
         **{name: getattr(limits, name) for name in NUMBERS},
         "allowed_models": None if models is None else orjson.dumps(models).decode(),
+        "allowed_model_groups": orjson.dumps(groups).decode() if groups else None,
         "updated_at_ms": now_ms,
     }
     statement = insert_into(connection, table).values(**key, **values)
@@ -127,8 +137,20 @@ async def delete_limits(
 
 
 def _limits(row: Row[tuple[object, ...]]) -> UsageLimits:
-    models = row.allowed_models
+    models, groups = row.allowed_models, row.allowed_model_groups
     return UsageLimits(
         **{name: getattr(row, name) for name in NUMBERS},
         allowed_models=None if models is None else tuple(orjson.loads(models)),
+        allowed_model_groups=() if groups is None else tuple(orjson.loads(groups)),
     )
+
+
+def _expanded(limits: SubjectLimits, models: Mapping[str, Sequence[str]]) -> SubjectLimits:
+    """Return limits with the models of their groups in place of the names of the groups."""
+    if limits.allowed_model_groups:
+        patterns = limits.allowed_models.patterns
+        for name in limits.allowed_model_groups:
+            patterns.extend(model for model in models.get(name, ()) if model not in patterns)
+        limits.allowed_models.SetInParent()
+        del limits.allowed_model_groups[:]
+    return limits

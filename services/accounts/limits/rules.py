@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectLimits
+from services.accounts.names import check_name
 from services.common.errors import invalid
 from services.common.limit_windows import MEASURES, SPEND, Period
 
@@ -16,6 +17,7 @@ MAX_CONCURRENT = 1_000_000
 MAX_PERIOD_DAYS = 3_660
 MAX_PATTERNS = 256
 MAX_PATTERN_LENGTH = 256
+MAX_MODEL_GROUPS = 8
 
 
 class SubjectKind(StrEnum):
@@ -57,7 +59,8 @@ class UsageLimits:
         period_days: length of a period; None for one without an end.
         soft_limit_percent: percentage of each budget from which on it is reported as nearly spent.
         allowed_models: names of models as callers write them; a trailing `*` matches any suffix.
-            An empty tuple allows no models.
+            An empty tuple allows no models beside those of the groups.
+        allowed_model_groups: names of groups of models that are allowed too.
     """
 
     requests_per_minute: int | None = None
@@ -71,6 +74,7 @@ class UsageLimits:
     period_days: int | None = None
     soft_limit_percent: int | None = None
     allowed_models: tuple[str, ...] | None = None
+    allowed_model_groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the limits.
@@ -83,13 +87,13 @@ class UsageLimits:
         _check_period(self)
         _check_soft_limit(self)
         if self.allowed_models is not None:
-            _check_patterns(self.allowed_models)
+            check_patterns("allowed_models", self.allowed_models)
+        _check_groups(self.allowed_model_groups)
 
     def __bool__(self) -> bool:
         """Return whether anything is limited."""
-        return self.allowed_models is not None or any(
-            getattr(self, name) is not None for name in AMOUNTS
-        )
+        has_models = self.allowed_models is not None or bool(self.allowed_model_groups)
+        return has_models or any(getattr(self, name) is not None for name in AMOUNTS)
 
     @classmethod
     def of_proto(cls, limits: SubjectLimits) -> "UsageLimits":
@@ -101,7 +105,8 @@ class UsageLimits:
         numbers = {field.name: n for field, n in limits.ListFields() if field.name in NUMBERS}
         has_models = limits.HasField("allowed_models")
         patterns = tuple(limits.allowed_models.patterns) if has_models else None
-        return cls(**numbers, allowed_models=patterns)
+        groups = tuple(limits.allowed_model_groups)
+        return cls(**numbers, allowed_models=patterns, allowed_model_groups=groups)
 
     @property
     def period(self) -> Period:
@@ -115,6 +120,7 @@ class UsageLimits:
             kind=kind.proto,
             id=subject_id,
             allowed_models=None if models is None else ModelPatterns(patterns=models),
+            allowed_model_groups=self.allowed_model_groups,
             **{name: getattr(self, name) for name in NUMBERS},
         )
 
@@ -171,8 +177,20 @@ def check_period_start(limits: UsageLimits, today: int) -> None:
         )
 
 
-def _check_patterns(patterns: tuple[str, ...]) -> None:
-    name = "allowed_models"
+def _check_groups(names: tuple[str, ...]) -> None:
+    field = "allowed_model_groups"
+    if len(names) > MAX_MODEL_GROUPS:
+        raise invalid(field, f"{field}: must contain at most {MAX_MODEL_GROUPS} names")
+    for index, name in enumerate(names):
+        check_name(f"{field}[{index}]", name)
+
+
+def check_patterns(name: str, patterns: Sequence[str]) -> None:
+    """Check names of models, each with a `*` at most at its end.
+
+    Raises:
+        GatewayError: invalid_request, naming the field `name` or an item of it.
+    """
     if len(patterns) > MAX_PATTERNS:
         raise invalid(name, f"{name}: must contain at most {MAX_PATTERNS} names")
     for index, pattern in enumerate(patterns):

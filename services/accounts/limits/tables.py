@@ -22,6 +22,9 @@ limits = Table(
     Column("updated_at_ms", BigInteger, nullable=False),
     # A JSON object: of each budget that has reached its soft limit, the window and the amount.
     Column("soft_limits_reached", Text),
+    # A JSON array. With groups, `allowed_models` is not NULL: programs that do not know groups then
+    # allow too little rather than everything.
+    Column("allowed_model_groups", Text),
 )
 
 # The amount that each worker holds of an allowance: of the use of a measure by a subject in a
@@ -41,6 +44,15 @@ allowances = Table(
     Column("ends_at_ms", BigInteger, nullable=False, index=True),
     Column("reserved", BigInteger, nullable=False, server_default="0"),
     Column("reserved_until_ms", BigInteger, nullable=False, server_default="0"),
+)
+
+# Named lists of models, which limits can allow.
+model_groups = Table(
+    "model_groups",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("models", Text, nullable=False),  # a JSON array
+    Column("updated_at_ms", BigInteger, nullable=False),
 )
 
 # Notifications about budgets that the webhook has not accepted yet.

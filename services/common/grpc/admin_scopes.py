@@ -34,6 +34,8 @@ _CHANGING = {
     "ClearLimits": MONEY,
     "ResetBudget": MONEY,
     "TopUpBudget": MONEY,
+    "SetModelGroup": MONEY,
+    "DeleteModelGroup": MONEY,
 }
 
 

@@ -8,6 +8,7 @@ from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.admin.key_rows import NewKey
 from services.accounts.admin.keys import KeyAdministration, KeyChanges
 from services.accounts.admin.limits import LimitAdministration
+from services.accounts.admin.model_groups import ModelGroupAdministration
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.change_watch import ChangeWatch
@@ -90,6 +91,27 @@ async def test_new_limits_and_teams_count(
     await limits.set(SubjectKind.TEAM, team.id, UsageLimits(requests_per_minute=5))
     await watch.check()
     assert [one.requests_per_minute for one in (await callers(made.key)).limits] == [5]
+
+
+async def test_a_changed_model_group_counts(
+    watch: ChangeWatch,
+    callers: CachingAuthenticator,
+    keys: KeyAdministration,
+    engine: AsyncEngine,
+    clock: ManualClock,
+) -> None:
+    made = await keys.create(NewKey("ada"))
+    groups = ModelGroupAdministration(engine, clock)
+    await groups.set("cheap", ["small"])
+    limits = UsageLimits(allowed_models=("own",), allowed_model_groups=("cheap",))
+    await LimitAdministration(engine, clock).set(SubjectKind.KEY, made.info.id, limits)
+    await watch.check()
+    for models in (["small"], ["own", "tiny-*"]):
+        await groups.set("cheap", models)
+        await watch.check()
+        [one] = (await callers(made.key)).limits
+        assert {*one.allowed_models.patterns} == {"own", *models}
+        assert len(one.allowed_models.patterns) == 2
 
 
 async def test_entries_that_come_late_count_and_once(

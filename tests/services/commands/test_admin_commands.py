@@ -122,11 +122,15 @@ def test_a_user_is_erased_and_the_report_is_shown(gateway: Command) -> None:
 
 def test_limits_are_set_shown_and_cleared(gateway: Command) -> None:
     gateway("users create ada --team lab")
+    assert "no model group" in gateway.refused("limits set --user ada --model-group cheap")
+    gateway("model-groups set cheap --model gpt-4o --model fast")
+    gateway("model-groups set cheap --model gpt-5-* --model fast")
+    assert table(gateway("model-groups list")[0]) == [["cheap", "gpt-5-*, fast"]]
     for subject in ("--user ada", "--team lab"):
         gateway(
             f"limits set {subject} --requests-per-minute 1000 --spend-per-day 12.50 "
             "--spend-per-period 40 --since 2026-01-31 --period-days 30 --soft-limit-percent 80 "
-            "--model gpt-* --model claude"
+            "--model gpt-* --model claude --model-group cheap"
         )
         assert fields(gateway(f"limits show {subject}")[0]) == {
             "REQUESTS_PER_MINUTE": "1,000 (0 used, 0 reserved)",
@@ -139,7 +143,9 @@ def test_limits_are_set_shown_and_cleared(gateway: Command) -> None:
             "PERIOD": "30 days from 2026-01-31 on",
             "SOFT_LIMIT": "80%",
             "ALLOWED_MODELS": "gpt-*, claude",
+            "ALLOWED_MODEL_GROUPS": "cheap",
         }
+        assert "limits name the group" in gateway.refused("model-groups delete cheap")
         topped_up = gateway(f"limits top-up {subject} --per day --amount 2.5")[0]
         assert fields(topped_up)["BUDGET"] == "$15"
         assert fields(gateway(f"limits reset {subject} --per day")[0])["ADDED"] == "$2.5"

@@ -1598,14 +1598,15 @@ class AuditEntry(_message.Message):
     """Required. Time of the change in Unix milliseconds."""
     actor: _builtins.str
     """Required. Who made the change: the id of an admin key (CheckAdminKeyResponse), `command line`,
-    `erasure` for the end of an erasure, or `first start` for the development key.
+    `erasure` for the end of an erasure, `first start` for the development key, or `gateway` for what
+    the gateway itself has found.
     """
     action: _builtins.str
     """Required. The action, such as `key.revoke`."""
     subject_kind: _builtins.str
-    """Required. Type of the changed subject: `key`, `user`, `team` or `admin_key`."""
+    """Required. Type of the changed subject: `key`, `user`, `team`, `admin_key` or `model_group`."""
     subject_id: _builtins.str
-    """Required. Id of the changed subject."""
+    """Required. Id of the changed subject, or name of the model group."""
     before: _builtins.str
     """Optional. The previous state as a JSON object, without secrets; empty if it was created."""
     after: _builtins.str
@@ -1715,3 +1716,161 @@ class ListAuditEntriesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListAuditEntriesResponse: _TypeAlias = ListAuditEntriesResponse  # noqa: Y015
+
+@_typing.final
+class ModelGroup(_message.Message):
+    """A named list of models."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    MODELS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Required. 1 to 64 letters, digits and . _ @ + -, the first a letter or digit."""
+    @_builtins.property
+    def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required, possibly empty. Model names as callers send them, at most 256; a trailing `*` matches
+        any suffix.
+        """
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        models: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["models", b"models", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelGroup: _TypeAlias = ModelGroup  # noqa: Y015
+
+@_typing.final
+class SetModelGroupRequest(_message.Message):
+    """Describes the group to create or to replace."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_GROUP_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def model_group(self) -> Global___ModelGroup:
+        """Required. The group."""
+
+    def __init__(
+        self,
+        *,
+        model_group: Global___ModelGroup | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model_group", b"model_group"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model_group", b"model_group"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetModelGroupRequest: _TypeAlias = SetModelGroupRequest  # noqa: Y015
+
+@_typing.final
+class SetModelGroupResponse(_message.Message):
+    """The group after the change."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_GROUP_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def model_group(self) -> Global___ModelGroup:
+        """Required. The group."""
+
+    def __init__(
+        self,
+        *,
+        model_group: Global___ModelGroup | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model_group", b"model_group"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model_group", b"model_group"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetModelGroupResponse: _TypeAlias = SetModelGroupResponse  # noqa: Y015
+
+@_typing.final
+class ListModelGroupsRequest(_message.Message):
+    """Empty: there are at most 200 groups."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListModelGroupsRequest: _TypeAlias = ListModelGroupsRequest  # noqa: Y015
+
+@_typing.final
+class ListModelGroupsResponse(_message.Message):
+    """All groups."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_GROUPS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def model_groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelGroup]:
+        """Required, possibly empty."""
+
+    def __init__(
+        self,
+        *,
+        model_groups: _abc.Iterable[Global___ModelGroup] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model_groups", b"model_groups"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListModelGroupsResponse: _TypeAlias = ListModelGroupsResponse  # noqa: Y015
+
+@_typing.final
+class DeleteModelGroupRequest(_message.Message):
+    """Names the group to delete."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Required. Name of the group."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteModelGroupRequest: _TypeAlias = DeleteModelGroupRequest  # noqa: Y015
+
+@_typing.final
+class DeleteModelGroupResponse(_message.Message):
+    """Empty: the group is deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteModelGroupResponse: _TypeAlias = DeleteModelGroupResponse  # noqa: Y015

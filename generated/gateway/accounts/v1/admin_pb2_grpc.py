@@ -167,6 +167,21 @@ class AdminServiceStub:
                 request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.TopUpBudgetRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.TopUpBudgetResponse.FromString,
                 _registered_method=True)
+        self.SetModelGroup = channel.unary_unary(
+                '/gateway.accounts.v1.AdminService/SetModelGroup',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.SetModelGroupRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.SetModelGroupResponse.FromString,
+                _registered_method=True)
+        self.ListModelGroups = channel.unary_unary(
+                '/gateway.accounts.v1.AdminService/ListModelGroups',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ListModelGroupsRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ListModelGroupsResponse.FromString,
+                _registered_method=True)
+        self.DeleteModelGroup = channel.unary_unary(
+                '/gateway.accounts.v1.AdminService/DeleteModelGroup',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteModelGroupRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteModelGroupResponse.FromString,
+                _registered_method=True)
         self.ListAuditEntries = channel.unary_unary(
                 '/gateway.accounts.v1.AdminService/ListAuditEntries',
                 request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ListAuditEntriesRequest.SerializeToString,
@@ -426,6 +441,35 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetModelGroup(self, request, context):
+        """Creates or replaces a model group: a named list of models, which limits can allow.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, or there are too
+        many groups.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListModelGroups(self, request, context):
+        """Lists all model groups by name.
+
+        Statuses: OK.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteModelGroup(self, request, context):
+        """Deletes a model group.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such group. ABORTED (REASON_CONFLICT):
+        limits name it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListAuditEntries(self, request, context):
         """Lists the entries of the audit log, newest first.
 
@@ -557,6 +601,21 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.TopUpBudget,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.TopUpBudgetRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.TopUpBudgetResponse.SerializeToString,
+            ),
+            'SetModelGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetModelGroup,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.SetModelGroupRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.SetModelGroupResponse.SerializeToString,
+            ),
+            'ListModelGroups': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListModelGroups,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ListModelGroupsRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ListModelGroupsResponse.SerializeToString,
+            ),
+            'DeleteModelGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteModelGroup,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteModelGroupRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteModelGroupResponse.SerializeToString,
             ),
             'ListAuditEntries': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAuditEntries,
@@ -1225,6 +1284,87 @@ class AdminService:
             '/gateway.accounts.v1.AdminService/TopUpBudget',
             gateway_dot_accounts_dot_v1_dot_admin__pb2.TopUpBudgetRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_admin__pb2.TopUpBudgetResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetModelGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AdminService/SetModelGroup',
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.SetModelGroupRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.SetModelGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListModelGroups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AdminService/ListModelGroups',
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.ListModelGroupsRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.ListModelGroupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteModelGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AdminService/DeleteModelGroup',
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteModelGroupRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.DeleteModelGroupResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -191,6 +191,23 @@ class AdminServiceStub:
     Statuses: those of ResetBudget. INVALID_ARGUMENT (REASON_INVALID_REQUEST): also when the amount
     is not positive, or the budget would be too large.
     """
+    SetModelGroup: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetModelGroupRequest, _admin_pb2.SetModelGroupResponse]
+    """Creates or replaces a model group: a named list of models, which limits can allow.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, or there are too
+    many groups.
+    """
+    ListModelGroups: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListModelGroupsRequest, _admin_pb2.ListModelGroupsResponse]
+    """Lists all model groups by name.
+
+    Statuses: OK.
+    """
+    DeleteModelGroup: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteModelGroupRequest, _admin_pb2.DeleteModelGroupResponse]
+    """Deletes a model group.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such group. ABORTED (REASON_CONFLICT):
+    limits name it.
+    """
     ListAuditEntries: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListAuditEntriesRequest, _admin_pb2.ListAuditEntriesResponse]
     """Lists the entries of the audit log, newest first.
 
@@ -354,6 +371,23 @@ class AdminServiceAsyncStub(AdminServiceStub):
 
     Statuses: those of ResetBudget. INVALID_ARGUMENT (REASON_INVALID_REQUEST): also when the amount
     is not positive, or the budget would be too large.
+    """
+    SetModelGroup: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetModelGroupRequest, _admin_pb2.SetModelGroupResponse]  # type: ignore[assignment]
+    """Creates or replaces a model group: a named list of models, which limits can allow.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, or there are too
+    many groups.
+    """
+    ListModelGroups: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListModelGroupsRequest, _admin_pb2.ListModelGroupsResponse]  # type: ignore[assignment]
+    """Lists all model groups by name.
+
+    Statuses: OK.
+    """
+    DeleteModelGroup: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteModelGroupRequest, _admin_pb2.DeleteModelGroupResponse]  # type: ignore[assignment]
+    """Deletes a model group.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such group. ABORTED (REASON_CONFLICT):
+    limits name it.
     """
     ListAuditEntries: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListAuditEntriesRequest, _admin_pb2.ListAuditEntriesResponse]  # type: ignore[assignment]
     """Lists the entries of the audit log, newest first.
@@ -659,6 +693,41 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Statuses: those of ResetBudget. INVALID_ARGUMENT (REASON_INVALID_REQUEST): also when the amount
         is not positive, or the budget would be too large.
+        """
+
+    @_abc_1.abstractmethod
+    def SetModelGroup(
+        self,
+        request: _admin_pb2.SetModelGroupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.SetModelGroupResponse, _abc.Awaitable[_admin_pb2.SetModelGroupResponse]]:
+        """Creates or replaces a model group: a named list of models, which limits can allow.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, or there are too
+        many groups.
+        """
+
+    @_abc_1.abstractmethod
+    def ListModelGroups(
+        self,
+        request: _admin_pb2.ListModelGroupsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListModelGroupsResponse, _abc.Awaitable[_admin_pb2.ListModelGroupsResponse]]:
+        """Lists all model groups by name.
+
+        Statuses: OK.
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteModelGroup(
+        self,
+        request: _admin_pb2.DeleteModelGroupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.DeleteModelGroupResponse, _abc.Awaitable[_admin_pb2.DeleteModelGroupResponse]]:
+        """Deletes a model group.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such group. ABORTED (REASON_CONFLICT):
+        limits name it.
         """
 
     @_abc_1.abstractmethod

@@ -24,33 +24,33 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n gateway/accounts/v1/limits.proto\x12\x13gateway.accounts.v1\"\xb3\x05\n\rSubjectLimits\x12.\n\x04kind\x18\x01 \x01(\x0e\x32 .gateway.accounts.v1.SubjectKind\x12\n\n\x02id\x18\x02 \x01(\t\x12 \n\x13requests_per_minute\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x1e\n\x11tokens_per_minute\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12 \n\x13\x63oncurrent_requests\x18\x05 \x01(\x03H\x02\x88\x01\x01\x12\x1f\n\x12spend_per_day_pusd\x18\x06 \x01(\x03H\x03\x88\x01\x01\x12!\n\x14spend_per_month_pusd\x18\x07 \x01(\x03H\x04\x88\x01\x01\x12:\n\x0e\x61llowed_models\x18\x08 \x01(\x0b\x32\".gateway.accounts.v1.ModelPatterns\x12 \n\x13spend_per_week_pusd\x18\t \x01(\x03H\x05\x88\x01\x01\x12\"\n\x15spend_per_period_pusd\x18\n \x01(\x03H\x06\x88\x01\x01\x12\x1d\n\x10period_start_day\x18\x0b \x01(\x05H\x07\x88\x01\x01\x12\x18\n\x0bperiod_days\x18\x0c \x01(\x05H\x08\x88\x01\x01\x12\x1f\n\x12soft_limit_percent\x18\r \x01(\x05H\t\x88\x01\x01\x42\x16\n\x14_requests_per_minuteB\x14\n\x12_tokens_per_minuteB\x16\n\x14_concurrent_requestsB\x15\n\x13_spend_per_day_pusdB\x17\n\x15_spend_per_month_pusdB\x16\n\x14_spend_per_week_pusdB\x18\n\x16_spend_per_period_pusdB\x13\n\x11_period_start_dayB\x0e\n\x0c_period_daysB\x15\n\x13_soft_limit_percent\"!\n\rModelPatterns\x12\x10\n\x08patterns\x18\x01 \x03(\t\"o\n\nLimitState\x12-\n\x07measure\x18\x01 \x01(\x0e\x32\x1c.gateway.accounts.v1.Measure\x12\r\n\x05limit\x18\x02 \x01(\x03\x12\x11\n\tremaining\x18\x03 \x01(\x03\x12\x10\n\x08reset_ms\x18\x04 \x01(\x03\"J\n\x0cLeaseRequest\x12\x0e\n\x06holder\x18\x01 \x01(\t\x12*\n\x06\x63laims\x18\x02 \x03(\x0b\x32\x1a.gateway.accounts.v1.Claim\"\xdf\x02\n\x05\x43laim\x12.\n\x04kind\x18\x01 \x01(\x0e\x32 .gateway.accounts.v1.SubjectKind\x12\n\n\x02id\x18\x02 \x01(\t\x12-\n\x07measure\x18\x03 \x01(\x0e\x32\x1c.gateway.accounts.v1.Measure\x12\x17\n\x0fwindow_start_ms\x18\x04 \x01(\x03\x12\x12\n\nends_at_ms\x18\x05 \x01(\x03\x12\x13\n\x0bheld_amount\x18\x06 \x01(\x03\x12\x0e\n\x06\x61mount\x18\x07 \x01(\x03\x12\x12\n\nmin_amount\x18\x08 \x01(\x03\x12\x17\n\x0fprefetch_amount\x18\t \x01(\x03\x12\x10\n\x08releases\x18\n \x01(\x08\x12\x17\n\x0freserved_amount\x18\x0b \x01(\x03\x12\x19\n\x11reserved_until_ms\x18\x0c \x01(\x03\x12\x11\n\toverdraws\x18\r \x01(\x08\x12\x13\n\x0bperiod_days\x18\x0e \x01(\x05\";\n\rLeaseResponse\x12*\n\x06grants\x18\x01 \x03(\x0b\x32\x1a.gateway.accounts.v1.Grant\"X\n\x05Grant\x12\x0f\n\x07granted\x18\x01 \x01(\x03\x12\x11\n\tremaining\x18\x02 \x01(\x03\x12\x12\n\x05limit\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\r\n\x05spent\x18\x04 \x01(\x03\x42\x08\n\x06_limit\"\xf4\x03\n\nLimitUsage\x12.\n\x04kind\x18\x01 \x01(\x0e\x32 .gateway.accounts.v1.SubjectKind\x12\n\n\x02id\x18\x02 \x01(\t\x12-\n\x07measure\x18\x03 \x01(\x0e\x32\x1c.gateway.accounts.v1.Measure\x12\r\n\x05limit\x18\x04 \x01(\x03\x12\x0c\n\x04used\x18\x05 \x01(\x03\x12\x10\n\x08reserved\x18\x06 \x01(\x03\x12\x11\n\tremaining\x18\x07 \x01(\x03\x12\x19\n\x0cresets_at_ms\x18\x08 \x01(\x03H\x00\x88\x01\x01\x12\x19\n\x0cstarts_at_ms\x18\t \x01(\x03H\x01\x88\x01\x01\x12\r\n\x05\x61\x64\x64\x65\x64\x18\n \x01(\x03\x12\x18\n\x0breset_at_ms\x18\x0b \x01(\x03H\x02\x88\x01\x01\x12\x15\n\x08\x66orecast\x18\x0c \x01(\x03H\x03\x88\x01\x01\x12\x1c\n\x0f\x65xhausted_at_ms\x18\r \x01(\x03H\x04\x88\x01\x01\x12\x1f\n\x12soft_limit_percent\x18\x0e \x01(\x05H\x05\x88\x01\x01\x12\x1a\n\x12soft_limit_reached\x18\x0f \x01(\x08\x42\x0f\n\r_resets_at_msB\x0f\n\r_starts_at_msB\x0e\n\x0c_reset_at_msB\x0b\n\t_forecastB\x12\n\x10_exhausted_at_msB\x15\n\x13_soft_limit_percent*o\n\x0bSubjectKind\x12\x1c\n\x18SUBJECT_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10SUBJECT_KIND_KEY\x10\x01\x12\x15\n\x11SUBJECT_KIND_USER\x10\x02\x12\x15\n\x11SUBJECT_KIND_TEAM\x10\x03*\xf5\x01\n\x07Measure\x12\x17\n\x13MEASURE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bMEASURE_REQUESTS_PER_MINUTE\x10\x01\x12\x1d\n\x19MEASURE_TOKENS_PER_MINUTE\x10\x02\x12\x1f\n\x1bMEASURE_CONCURRENT_REQUESTS\x10\x03\x12\x19\n\x15MEASURE_SPEND_PER_DAY\x10\x04\x12\x1b\n\x17MEASURE_SPEND_PER_MONTH\x10\x05\x12\x1a\n\x16MEASURE_SPEND_PER_WEEK\x10\x06\x12\x1c\n\x18MEASURE_SPEND_PER_PERIOD\x10\x07\x32^\n\x0cLimitService\x12N\n\x05Lease\x12!.gateway.accounts.v1.LeaseRequest\x1a\".gateway.accounts.v1.LeaseResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n gateway/accounts/v1/limits.proto\x12\x13gateway.accounts.v1\"\xd1\x05\n\rSubjectLimits\x12.\n\x04kind\x18\x01 \x01(\x0e\x32 .gateway.accounts.v1.SubjectKind\x12\n\n\x02id\x18\x02 \x01(\t\x12 \n\x13requests_per_minute\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x1e\n\x11tokens_per_minute\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12 \n\x13\x63oncurrent_requests\x18\x05 \x01(\x03H\x02\x88\x01\x01\x12\x1f\n\x12spend_per_day_pusd\x18\x06 \x01(\x03H\x03\x88\x01\x01\x12!\n\x14spend_per_month_pusd\x18\x07 \x01(\x03H\x04\x88\x01\x01\x12:\n\x0e\x61llowed_models\x18\x08 \x01(\x0b\x32\".gateway.accounts.v1.ModelPatterns\x12 \n\x13spend_per_week_pusd\x18\t \x01(\x03H\x05\x88\x01\x01\x12\"\n\x15spend_per_period_pusd\x18\n \x01(\x03H\x06\x88\x01\x01\x12\x1d\n\x10period_start_day\x18\x0b \x01(\x05H\x07\x88\x01\x01\x12\x18\n\x0bperiod_days\x18\x0c \x01(\x05H\x08\x88\x01\x01\x12\x1f\n\x12soft_limit_percent\x18\r \x01(\x05H\t\x88\x01\x01\x12\x1c\n\x14\x61llowed_model_groups\x18\x0e \x03(\tB\x16\n\x14_requests_per_minuteB\x14\n\x12_tokens_per_minuteB\x16\n\x14_concurrent_requestsB\x15\n\x13_spend_per_day_pusdB\x17\n\x15_spend_per_month_pusdB\x16\n\x14_spend_per_week_pusdB\x18\n\x16_spend_per_period_pusdB\x13\n\x11_period_start_dayB\x0e\n\x0c_period_daysB\x15\n\x13_soft_limit_percent\"!\n\rModelPatterns\x12\x10\n\x08patterns\x18\x01 \x03(\t\"o\n\nLimitState\x12-\n\x07measure\x18\x01 \x01(\x0e\x32\x1c.gateway.accounts.v1.Measure\x12\r\n\x05limit\x18\x02 \x01(\x03\x12\x11\n\tremaining\x18\x03 \x01(\x03\x12\x10\n\x08reset_ms\x18\x04 \x01(\x03\"J\n\x0cLeaseRequest\x12\x0e\n\x06holder\x18\x01 \x01(\t\x12*\n\x06\x63laims\x18\x02 \x03(\x0b\x32\x1a.gateway.accounts.v1.Claim\"\xdf\x02\n\x05\x43laim\x12.\n\x04kind\x18\x01 \x01(\x0e\x32 .gateway.accounts.v1.SubjectKind\x12\n\n\x02id\x18\x02 \x01(\t\x12-\n\x07measure\x18\x03 \x01(\x0e\x32\x1c.gateway.accounts.v1.Measure\x12\x17\n\x0fwindow_start_ms\x18\x04 \x01(\x03\x12\x12\n\nends_at_ms\x18\x05 \x01(\x03\x12\x13\n\x0bheld_amount\x18\x06 \x01(\x03\x12\x0e\n\x06\x61mount\x18\x07 \x01(\x03\x12\x12\n\nmin_amount\x18\x08 \x01(\x03\x12\x17\n\x0fprefetch_amount\x18\t \x01(\x03\x12\x10\n\x08releases\x18\n \x01(\x08\x12\x17\n\x0freserved_amount\x18\x0b \x01(\x03\x12\x19\n\x11reserved_until_ms\x18\x0c \x01(\x03\x12\x11\n\toverdraws\x18\r \x01(\x08\x12\x13\n\x0bperiod_days\x18\x0e \x01(\x05\";\n\rLeaseResponse\x12*\n\x06grants\x18\x01 \x03(\x0b\x32\x1a.gateway.accounts.v1.Grant\"X\n\x05Grant\x12\x0f\n\x07granted\x18\x01 \x01(\x03\x12\x11\n\tremaining\x18\x02 \x01(\x03\x12\x12\n\x05limit\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\r\n\x05spent\x18\x04 \x01(\x03\x42\x08\n\x06_limit\"\xf4\x03\n\nLimitUsage\x12.\n\x04kind\x18\x01 \x01(\x0e\x32 .gateway.accounts.v1.SubjectKind\x12\n\n\x02id\x18\x02 \x01(\t\x12-\n\x07measure\x18\x03 \x01(\x0e\x32\x1c.gateway.accounts.v1.Measure\x12\r\n\x05limit\x18\x04 \x01(\x03\x12\x0c\n\x04used\x18\x05 \x01(\x03\x12\x10\n\x08reserved\x18\x06 \x01(\x03\x12\x11\n\tremaining\x18\x07 \x01(\x03\x12\x19\n\x0cresets_at_ms\x18\x08 \x01(\x03H\x00\x88\x01\x01\x12\x19\n\x0cstarts_at_ms\x18\t \x01(\x03H\x01\x88\x01\x01\x12\r\n\x05\x61\x64\x64\x65\x64\x18\n \x01(\x03\x12\x18\n\x0breset_at_ms\x18\x0b \x01(\x03H\x02\x88\x01\x01\x12\x15\n\x08\x66orecast\x18\x0c \x01(\x03H\x03\x88\x01\x01\x12\x1c\n\x0f\x65xhausted_at_ms\x18\r \x01(\x03H\x04\x88\x01\x01\x12\x1f\n\x12soft_limit_percent\x18\x0e \x01(\x05H\x05\x88\x01\x01\x12\x1a\n\x12soft_limit_reached\x18\x0f \x01(\x08\x42\x0f\n\r_resets_at_msB\x0f\n\r_starts_at_msB\x0e\n\x0c_reset_at_msB\x0b\n\t_forecastB\x12\n\x10_exhausted_at_msB\x15\n\x13_soft_limit_percent*o\n\x0bSubjectKind\x12\x1c\n\x18SUBJECT_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10SUBJECT_KIND_KEY\x10\x01\x12\x15\n\x11SUBJECT_KIND_USER\x10\x02\x12\x15\n\x11SUBJECT_KIND_TEAM\x10\x03*\xf5\x01\n\x07Measure\x12\x17\n\x13MEASURE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bMEASURE_REQUESTS_PER_MINUTE\x10\x01\x12\x1d\n\x19MEASURE_TOKENS_PER_MINUTE\x10\x02\x12\x1f\n\x1bMEASURE_CONCURRENT_REQUESTS\x10\x03\x12\x19\n\x15MEASURE_SPEND_PER_DAY\x10\x04\x12\x1b\n\x17MEASURE_SPEND_PER_MONTH\x10\x05\x12\x1a\n\x16MEASURE_SPEND_PER_WEEK\x10\x06\x12\x1c\n\x18MEASURE_SPEND_PER_PERIOD\x10\x07\x32^\n\x0cLimitService\x12N\n\x05Lease\x12!.gateway.accounts.v1.LeaseRequest\x1a\".gateway.accounts.v1.LeaseResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gateway.accounts.v1.limits_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SUBJECTKIND']._serialized_start=1983
-  _globals['_SUBJECTKIND']._serialized_end=2094
-  _globals['_MEASURE']._serialized_start=2097
-  _globals['_MEASURE']._serialized_end=2342
+  _globals['_SUBJECTKIND']._serialized_start=2013
+  _globals['_SUBJECTKIND']._serialized_end=2124
+  _globals['_MEASURE']._serialized_start=2127
+  _globals['_MEASURE']._serialized_end=2372
   _globals['_SUBJECTLIMITS']._serialized_start=58
-  _globals['_SUBJECTLIMITS']._serialized_end=749
-  _globals['_MODELPATTERNS']._serialized_start=751
-  _globals['_MODELPATTERNS']._serialized_end=784
-  _globals['_LIMITSTATE']._serialized_start=786
-  _globals['_LIMITSTATE']._serialized_end=897
-  _globals['_LEASEREQUEST']._serialized_start=899
-  _globals['_LEASEREQUEST']._serialized_end=973
-  _globals['_CLAIM']._serialized_start=976
-  _globals['_CLAIM']._serialized_end=1327
-  _globals['_LEASERESPONSE']._serialized_start=1329
-  _globals['_LEASERESPONSE']._serialized_end=1388
-  _globals['_GRANT']._serialized_start=1390
-  _globals['_GRANT']._serialized_end=1478
-  _globals['_LIMITUSAGE']._serialized_start=1481
-  _globals['_LIMITUSAGE']._serialized_end=1981
-  _globals['_LIMITSERVICE']._serialized_start=2344
-  _globals['_LIMITSERVICE']._serialized_end=2438
+  _globals['_SUBJECTLIMITS']._serialized_end=779
+  _globals['_MODELPATTERNS']._serialized_start=781
+  _globals['_MODELPATTERNS']._serialized_end=814
+  _globals['_LIMITSTATE']._serialized_start=816
+  _globals['_LIMITSTATE']._serialized_end=927
+  _globals['_LEASEREQUEST']._serialized_start=929
+  _globals['_LEASEREQUEST']._serialized_end=1003
+  _globals['_CLAIM']._serialized_start=1006
+  _globals['_CLAIM']._serialized_end=1357
+  _globals['_LEASERESPONSE']._serialized_start=1359
+  _globals['_LEASERESPONSE']._serialized_end=1418
+  _globals['_GRANT']._serialized_start=1420
+  _globals['_GRANT']._serialized_end=1508
+  _globals['_LIMITUSAGE']._serialized_start=1511
+  _globals['_LIMITUSAGE']._serialized_end=2011
+  _globals['_LIMITSERVICE']._serialized_start=2374
+  _globals['_LIMITSERVICE']._serialized_end=2468
 # @@protoc_insertion_point(module_scope)

@@ -110,6 +110,7 @@ class SubjectLimits(_message.Message):
     PERIOD_START_DAY_FIELD_NUMBER: _builtins.int
     PERIOD_DAYS_FIELD_NUMBER: _builtins.int
     SOFT_LIMIT_PERCENT_FIELD_NUMBER: _builtins.int
+    ALLOWED_MODEL_GROUPS_FIELD_NUMBER: _builtins.int
     kind: Global___SubjectKind.ValueType
     """Required. Type of the subject."""
     id: _builtins.str
@@ -140,7 +141,15 @@ class SubjectLimits(_message.Message):
     """Optional. Percentage of each budget, 1 to 100, from which on it is reported as nearly spent."""
     @_builtins.property
     def allowed_models(self) -> Global___ModelPatterns:
-        """Optional. The allowed models; all if absent, none if it has no patterns."""
+        """Optional. The allowed models; all if absent, none if it has no patterns and there are no model
+        groups.
+        """
+
+    @_builtins.property
+    def allowed_model_groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Names of model groups, whose models are allowed too; at most 8, and none without
+        `allowed_models`. Never sent with the limits of a caller, whose `allowed_models` have the models.
+        """
 
     def __init__(
         self,
@@ -158,10 +167,11 @@ class SubjectLimits(_message.Message):
         period_start_day: _builtins.int | None = ...,
         period_days: _builtins.int | None = ...,
         soft_limit_percent: _builtins.int | None = ...,
+        allowed_model_groups: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests", "_period_days", b"_period_days", "_period_start_day", b"_period_start_day", "_requests_per_minute", b"_requests_per_minute", "_soft_limit_percent", b"_soft_limit_percent", "_spend_per_day_pusd", b"_spend_per_day_pusd", "_spend_per_month_pusd", b"_spend_per_month_pusd", "_spend_per_period_pusd", b"_spend_per_period_pusd", "_spend_per_week_pusd", b"_spend_per_week_pusd", "_tokens_per_minute", b"_tokens_per_minute", "allowed_models", b"allowed_models", "concurrent_requests", b"concurrent_requests", "period_days", b"period_days", "period_start_day", b"period_start_day", "requests_per_minute", b"requests_per_minute", "soft_limit_percent", b"soft_limit_percent", "spend_per_day_pusd", b"spend_per_day_pusd", "spend_per_month_pusd", b"spend_per_month_pusd", "spend_per_period_pusd", b"spend_per_period_pusd", "spend_per_week_pusd", b"spend_per_week_pusd", "tokens_per_minute", b"tokens_per_minute"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests", "_period_days", b"_period_days", "_period_start_day", b"_period_start_day", "_requests_per_minute", b"_requests_per_minute", "_soft_limit_percent", b"_soft_limit_percent", "_spend_per_day_pusd", b"_spend_per_day_pusd", "_spend_per_month_pusd", b"_spend_per_month_pusd", "_spend_per_period_pusd", b"_spend_per_period_pusd", "_spend_per_week_pusd", b"_spend_per_week_pusd", "_tokens_per_minute", b"_tokens_per_minute", "allowed_models", b"allowed_models", "concurrent_requests", b"concurrent_requests", "id", b"id", "kind", b"kind", "period_days", b"period_days", "period_start_day", b"period_start_day", "requests_per_minute", b"requests_per_minute", "soft_limit_percent", b"soft_limit_percent", "spend_per_day_pusd", b"spend_per_day_pusd", "spend_per_month_pusd", b"spend_per_month_pusd", "spend_per_period_pusd", b"spend_per_period_pusd", "spend_per_week_pusd", b"spend_per_week_pusd", "tokens_per_minute", b"tokens_per_minute"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests", "_period_days", b"_period_days", "_period_start_day", b"_period_start_day", "_requests_per_minute", b"_requests_per_minute", "_soft_limit_percent", b"_soft_limit_percent", "_spend_per_day_pusd", b"_spend_per_day_pusd", "_spend_per_month_pusd", b"_spend_per_month_pusd", "_spend_per_period_pusd", b"_spend_per_period_pusd", "_spend_per_week_pusd", b"_spend_per_week_pusd", "_tokens_per_minute", b"_tokens_per_minute", "allowed_model_groups", b"allowed_model_groups", "allowed_models", b"allowed_models", "concurrent_requests", b"concurrent_requests", "id", b"id", "kind", b"kind", "period_days", b"period_days", "period_start_day", b"period_start_day", "requests_per_minute", b"requests_per_minute", "soft_limit_percent", b"soft_limit_percent", "spend_per_day_pusd", b"spend_per_day_pusd", "spend_per_month_pusd", b"spend_per_month_pusd", "spend_per_period_pusd", b"spend_per_period_pusd", "spend_per_week_pusd", b"spend_per_week_pusd", "tokens_per_minute", b"tokens_per_minute"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrent_requests: _TypeAlias = _typing.Literal["concurrent_requests"]  # noqa: Y015
     _WhichOneofArgType__concurrent_requests: _TypeAlias = _typing.Literal["_concurrent_requests", b"_concurrent_requests"]  # noqa: Y015

@@ -332,7 +332,7 @@ CREATE TABLE limits (
 	spend_per_day_pusd BIGINT,
 	spend_per_month_pusd BIGINT,
 	allowed_models TEXT,
-	updated_at_ms BIGINT NOT NULL, spend_per_week_pusd BIGINT, spend_per_period_pusd BIGINT, period_start_day BIGINT, period_days BIGINT, soft_limit_percent BIGINT, soft_limits_reached TEXT,
+	updated_at_ms BIGINT NOT NULL, spend_per_week_pusd BIGINT, spend_per_period_pusd BIGINT, period_start_day BIGINT, period_days BIGINT, soft_limit_percent BIGINT, soft_limits_reached TEXT, allowed_model_groups TEXT,
 	CONSTRAINT pk_limits PRIMARY KEY (subject_kind, subject_id),
 	CONSTRAINT ck_limits_subject_kind CHECK (subject_kind IN ('key', 'user', 'team'))
 );
@@ -686,6 +686,12 @@ CREATE TABLE budget_notifications (
 	attempts INTEGER NOT NULL,
 	next_attempt_at_ms BIGINT NOT NULL,
 	CONSTRAINT pk_budget_notifications PRIMARY KEY (id)
+);
+CREATE TABLE model_groups (
+	name VARCHAR(64) NOT NULL,
+	models TEXT NOT NULL,
+	updated_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_model_groups PRIMARY KEY (name)
 );
 CREATE TABLE erasures (
 	user_id VARCHAR(64) NOT NULL,

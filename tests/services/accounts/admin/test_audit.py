@@ -16,12 +16,14 @@ from services.accounts.admin.audit import AuditFilter, AuditLog, audit_sweeper
 from services.accounts.admin.key_rows import NewKey
 from services.accounts.admin.keys import KeyAdministration
 from services.accounts.admin.limits import LimitAdministration
+from services.accounts.admin.model_groups import ModelGroupAdministration
 from services.accounts.admin.servicer import AdminServicer
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.erasure.repository import ErasureRepository
 from services.accounts.limits.repository import LimitRepository
 from services.accounts.limits.rules import SubjectKind, UsageLimits
+from services.accounts.limits.tables import model_groups
 from services.accounts.repository import AccountRepository
 from services.common.client_address import TrustedProxies
 from services.common.errors import GatewayError
@@ -43,10 +45,12 @@ CONTEXT = CallContext(())
 
 @pytest.fixture(autouse=True)
 async def empty_team(engine: AsyncEngine) -> None:
-    """Add a team without users, and without an entry."""
+    """Add a team without users and a group of models, without entries."""
     async with writing(engine) as connection:
         row = {"id": EMPTY_TEAM, "name": "empty", "plan": "enterprise", "created_at_ms": 1}
         await connection.execute(insert(tables.teams).values(**row))
+        group = {"name": "old-models", "models": '["gpt-*"]', "updated_at_ms": 1}
+        await connection.execute(insert(model_groups).values(**group))
 
 
 @pytest.fixture
@@ -55,14 +59,16 @@ def service(
     people: UserAdministration,
     teams: TeamAdministration,
     limits: LimitAdministration,
-    log: AuditLog,
     engine: AsyncEngine,
     clock: ManualClock,
+    log: AuditLog,
 ) -> AdminServicer:
     caller.set(Caller(ADMINISTRATOR, "", accounts_pb2.PLAN_UNSPECIFIED, "admin_7"))
     logs.request_id.set("req_1")
+    groups = ModelGroupAdministration(engine, clock)
     erasures = ErasureRepository(engine, clock)
-    return AdminServicer(keys, people, teams, limits, log, erasures, TrustedProxies([]))
+    proxies = TrustedProxies([])
+    return AdminServicer(keys, people, teams, limits, groups, log, erasures, proxies)
 
 
 class Subjects:
@@ -126,6 +132,18 @@ CHANGES: dict[str, Change] = {
         "user",
         "limits.clear",
     ),
+    "SetModelGroup": (
+        lambda _: admin_pb2.SetModelGroupRequest(
+            model_group=admin_pb2.ModelGroup(name="new-models", models=["gpt-*"])
+        ),
+        "model_group",
+        "model_group.set",
+    ),
+    "DeleteModelGroup": (
+        lambda _: admin_pb2.DeleteModelGroupRequest(name="old-models"),
+        "model_group",
+        "model_group.delete",
+    ),
     "ResetBudget": (
         lambda on: admin_pb2.ResetBudgetRequest(
             kind=limits_pb2.SUBJECT_KIND_KEY,
@@ -163,13 +181,8 @@ async def contents(engine: AsyncEngine) -> dict[str, list[Any]]:
     rows_by_table = {}
     async with reading(engine) as connection:
         for table in (
-            "api_keys",
-            "users",
-            "teams",
-            "limits",
-            "allowances",
-            "erasures",
-            "erased_items",
+            *("api_keys", "users", "teams", "limits", "allowances"),
+            *("model_groups", "erasures", "erased_items"),
         ):
             rows = await connection.execute(text(f"SELECT * FROM {table} ORDER BY 1, 2"))
             rows_by_table[table] = [tuple(row) for row in rows]

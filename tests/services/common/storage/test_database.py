@@ -91,6 +91,7 @@ TABLES = {
     limits.limits,
     limits.allowances,
     limits.notifications,
+    limits.model_groups,
 }
 
 _MIGRATE = """

@@ -86,6 +86,7 @@ export interface Limits {
   /** The state of each limit on a number; not in the answer to a change. */
   usage?: LimitUsage[];
   allowed_models: readonly string[] | null;
+  allowed_model_groups: readonly string[];
 }
 
 export type Split = "model" | "user";

@@ -67,6 +67,15 @@ export function LimitsForm({ id }: { id: string }) {
             value={data.allowed_models?.join("\n") ?? ""}
           />
         </label>
+        <label>
+          Groups of models, one a line
+          <textarea
+            name="allowed_model_groups"
+            rows={2}
+            placeholder="none"
+            value={data.allowed_model_groups.join("\n")}
+          />
+        </label>
         <button>Save limits</button>
         <Failure error={failure ?? error} />
         <p role="status">{isSaved && "Saved. Limits count everywhere within 30 seconds."}</p>
@@ -85,7 +94,9 @@ function read(form: FormData): Partial<Limits> {
   }
   for (const name of [...AMOUNTS.map(([amount]) => amount), "period_start"])
     if (text(name)) limits[name] = text(name);
-  const models = text("allowed_models").split("\n").map((line) => line.trim()).filter(Boolean);
-  if (models.length > 0) limits["allowed_models"] = models;
+  for (const name of ["allowed_models", "allowed_model_groups"]) {
+    const lines = text(name).split("\n").map((line) => line.trim()).filter(Boolean);
+    if (lines.length > 0) limits[name] = lines;
+  }
   return limits as Partial<Limits>;
 }

@@ -1,4 +1,4 @@
-"""Budgets per week and per period, soft limits, and notifications about them."""
+"""Budgets per week and per period, soft limits with notifications, and groups of models."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,12 +13,14 @@ _LIMITS = (
     ("period_days", sa.BigInteger()),
     ("soft_limit_percent", sa.BigInteger()),
     ("soft_limits_reached", sa.Text()),
+    ("allowed_model_groups", sa.Text()),
 )
 _NOTIFICATIONS = "budget_notifications"
+_GROUPS = "model_groups"
 
 
 def upgrade() -> None:
-    """Add the columns and the table; programs that do not know them apply the other limits."""
+    """Add the columns and the tables; programs that do not know them apply the other limits."""
     for name, kind in _LIMITS:
         op.add_column("limits", sa.Column(name, kind))
     op.create_table(
@@ -41,9 +43,18 @@ def upgrade() -> None:
         f"ix_{_NOTIFICATIONS}_next_attempt_at_ms", _NOTIFICATIONS, ["next_attempt_at_ms"]
     )
 
+    op.create_table(
+        _GROUPS,
+        sa.Column("name", sa.String(64), nullable=False),
+        sa.Column("models", sa.Text(), nullable=False),
+        sa.Column("updated_at_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=f"pk_{_GROUPS}"),
+    )
+
 
 def downgrade() -> None:
-    """Drop the table and the columns."""
+    """Drop the tables and the columns."""
+    op.drop_table(_GROUPS)
     op.drop_table(_NOTIFICATIONS)
     for name, _ in reversed(_LIMITS):
         op.drop_column("limits", name)
