@@ -145,6 +145,9 @@ async def test_limits_are_set_and_refused_by_name(operations, used_gateway):
     await expect(form.get_by_role("alert")).to_contain_text("requests_per_minute")
     await form.get_by_label("Requests a minute").fill("1000")
     await form.get_by_label("Dollars a month").fill("12.50")
+    await form.get_by_label("Dollars a period").fill("40")
+    await form.get_by_label("Days of a period").fill("30")
+    await form.get_by_label("Percent of a budget").fill("80")
     await form.get_by_label("Models").fill("dear\ngpt-*")
     await form.get_by_role("button", name="Save limits").click()
     await expect(form.get_by_role("status")).to_contain_text("Saved")
@@ -153,6 +156,10 @@ async def test_limits_are_set_and_refused_by_name(operations, used_gateway):
     assert limits["requests_per_minute"] == 1000
     assert limits["spend_per_month"] == "12.5"
     assert limits["allowed_models"] == ["dear", "gpt-*"]
+    assert (limits["spend_per_period"], limits["period_days"]) == ("40", 30)
+    assert limits["soft_limit_percent"] == 80
+    states = operations.get_by_role("region", name="Limits").get_by_role("row")
+    await expect(states.filter(has_text="Dollars a period: $40")).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

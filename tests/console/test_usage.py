@@ -26,11 +26,15 @@ async def test_limits_are_shown_with_what_is_left(browser, tmp_path):
     async with running_gateway(tmp_path) as gateway:
         engine = open_engine(Storage(data_dir=tmp_path))
         owner = await AccountRepository(engine).identify(gateway.key)
-        limits = UsageLimits(spend_per_day_pusd=2 * 10**12, allowed_models=("sandbox/*",))
+        limits = UsageLimits(
+            spend_per_week_pusd=2 * 10**12,
+            soft_limit_percent=80,
+            allowed_models=("sandbox/*",),
+        )
         await LimitRepository(engine, Clock()).set(SubjectKind.USER, owner.user_id, limits)
         await engine.dispose()
         async with opened(browser, gateway, "/console/usage") as page:
             row = page.get_by_role("region", name="Limits").get_by_role("row").nth(1)
-            await expect(row).to_contain_text("Dollars a day: $2")
+            await expect(row).to_contain_text("Dollars a week: $2")
             await expect(page.get_by_text("Models of the user: sandbox/*")).to_be_visible()
             assert await serious_violations(page) == []

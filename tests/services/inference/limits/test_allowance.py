@@ -175,6 +175,21 @@ def test_reservations_are_refused_only_where_nothing_is_left() -> None:
     assert one.is_exhausted(1, NOW_MS)
 
 
+def test_what_was_spent_before_a_reset_is_not() -> None:
+    one = _allowance(TOKENS)
+    _leased(one, 100, remaining=0)
+    one.take(100, NOW_MS)
+    one.settle(100, 100, NOW_MS)
+    one.want(50)
+    _next_claim(one)
+    # All workers together have spent nothing since, and another one has reserved the rest.
+    one.apply_grant(20, 0, 100, NOW_MS, spent=0)
+    assert not one.is_spent
+    one.take(20, NOW_MS)
+    one.settle(20, 100, NOW_MS)
+    assert one.is_spent
+
+
 def test_what_is_spent_differs_from_what_is_reserved() -> None:
     one = _allowance(TOKENS)
     one.want(200)

@@ -68,7 +68,7 @@ export function LimitsForm({ id }: { id: string }) {
           />
         </label>
         <label>
-          Groups of models, one a line
+          Model groups, one a line
           <textarea
             name="allowed_model_groups"
             rows={2}
