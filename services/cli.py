@@ -218,6 +218,7 @@ def providers() -> None:
 def check() -> None:
     """Check the settings that a gateway started here, with this environment, would have."""
     from services.accounts.admin.admin_keys import configured_keys
+    from services.accounts.limits.webhook import signing_key
     from services.common.settings import SANDBOX, SettingsError, effective_providers
     from services.inference.diagnostics import notes, problems, warnings
 
@@ -230,6 +231,7 @@ def check() -> None:
         fail("\n".join(found), WRONG)
     try:
         configured_keys(settings.admin)
+        signing_key(settings.budgets)
     except SettingsError as error:
         fail(str(error), WRONG)
     database = "PostgreSQL" if settings.storage.database_url else "SQLite"

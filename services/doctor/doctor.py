@@ -30,6 +30,7 @@ async def examine(settings: Settings, environ: Mapping[str, str] = os.environ) -
         blobs,
         *(answer.finding for answer in answers),
         operations.admin_key(settings.admin, environ),
+        operations.budget_webhook(settings.budgets, environ),
         operations.limits(settings.limits),
         operations.usage(settings),
         telemetry,

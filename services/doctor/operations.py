@@ -7,8 +7,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from services.accounts.admin.admin_keys import configured_keys
+from services.accounts.limits.webhook import signing_key
 from services.common.process.telemetry.opening import ENDPOINT_VARIABLE, load_otlp
-from services.common.settings import Admin, Limits, Settings, SettingsError, Telemetry
+from services.common.settings import Admin, Budgets, Limits, Settings, SettingsError, Telemetry
 from services.doctor.findings import Finding, failure, ok, warning
 from services.inference.usage.journal import FOLDER, SUFFIXES
 
@@ -28,6 +29,16 @@ def admin_key(settings: Admin, environ: Mapping[str, str]) -> Finding:
     if not keys:
         return ok("admin key", "none in the settings; keys of `gateway admin-key create` are valid")
     return ok("admin key", ", ".join(keys))
+
+
+def budget_webhook(settings: Budgets, environ: Mapping[str, str]) -> Finding:
+    """Check the secret of the webhook about budgets."""
+    try:
+        has_webhook = signing_key(settings, environ) is not None
+    except SettingsError as error:
+        advice = "set the secret, or remove budgets.webhook_url"
+        return failure("budget webhook", f"{error}: the gateway will not start", advice)
+    return ok("budget webhook", "its secret is valid" if has_webhook else "none")
 
 
 def limits(settings: Limits) -> Finding:

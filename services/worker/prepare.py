@@ -5,6 +5,7 @@ import time
 from services.accounts import development
 from services.accounts.admin.admin_keys import configured_keys
 from services.accounts.development import ensure_development_key
+from services.accounts.limits.webhook import signing_key
 from services.accounts.repository import AccountRepository
 from services.common.errors import GatewayError
 from services.common.settings import Settings, SettingsError
@@ -32,8 +33,8 @@ async def prepare(settings: Settings) -> str:
 
     Raises:
         NotPreparedError: the settings have no usable database, or name a variable or file without
-            an admin key; the database does not answer; or the file of the development key cannot
-            be read or written.
+            an admin key or a secret; the database does not answer; or the file of the development
+            key cannot be read or written.
     """
     try:
         return await _prepare(settings)
@@ -46,6 +47,7 @@ async def prepare(settings: Settings) -> str:
 async def _prepare(settings: Settings) -> str:
     reports_storage(settings.storage)
     configured_keys(settings.admin)
+    signing_key(settings.budgets)
     # Remove other users' access to the data; `open_engine` does so for the database's files.
     folder = settings.storage.data_dir
     for path in (folder, folder / blobs.FOLDER, folder / development.FILE):

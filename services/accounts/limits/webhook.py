@@ -5,9 +5,9 @@ https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-w
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import hmac
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +18,7 @@ from services.common.clock import Clock
 from services.common.http import Client, HttpError, fields, origin_of
 from services.common.limit_windows import Window
 from services.common.money import decimal_dollars
-from services.common.settings import Settings, SettingsError
+from services.common.settings import Budgets, Settings, SettingsError
 from services.common.text.times import utc_time
 
 _PREFIX = "whsec_"
@@ -26,19 +26,26 @@ _MIN_KEY, _MAX_KEY = 24, 64
 _MAX_ANSWER = 64 << 10
 
 
-def signing_key(secret: str) -> bytes:
-    """Return the key that a secret encodes.
+def signing_key(budgets: Budgets, environ: Mapping[str, str] = os.environ) -> bytes | None:
+    """Return the key that the secret of the settings encodes; None without a webhook.
 
     Raises:
-        SettingsError: the secret is malformed.
+        SettingsError: the secret is missing or malformed.
     """
+    if not budgets.webhook_url:
+        return None
+    secret = budgets.secret(environ)
+    if not secret:
+        raise SettingsError(
+            f"budgets.webhook_secret_env: the variable {budgets.webhook_secret_env} is not set"
+        )
     try:
         if not secret.startswith(_PREFIX):
             raise ValueError
         key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
         if not _MIN_KEY <= len(key) <= _MAX_KEY:
             raise ValueError
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise SettingsError(
             f"budgets.webhook_secret: must be {_PREFIX} and {_MIN_KEY} to {_MAX_KEY} bytes in "
             "base64, as `openssl rand -base64 32` prints them"
@@ -93,7 +100,9 @@ class Webhook:
     def __init__(self, settings: Settings, clock: Clock) -> None:
         budgets = settings.budgets
         self._url = URL(budgets.webhook_url)
-        self._key = signing_key(budgets.secret())
+        key = signing_key(budgets)
+        assert key is not None, "there is no webhook"
+        self._key = key
         self._timeout_s = budgets.webhook_timeout_s
         self._clock = clock
         self._client = Client(settings.limits.connect_timeout_s, max_answer_bytes=_MAX_ANSWER)

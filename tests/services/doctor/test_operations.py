@@ -1,13 +1,14 @@
 """Reports of `gateway doctor` on the admin key, limits, usage and telemetry."""
 
 import asyncio
+import base64
 import sys
 from pathlib import Path
 
 import pytest
 
 from services.accounts.admin.admin_keys import make_admin_key
-from services.common.settings import Admin, Limits, Telemetry
+from services.common.settings import Admin, Budgets, Limits, Telemetry
 from services.doctor import operations
 from tests.e2e.processes import free_port
 from tests.services.doctor.test_doctor import found, settings
@@ -34,6 +35,16 @@ def test_an_admin_key_that_is_not_there_is_named(tmp_path: Path) -> None:
     file.write_text(KEY)
     both = operations.admin_key(Admin(key_file=str(file), key_env="ADMIN"), {"ADMIN": KEY})
     assert (both.status, both.message) == ("ok", "admin.key_env, admin.key_file")
+
+
+def test_a_webhook_without_a_valid_secret_is_named() -> None:
+    budgets = Budgets(webhook_url="https://alerts.test/", webhook_secret_env="SECRET")
+    for environ in ({}, {"SECRET": "hush"}, {"SECRET": "whsec_aHVzaA=="}, {"SECRET": "whsec_!"}):
+        finding = operations.budget_webhook(budgets, environ)
+        assert finding.status == "failure" and "hush" not in str(finding)
+    environ = {"SECRET": f"whsec_{base64.b64encode(bytes(24)).decode()}"}
+    assert operations.budget_webhook(budgets, environ).status == "ok"
+    assert operations.budget_webhook(Budgets(), {}).message == "none"
 
 
 def test_slots_that_end_before_they_are_renewed_are_named() -> None:
