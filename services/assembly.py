@@ -192,14 +192,7 @@ class Services:
             limits.LimitServicer(LeaseRepository(database, clock, soft_limits)),
             limits.SERVICE_NAME,
         )
-        if has_webhook:
-            services._notifier = BudgetNotifier(
-                database,
-                clock,
-                Webhook(settings, clock),
-                soft_limits.has_new,
-                CollectorRegistry(),
-            )
+        services._notifier = _notifier(settings, database, clock, soft_limits)
 
         # The services.
         if "accounts" in names:
@@ -478,6 +471,16 @@ class Services:
     async def _drain_when_set(self, cancelling: asyncio.Event) -> None:
         await cancelling.wait()
         await self._drain(0)
+
+
+def _notifier(
+    settings: Settings, database: AsyncEngine, clock: Clock, soft_limits: SoftLimits
+) -> BudgetNotifier | None:
+    """Return what delivers notifications about budgets, or None without a webhook."""
+    if not settings.budgets.webhook_url:
+        return None
+    webhook, registry = Webhook(settings, clock), CollectorRegistry()
+    return BudgetNotifier(database, clock, webhook, soft_limits.has_new, registry)
 
 
 def _open_reserve(storage: Storage) -> DiskReserve:
