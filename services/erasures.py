@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.accounts.limits.erasure import AllowanceErasure
+from services.accounts.limits.erasure import LimitErasure
 from services.accounts.requests.assembly import open_bodies
 from services.accounts.requests.erasure import RequestErasure
 from services.accounts.usage.erasure import UsageErasure
@@ -34,7 +34,7 @@ def erase_batches(settings: Settings, database: AsyncEngine, clock: Clock) -> Se
         ResponseErasure(database),
         MemoryErasure(database, Stores.open(database, clock, open_queue(database, clock))),
         ArticleErasure(database, Retention(database, clock, owner_usage), owner_usage),
-        AllowanceErasure(database),
+        LimitErasure(database),
         UsageErasure(database),
         RequestErasure(database, open_bodies(settings.storage, reserve)),
         FileErasure(database, open_blobs(settings.storage)),

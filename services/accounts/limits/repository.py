@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from services.accounts.limits.rules import NUMBERS, SubjectKind, UsageLimits
-from services.accounts.limits.tables import allowances, model_groups
+from services.accounts.limits.tables import allowances, model_groups, notifications
 from services.accounts.limits.tables import limits as table
 from services.common.clock import Clock
 from services.common.storage.database import insert_into, reading_once, write
@@ -127,7 +127,7 @@ async def delete_limits(
     connection: AsyncConnection, kind: SubjectKind, subject_ids: Sequence[str]
 ) -> None:
     """Delete the limits of subjects and what is stored of their use, in the current transaction."""
-    for of_subjects in (table, allowances):
+    for of_subjects in (table, allowances, notifications):
         await connection.execute(
             delete(of_subjects).where(
                 of_subjects.c.subject_kind == kind.value,

@@ -1,6 +1,6 @@
 """The tables of limits and of the leases on them."""
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, String, Table, Text
+from sqlalchemy import BigInteger, CheckConstraint, Column, Index, Integer, String, Table, Text
 
 from services.accounts.limits.rules import NUMBERS, SubjectKind
 from services.common.storage.database import metadata
@@ -71,4 +71,5 @@ notifications = Table(
     Column("reached_at_ms", BigInteger, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("next_attempt_at_ms", BigInteger, nullable=False, index=True),
+    Index("ix_budget_notifications_subject_id", "subject_id"),
 )

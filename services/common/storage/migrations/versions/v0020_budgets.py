@@ -42,7 +42,7 @@ def upgrade() -> None:
     op.create_index(
         f"ix_{_NOTIFICATIONS}_next_attempt_at_ms", _NOTIFICATIONS, ["next_attempt_at_ms"]
     )
-
+    op.create_index(f"ix_{_NOTIFICATIONS}_subject_id", _NOTIFICATIONS, ["subject_id"])
     op.create_table(
         _GROUPS,
         sa.Column("name", sa.String(64), nullable=False),
@@ -50,11 +50,3 @@ def upgrade() -> None:
         sa.Column("updated_at_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("name", name=f"pk_{_GROUPS}"),
     )
-
-
-def downgrade() -> None:
-    """Drop the tables and the columns."""
-    op.drop_table(_GROUPS)
-    op.drop_table(_NOTIFICATIONS)
-    for name, _ in reversed(_LIMITS):
-        op.drop_column("limits", name)
