@@ -37,13 +37,6 @@ async def test_files_survive_and_take_more_purposes(empty_storage: Storage) -> N
     with pytest.raises(DBAPIError):
         await _add(engine, "other")
     assert await _purposes(engine) == {purpose: purpose for purpose in (*OLD, *NEW)}
-
-    async with writing(engine) as connection:
-        await connection.run_sync(_back)
-    kept = {purpose: purpose for purpose in OLD} | dict.fromkeys(NEW, "assistants")
-    assert await _purposes(engine) == kept
-    with pytest.raises(DBAPIError):
-        await _add(engine, "vision")
     await engine.dispose()
 
 
@@ -55,10 +48,6 @@ def _config(connection: Connection) -> Config:
 
 def _to(connection: Connection, step: str) -> None:
     command.upgrade(_config(connection), step)
-
-
-def _back(connection: Connection) -> None:
-    command.downgrade(_config(connection), BEFORE)
 
 
 async def _add(engine: AsyncEngine, purpose: str) -> None:
