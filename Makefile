@@ -128,8 +128,11 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RUN_TESTS = $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
+# A test that hangs ends its worker, which names the test; the longest takes a minute.
+NAME_HANGING = -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
+
 test: setup sdks $(CONSOLE)/node_modules/.installed console ## run all tests (needs no network, root or running server)
-	$(RUN_TESTS) -m "not soak and not clients" --ignore tests/clients
+	$(RUN_TESTS) $(NAME_HANGING) -m "not soak and not clients" --ignore tests/clients
 
 newcomer: setup ## time a first start from a clone, and run the README against it
 	$(BIN)/python -m tests.newcomer
