@@ -26,7 +26,16 @@ CHATS, ME = "/beta/v1/chat/completions", "/beta/v1/usage/me"
 ADMIN_KEY = make_admin_key(bytes(32))
 # A token costs a cent. The clock shows Tuesday, 2023-11-14, 22:14.
 PRICED = {"input": 10_000, "output": 10_000}
-MODELS = [{"name": "priced", "provider": "sandbox", "upstream": "echo", "price": PRICED}]
+MODELS = [
+    {"name": "priced", "provider": "sandbox", "upstream": "echo", "price": PRICED},
+    # A request costs 40 cents.
+    {
+        "name": "broken",
+        "provider": "sandbox",
+        "upstream": "fail-500",
+        "price": {"input": 0, "output": 0, "request": 400},
+    },
+]
 BODY = {**CHAT, "model": "priced", "max_tokens": 10}
 DAY_S = 86_400
 SIGNING_KEY = b"a key of at least 24 bytes"
@@ -137,6 +146,15 @@ async def until_refused(limited: LimitedGateways, caller: dict[str, str]) -> tup
 
     await until(is_refused)
     return refused[0]
+
+
+async def test_a_failed_request_costs_not_even_its_fee(limited: LimitedGateways) -> None:
+    limits = UsageLimits(spend_per_day_pusd=10**12)
+    caller = await limited.caller(SubjectKind.USER, limits)
+    body = {**BODY, "model": "broken", "fallback": "disabled"}
+    for _ in range(4):
+        status, answer, _ = await post(limited.gateways[0], CHATS, body, caller)
+        assert status == 502, answer
 
 
 async def test_a_period_counts_from_its_start_and_repeats(limited: LimitedGateways) -> None:

@@ -198,14 +198,18 @@ def _bounded(tokens: tuple[int, ...]) -> tuple[int, ...]:
 def cost_of_used(used: UsedModel, costs: Costs, at_ms: int | None = None) -> int | None:
     """Return the cost of a model's usage in picodollars, or None if it is not known.
 
+    A model of which nothing was used costs nothing, not even its price for a request.
+
     Args:
         used: the usage.
         costs: the costs of answers.
         at_ms: when the model was called, in Unix milliseconds; by default now.
     """
+    if used.input_tokens is None:
+        return 0
     other_units = {Unit(name): count for name, count in (used.other_units or {}).items()}
     counts = counts_from(
-        used.input_tokens or 0,
+        used.input_tokens,
         used.output_tokens,
         used.cache_read_tokens,
         used.cache_write_tokens,
