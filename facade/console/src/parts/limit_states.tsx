@@ -34,10 +34,13 @@ export const number = new Intl.NumberFormat();
 export const amount = (value: number | string): string =>
   typeof value === "string" ? `$${value}` : number.format(value);
 
+/** Return an expected amount, to the cent. */
+const about = (dollars: string): string => `$${Number(dollars).toFixed(2)}`;
+
 /** Return how a budget will be used up at the present pace. */
 function forecast(one: LimitUsage): string {
   const parts = [
-    one.forecast !== null && amount(one.forecast),
+    one.forecast !== null && about(one.forecast),
     one.exhausted_at !== null && `used up ${when(one.exhausted_at)}`,
     one.soft_limit_reached && `${one.soft_limit_percent}% reached`,
   ];
