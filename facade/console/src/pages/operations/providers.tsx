@@ -56,7 +56,7 @@ function ProviderCard({ provider }: { provider: Provider }) {
         {provider.id}
       </h3>
       {provider.models.length === 0 ? (
-        <p class="hint">Of kind {provider.kind}; no model of it was asked of late.</p>
+        <p class="hint">Of kind {provider.kind}; none of its models was called in that time.</p>
       ) : (
         <div class="scroll" tabIndex={0} role="region" aria-label={`Models of ${provider.id}`}>
           <table>
