@@ -253,4 +253,4 @@ class _Embedder:
 
     def stream(self, _: Call) -> Batches:
         """Raise an error: vectors are not streamed."""
-        raise NotImplementedError
+        raise NotImplementedError("vectors are not streamed")

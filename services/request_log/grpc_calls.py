@@ -52,9 +52,9 @@ class LoggedInference(inference_pb2_grpc.InferenceServiceServicer):
 
     def StreamGenerate(self, request: Any, context: Context) -> AsyncGenerator[Any, Any]:
         """Yield the events of an answer."""
-        answer = self._inner.StreamGenerate(request, context)
+        answer: AsyncGenerator[Any, Any] = self._inner.StreamGenerate(request, context)
         if isinstance(context, CallContext):
-            return answer  # type: ignore[no-any-return]
+            return answer
         return self._logged_stream(request, answer)
 
     async def CountTokens(self, request: Any, context: Context) -> Any:

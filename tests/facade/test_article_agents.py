@@ -209,15 +209,15 @@ async def test_a_text_is_found_in_all_blocks(editor):
         {"type": "equation", "equation": "tide."},
     )
     item = (await editor.done("doc/read-block", blockId=listed))["block"]["children"][0]["id"]
-    found = await editor.done("doc/find", query="TIDE")
-    shown = [(place["blockId"], place["offset"]) for place in found["places"]]
+    matches = await editor.done("doc/find", query="TIDE")
+    shown = [(place["blockId"], place["offset"]) for place in matches["places"]]
     assert shown == [(first, 100), (first, 205), (item, 2), (last, 0)]
-    assert found["places"][0]["snippet"] == f"…{'x' * 30}Tide{'y' * 30}…"
-    found = await editor.done("doc/find", query="tide", limit=3)
-    assert (len(found["places"]), found["hasMore"]) == (3, True)
+    assert matches["places"][0]["snippet"] == f"…{'x' * 30}Tide{'y' * 30}…"
+    matches = await editor.done("doc/find", query="tide", limit=3)
+    assert (len(matches["places"]), matches["hasMore"]) == (3, True)
     # No character has a meaning of its own.
-    found = await editor.done("doc/find", query=".")
-    assert [place["blockId"] for place in found["places"]] == [last]
+    matches = await editor.done("doc/find", query=".")
+    assert [place["blockId"] for place in matches["places"]] == [last]
     for wrong, pointer in (({"query": ""}, "/query"), ({"query": "a", "limit": 501}, "/limit")):
         refused = await editor.refused("doc/find", **wrong)
         assert (refused[0], refused[1].startswith(pointer)) == (40003, True)

@@ -100,8 +100,8 @@ def _single(fields: dict[str, Any], session_id: str) -> Edit:
     endpoint = fields.get("endpoint")
     kind = SINGLE_EDITS.get(endpoint) if isinstance(endpoint, str) else None
     if kind is None:
-        known = ", ".join(SINGLE_EDITS)
-        raise request_error(Code.SCHEMA, "/endpoint", f"must be one of {known}")
+        endpoints = ", ".join(SINGLE_EDITS)
+        raise request_error(Code.SCHEMA, "/endpoint", f"must be one of {endpoints}")
     for name in _OF_REQUEST:
         if name in fields:
             raise request_error(Code.SCHEMA, pointer([name]), "is a field of the whole request")

@@ -73,14 +73,14 @@ class Budget:
                 )
                 [usage] = [state for state in states if state.measure == measure]
                 return cls(connection, kind, subject_id, name, subject_limits, usage, now_ms)
-        known = ", ".join(
+        budgets = ", ".join(
             name.removesuffix("_pusd")
             for name in BUDGETS
             if getattr(subject_limits, name) is not None
         )
         raise invalid(
             "measure",
-            f"measure: must be a budget of the {kind.value}, which has: {known or 'none'}",
+            f"measure: must be a budget of the {kind.value}, which has: {budgets or 'none'}",
         )
 
     async def reset(self) -> None:

@@ -294,13 +294,13 @@ def _reached(
     leases: Sequence[ClaimResult],
 ) -> list[ReachedSoftLimit]:
     """Return the soft limits that claims have reached, and that are not recorded yet."""
-    found = []
+    reached_limits = []
     for claim, lease in zip(claims, leases, strict=True):
         if (row := rows.get(claim.key[:2])) is not None:
             window = claim.window_start_ms, claim.ends_at_ms
             if one := reached(row, claim.measure, window, lease.limit, lease.spent):
-                found.append(one)
-    return found
+                reached_limits.append(one)
+    return reached_limits
 
 
 async def _write(

@@ -161,7 +161,7 @@ class BudgetNotifier:
         return False
 
     async def _drop(self, row: Mapping[str, Any], failure: str) -> None:
-        """Give up a notification."""
+        """Remove a notification that the webhook has not accepted in any attempt."""
         self._outcomes.labels("dropped").inc()
         details = {"id": row["id"], "subject": row["subject_id"], "error": failure}
         log.error("a notification was dropped after its last attempt", extra=details)

@@ -83,10 +83,10 @@ def reached(
         return None
     if spent < soft_amount(limit, percent):
         return None
-    found = ReachedSoftLimit(
+    soft_limit = ReachedSoftLimit(
         row["subject_kind"], row["subject_id"], measure, *window, limit, spent, percent
     )
-    return None if found.is_recorded(row) else found
+    return None if soft_limit.is_recorded(row) else soft_limit
 
 
 def without_record(soft_limits_reached: str, measure: str) -> str:

@@ -31,7 +31,7 @@ def from_json(stored: Mapping[str, Any]) -> Operation:
 
 
 def register(*operations: type[Operation]) -> None:
-    """Let the log store further operations, which contain others."""
+    """Register operations that contain others, so that `from_json` can parse them."""
     _OPERATIONS.update({operation.name: operation for operation in operations})
 
 

@@ -154,18 +154,18 @@ def _replace(replacement: Replacement, edited: _SearchedBlocks) -> int:
         EditError: 40005; 40003, it would insert too many.
     """
     for splice in replacement.splices:
-        found = sorted({*edited.positions(splice.text), *edited.positions(replacement.old)})
+        candidates = sorted({*edited.positions(splice.text), *edited.positions(replacement.old)})
         search = _Search(splice, replacement)
-        count = sum(search.count(edited.blocks[position]) for position in found)
+        count = sum(search.count(edited.blocks[position]) for position in candidates)
         if count == 1 or (count and replacement.is_for_all):
             growth = count * len(replacement.new)
             # Before, so that no edit can fill the memory.
             if growth <= limits.TEXT_GROWTH:
-                edited.put({at: search.replaced_in(edited.blocks[at]) for at in found})
+                edited.put({at: search.replaced_in(edited.blocks[at]) for at in candidates})
             return growth
         if count:
             places = [
-                place for position in found for place in search.places(edited.blocks[position])
+                place for position in candidates for place in search.places(edited.blocks[position])
             ]
             problem = f"occurs {count} times; send more of the text around it, or all: true"
             raise _no_match(replacement, f"{problem}. Places: ", places)

@@ -54,7 +54,7 @@ class OtlpLogs:
     def stop(self) -> None:
         """Close the connections."""
         if "_exporter" in vars(self):
-            self._exporter.shutdown()  # type: ignore[no-untyped-call]
+            self._exporter.shutdown()  # type: ignore[no-untyped-call]  # no types there
 
     def _readable(self, record: LogRecord) -> ReadableLogRecord:
         time_ns = record.time_ms * _NS_PER_MS

@@ -83,7 +83,7 @@ def collected() -> Iterator[Statements]:
 
 @contextmanager
 def sweeping_soon() -> Iterator[Callable[[], bool]]:
-    """Let sweepers begin at once; yield a function that returns whether all have swept."""
+    """Start sweepers without a delay; yield a function that returns whether all have swept."""
     started: set[Sweeper] = set()
     swept: set[Sweeper] = set()
     start, sweep = Sweeper.start, Sweeper.sweep
@@ -166,8 +166,8 @@ async def do_what_is_rare(user: User) -> None:
 
 async def has_records(administrator: Administrator) -> bool:
     """Return whether usage and requests have been written."""
-    found = [(await administrator.call("GET", path))["data"] for path in ("usage", "requests")]
-    return all(found)
+    reports = [(await administrator.call("GET", path))["data"] for path in ("usage", "requests")]
+    return all(reports)
 
 
 def fake(column: Column[Any], number: int) -> Any:
