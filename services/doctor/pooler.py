@@ -16,7 +16,7 @@ _CONSOLE = "pgbouncer"
 
 
 async def pooler(url: str) -> Finding | None:
-    """Return whether prepared statements work; None without a pooler of transactions."""
+    """Return whether prepared statements work; None without a pooler or without a connection."""
     address = parse_address(url)
     # No statement but those of this check is to have a name.
     unnamed = address._replace(prepares_once=False)
@@ -25,8 +25,15 @@ async def pooler(url: str) -> Finding | None:
         try:
             for _ in range(2):
                 clients.append(await connect(unnamed))
-        except Exception:
-            return None  # the check of the database reports it
+        except Exception as error:  # of the network, of TLS, or of the server
+            if not clients:
+                return None  # the check of the database reports it
+            return warning(
+                "pooler",
+                f"a second connection failed ({type(error).__name__}); whether a pooler keeps "
+                "prepared statements is not known",
+                "let each worker open storage.database_connections connections",
+            )
         keeps_statements = await _keeps_statements(*clients)
     finally:
         for client in clients:

@@ -53,5 +53,7 @@ async def test_no_connection_stays_open_if_another_fails(monkeypatch: pytest.Mon
         return opened[0]
 
     monkeypatch.setattr("services.doctor.pooler.connect", connect)
-    assert await check("postgresql://gateway@127.0.0.1/gateway") is None
+    finding = await check("postgresql://gateway@127.0.0.1/gateway")
+    assert finding is not None and finding.status == "warning"
+    assert "ConnectionRefusedError" in finding.message
     opened[0].terminate.assert_called_once_with()
