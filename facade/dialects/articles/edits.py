@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from facade.dialects.articles import answers, bodies, requests
+from facade.dialects.articles import answer_types, answers, bodies, requests
 from facade.dialects.articles.errors import Code, request_error
 from facade.dialects.articles.reading import pointer, read
 from gateway.articles.v1 import articles_pb2, edits_pb2
@@ -28,26 +28,26 @@ class EditKind(NamedTuple):
 
     body: type[bodies.EditBody]
     edit: Callable[[Any], Edit]
-    answer: type[BaseModel] = answers.Edited
+    answer: type[BaseModel] = answer_types.Edited
     data: Callable[[Any, Any], answers.Data] = answers.edited
 
 
 # By the path below `/article/v1/`.
 SINGLE_EDITS: Mapping[str, EditKind] = {
     "block/insert": EditKind(
-        bodies.InsertBlocks, requests.insert_blocks, answers.Inserted, answers.inserted
+        bodies.InsertBlocks, requests.insert_blocks, answer_types.Inserted, answers.inserted
     ),
     "block/delete": EditKind(bodies.DeleteBlock, requests.delete_block),
     "block/text/replace": EditKind(bodies.ReplaceText, requests.replace_text),
     "block/text/append": EditKind(bodies.AppendText, requests.append_text),
     "block/text/edit": EditKind(
-        bodies.EditText, requests.edit_text, answers.TextEdited, answers.text_edited
+        bodies.EditText, requests.edit_text, answer_types.TextEdited, answers.text_edited
     ),
     "block/cite": EditKind(bodies.Cite, requests.cite),
     "reference/add": EditKind(
         bodies.AddReference,
         requests.add_reference,
-        answers.ReferenceAdded,
+        answer_types.ReferenceAdded,
         answers.reference_added,
     ),
     "reference/update": EditKind(bodies.UpdateReference, requests.update_reference),
@@ -92,7 +92,9 @@ def edits_applied(body: bodies.ApplyEdits, answer: articles_pb2.ApplyEditRespons
 
 EDITS: Mapping[str, EditKind] = {
     **SINGLE_EDITS,
-    "edits/apply": EditKind(bodies.ApplyEdits, apply_edits, answers.EditsApplied, edits_applied),
+    "edits/apply": EditKind(
+        bodies.ApplyEdits, apply_edits, answer_types.EditsApplied, edits_applied
+    ),
 }
 
 

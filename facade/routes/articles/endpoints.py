@@ -1,6 +1,6 @@
 """The endpoints of document editing: request type, RPC and response type."""
 
-from facade.dialects.articles import answers, bodies, requests
+from facade.dialects.articles import answer_types, answers, bodies, requests
 from facade.routes.articles.call import edit_endpoint, rpc_endpoint
 
 ENDPOINTS = (
@@ -11,7 +11,7 @@ ENDPOINTS = (
         "Open a document; the session expires 10 minutes after the last call",
         bodies.CreateSession,
         requests.create_session,
-        answers.Session,
+        answer_types.Session,
         answers.session,
     ),
     rpc_endpoint(
@@ -21,7 +21,7 @@ ENDPOINTS = (
         "End a session",
         bodies.OfSession,
         requests.destroy_session,
-        answers.Done,
+        answer_types.Done,
         answers.done,
     ),
     rpc_endpoint(
@@ -31,7 +31,7 @@ ENDPOINTS = (
         "List the caller's groups and their documents",
         bodies.ListArticles,
         requests.list_articles,
-        answers.Articles,
+        answer_types.Articles,
         answers.articles,
     ),
     rpc_endpoint(
@@ -41,7 +41,7 @@ ENDPOINTS = (
         "Create an empty document",
         bodies.CreateArticle,
         requests.create_article,
-        answers.Created,
+        answer_types.Created,
         answers.created,
     ),
     rpc_endpoint(
@@ -51,7 +51,7 @@ ENDPOINTS = (
         "Delete a document",
         bodies.DeleteArticle,
         requests.delete_article,
-        answers.Deleted,
+        answer_types.Deleted,
         answers.deleted,
     ),
     rpc_endpoint(
@@ -61,7 +61,7 @@ ENDPOINTS = (
         "Get a document, or some of its blocks, as Markdown, with its style and references",
         bodies.ReadArticle,
         requests.read_article,
-        answers.Document,
+        answer_types.Document,
         answers.document,
     ),
     rpc_endpoint(
@@ -71,7 +71,7 @@ ENDPOINTS = (
         "Get a block as JSON and as Markdown",
         bodies.ReadBlock,
         requests.read_block,
-        answers.WholeBlock,
+        answer_types.WholeBlock,
         answers.whole_block,
     ),
     rpc_endpoint(
@@ -81,7 +81,7 @@ ENDPOINTS = (
         "Get several blocks as JSON and as Markdown; deleted blocks are omitted",
         bodies.ReadBlocks,
         requests.read_blocks,
-        answers.Blocks,
+        answer_types.Blocks,
         answers.blocks,
     ),
     rpc_endpoint(
@@ -91,7 +91,7 @@ ENDPOINTS = (
         "List the ids of all blocks, and of those changed since a revision",
         bodies.ReadChanges,
         requests.read_changes,
-        answers.DocumentChanges,
+        answer_types.DocumentChanges,
         answers.changes,
     ),
     rpc_endpoint(
@@ -101,7 +101,7 @@ ENDPOINTS = (
         "List the headings of a document, with the words below each",
         bodies.OfSession,
         requests.read_outline,
-        answers.Outline,
+        answer_types.Outline,
         answers.outline,
     ),
     rpc_endpoint(
@@ -111,7 +111,7 @@ ENDPOINTS = (
         "Find a text in a document, whatever its case",
         bodies.FindText,
         requests.find_text,
-        answers.Places,
+        answer_types.Places,
         answers.places,
     ),
     edit_endpoint(
@@ -186,7 +186,7 @@ ENDPOINTS = (
         "List the edits of a document, the newest first",
         bodies.ListHistory,
         requests.list_history,
-        answers.HistoryPage,
+        answer_types.HistoryPage,
         answers.history,
     ),
     rpc_endpoint(
@@ -196,7 +196,7 @@ ENDPOINTS = (
         "Undo the caller's last edit, as a new edit",
         bodies.OfSession,
         requests.undo,
-        answers.Edited,
+        answer_types.Edited,
         answers.reversed_edit,
     ),
     rpc_endpoint(
@@ -206,7 +206,7 @@ ENDPOINTS = (
         "Redo what the caller undid last, as a new edit",
         bodies.OfSession,
         requests.redo,
-        answers.Edited,
+        answer_types.Edited,
         answers.reversed_edit,
     ),
     rpc_endpoint(
@@ -216,7 +216,7 @@ ENDPOINTS = (
         "List the blocks that differ between two revisions",
         bodies.ReadDifferences,
         requests.read_differences,
-        answers.Differences,
+        answer_types.Differences,
         answers.differences,
     ),
     rpc_endpoint(
@@ -226,7 +226,7 @@ ENDPOINTS = (
         "Make a document what it was at a revision, as a new edit",
         bodies.RestoreRevision,
         requests.restore_revision,
-        answers.Edited,
+        answer_types.Edited,
         answers.reversed_edit,
     ),
 )

@@ -1,0 +1,266 @@
+"""Wire types of the `data` of HTTP responses.
+
+Blocks, styles and references are JSON already, and are passed on unchanged.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from services.common.articles.blocks import Block, Reference, TableCell
+from services.common.articles.styles import ArticleStyle
+
+# The default of a field that may be omitted.
+_ABSENT: Any = None
+
+Revision = Annotated[int, Field(description="Number of operations committed to the document.")]
+UnixSeconds = Annotated[int, Field(description="Unix seconds.")]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+
+
+class Session(_Answer):
+    """An open document."""
+
+    sessionId: str
+    blockCount: Annotated[int, Field(description="Number of top-level blocks.")]
+    reused: Annotated[
+        bool, Field(description="Whether an existing session of the caller was reused.")
+    ]
+    revision: Revision
+
+
+class Done(_Answer):
+    """Success."""
+
+    ok: Literal[True]
+
+
+class Edited(Done):
+    """Success of an edit, which is durable."""
+
+    revision: Revision
+
+
+class SharePermission(_Answer):
+    """The permissions of a document."""
+
+    operation: Annotated[bool, Field(description="Whether the caller may edit the document.")]
+    permission: Annotated[
+        Literal["private", "group-only"],
+        Field(description="Who can read and edit the document: its creator, or its group."),
+    ]
+
+
+class ArticleNode(_Answer):
+    """A document in a list."""
+
+    outer_id: Annotated[str, Field(description="Id of the document.")]
+    name: str
+    group: int
+    sharePermission: SharePermission
+    children: Annotated[list[Any], Field(max_length=0)]
+    fileholderDeep: Annotated[int, Field(description="Depth in the group; 0 at the group's root.")]
+    time_create: UnixSeconds
+
+
+class ArticleGroup(_Answer):
+    """A group and its documents; group 0 is the private one."""
+
+    group_id: int
+    name: str
+    isCreator: bool
+    articles: list[ArticleNode]
+    time_create: UnixSeconds
+
+
+class Articles(_Answer):
+    """The caller's groups, the private one first."""
+
+    articles: list[ArticleGroup]
+
+
+class Created(_Answer):
+    """The created document."""
+
+    article: ArticleNode
+    group: int
+
+
+class Deleted(_Answer):
+    """The deleted document."""
+
+    article: Annotated[str, Field(description="Id of the document.")]
+
+
+class BlockSummary(_Answer):
+    """A block as Markdown."""
+
+    id: str
+    type: str
+    text: str
+
+
+class Document(_Answer):
+    """A whole document."""
+
+    blocks: list[BlockSummary]
+    text: Annotated[str, Field(description="The document, or the requested blocks, as Markdown.")]
+    style: ArticleStyle
+    reference: list[Reference]
+    version: Annotated[str, Field(description="Version of the document format.")]
+    revision: Revision
+
+
+class WholeBlock(_Answer):
+    """One block."""
+
+    block: Block | TableCell
+    path: Annotated[list[int], Field(description="Child indices from the root.")]
+    style: Annotated[
+        dict[str, Any],
+        Field(description="Effective style of the block, including the document's style."),
+    ]
+    text: Annotated[str, Field(description="The block as Markdown.")]
+    revision: Revision
+
+
+class Blocks(_Answer):
+    """Blocks, all of one revision."""
+
+    blocks: Annotated[list[WholeBlock], Field(description="In the order of the requested ids.")]
+    revision: Revision
+
+
+class DocumentChanges(_Answer):
+    """The changes of a document; only the revision if there are none."""
+
+    revision: Revision
+    order: Annotated[list[str], Field(description="Ids of all top-level blocks, in order.")] = (
+        _ABSENT
+    )
+    changed: Annotated[
+        list[str],
+        Field(
+            description="Ids of blocks that are new, or whose content, style or Markdown changed."
+        ),
+    ] = _ABSENT
+    style: ArticleStyle = _ABSENT
+    reference: list[Reference] = _ABSENT
+    cited: Annotated[
+        list[str],
+        Field(
+            description="Ids of the cited references, in the order of their citation "
+            "numbers, from 1."
+        ),
+    ] = _ABSENT
+
+
+class Inserted(_Answer):
+    """The inserted blocks."""
+
+    ids: Annotated[list[str], Field(description="Ids of the inserted blocks, in order.")]
+    revision: Revision
+
+
+class TextEdited(_Answer):
+    """The blocks in which texts were replaced."""
+
+    changed: Annotated[list[str], Field(description="Ids of the changed blocks, in order.")]
+    revision: Revision
+
+
+class EditsApplied(_Answer):
+    """The results of edits, and the revision after all of them."""
+
+    results: Annotated[
+        list[dict[str, Any]],
+        Field(description="For each edit the data of its endpoint, without `revision`."),
+    ]
+    revision: Revision
+
+
+class ReferenceAdded(_Answer):
+    """The added reference."""
+
+    id: str
+    revision: Revision
+
+
+class OutlineHeading(_Answer):
+    """A block of the type title, h1, h2 or h3."""
+
+    id: str
+    path: Annotated[list[int], Field(description="Child indices from the root.")]
+    type: str
+    text: Annotated[str, Field(description="Plain text, at most 200 characters.")]
+    words: Annotated[int, Field(description="Words in the blocks up to the next heading.")]
+
+
+class Outline(_Answer):
+    """The headings of a document."""
+
+    headings: list[OutlineHeading]
+    revision: Revision
+
+
+class Place(_Answer):
+    """A place of a text."""
+
+    blockId: Annotated[str, Field(description="Id of the block, item or cell.")]
+    offset: Annotated[int, Field(description="Position in its text, in characters.")]
+    snippet: Annotated[str, Field(description="The text there, with some text around it.")]
+
+
+class Places(_Answer):
+    """The places of a text."""
+
+    places: list[Place]
+    hasMore: Annotated[bool, Field(description="Whether there are more.")]
+    revision: Revision
+
+
+class HistoryEntry(_Answer):
+    """An edit in the history."""
+
+    revision: Annotated[int, Field(description="The revision that it made.")]
+    time: Annotated[int, Field(description="Unix milliseconds.")]
+    own: Annotated[bool, Field(description="Whether the caller made it.")]
+    operation: Annotated[
+        str,
+        Field(
+            description="insert, delete, replace, append, restore, cite, style-leaf, style-block, "
+            "style-article, add-reference, update-reference, delete-reference, sequence (several "
+            "edits), undo or redo."
+        ),
+    ]
+    reversed: Annotated[
+        int, Field(description="For undo and redo: the revision that it reverses.")
+    ] = _ABSENT
+
+
+class HistoryPage(_Answer):
+    """Edits, the newest first."""
+
+    entries: list[HistoryEntry]
+    hasMore: Annotated[bool, Field(description="Whether there are older ones.")]
+
+
+class Difference(_Answer):
+    """A block that differs between two revisions."""
+
+    blockId: str
+    before: Annotated[str, Field(description="Its Markdown; omitted for a new block.")] = _ABSENT
+    after: Annotated[str, Field(description="Its Markdown; omitted for a removed one.")] = _ABSENT
+
+
+class Differences(_Answer):
+    """Differences between two revisions."""
+
+    blocks: Annotated[
+        list[Difference],
+        Field(description="New and changed blocks in order, then removed ones; at most 500."),
+    ]
+    hasMore: Annotated[bool, Field(description="Whether there are more.")]
