@@ -40,7 +40,6 @@ _SELDOM = (
     "facade.loop_delay._EVERY_S",
     "facade.process_metrics._EVERY_S",
     "services.accounts.change_watch.EVERY_S",
-    "services.accounts.usage.unsummed._EVERY_S",
     "services.common.storage.database_watch._CHECK_S",
     "services.common.storage.disk._INTERVAL_S",
     "services.inference.provider_states.servicer._WRITE_EVERY_S",

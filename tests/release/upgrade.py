@@ -1,39 +1,16 @@
 """Data of the last release, served by the new one.
 
 The last release is the newest tag `v…` before this commit. Until there is one, the data are those
-of this version in the columns that a database of an earlier step of the migrations has.
+of this version, which a second start of it has to serve.
 """
 
-import os
-import shutil
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from services.common.storage.database import SQLITE_FILE
 from tests.documents import ROOT
 from tests.release import installation, stored
-
-# The first step with tables for all that `stored` stores.
-_STEP = "0013"
-_MAKE = f"""
-import sys
-from pathlib import Path
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import create_engine
-from services.common.storage import migrations
-
-with create_engine("sqlite:///" + sys.argv[1]).begin() as connection:
-    config = Config(attributes={{"connection": connection}})
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    command.upgrade(config, "{_STEP}")
-"""
-# The step of a database, which is not that of the rows.
-_OF_STEPS = "alembic_version"
 
 
 def check(programs: Path, root: Path) -> None:
@@ -51,15 +28,13 @@ def check(programs: Path, root: Path) -> None:
         before = caller.read(names)
     used = stored.usage(last, folder)
     assert used, "no usage was recorded"
-    if not tag:
-        _downgrade(programs, folder / "var" / SQLITE_FILE)
     with installation.running(programs, folder) as (url, printed):
         assert printed == key
         caller = stored.Caller(url, key)
         _compare(before, caller.read(names))
         _compare(used, stored.usage(programs, folder))
         assert "again" in installation.ask(url, key, "sandbox/echo", "again")[0]
-    print(f"  from {tag or f'step {_STEP} of the migrations: there is no release yet'}")
+    print(f"  from {tag or 'this version: there is no release yet'}")
 
 
 def _compare(before: Any, after: Any) -> None:
@@ -80,37 +55,3 @@ def _install(tag: str, environment: Path) -> Path:
     python = str(environment / "bin" / "python")
     subprocess.run([uv, "pip", "install", "--quiet", "--python", python, requirement], check=True)
     return environment / "bin"
-
-
-def _downgrade(programs: Path, database: Path) -> None:
-    """Replace a database by one of an earlier step, with the rows of the tables that it has."""
-    current = database.with_suffix(".current")
-    for name in ("", "-wal", "-shm"):
-        file = database.with_name(database.name + name)
-        if file.exists():
-            shutil.move(file, current.with_name(current.name + name))
-    subprocess.run(
-        [str(programs / "python"), "-c", _MAKE, str(database)],
-        cwd=database.parent,
-        env={**os.environ, "PYTHONPATH": ""},
-        check=True,
-    )
-    with closing(sqlite3.connect(database)) as old:
-        old.execute("ATTACH ? AS current", [str(current)])
-        for table in _tables(old, "main") & _tables(old, "current") - {_OF_STEPS}:
-            shared = _columns(old, "main", table) & _columns(old, "current", table)
-            names = ", ".join(f'"{name}"' for name in sorted(shared))
-            old.execute(f'DELETE FROM main."{table}"')
-            old.execute(
-                f'INSERT INTO main."{table}" ({names}) SELECT {names} FROM current."{table}"'
-            )
-        old.commit()
-
-
-def _tables(database: sqlite3.Connection, schema: str) -> set[str]:
-    rows = database.execute(f"SELECT name FROM {schema}.sqlite_master WHERE type = 'table'")
-    return {name for (name,) in rows if not name.startswith("sqlite_")}
-
-
-def _columns(database: sqlite3.Connection, schema: str, table: str) -> set[str]:
-    return {row[1] for row in database.execute(f'PRAGMA {schema}.table_info("{table}")')}

@@ -19,7 +19,6 @@ from services.accounts.usage.tables import (
     HOUR_MS,
     MAXIMUMS,
     TOKENS,
-    USAGE_SUMS,
     days,
     hours,
     model_hours,
@@ -35,16 +34,10 @@ SUMMED_UP = (
 _NULLABLE = frozenset((*ADDED, *MAXIMUMS))
 
 
-def adding_to(table: Table, *, in_usage: bool = False) -> str:
-    """Return the end of an INSERT that adds its rows to those of a table of sums.
-
-    Args:
-        table: the table.
-        in_usage: whether the rows' records are in `USAGE_SUMS` of the table already.
-    """
-    added = [name for name in SUMS if not (in_usage and name in USAGE_SUMS)]
+def adding_to(table: Table) -> str:
+    """Return the end of an INSERT that adds its rows to those of a table of sums."""
     return f"ON CONFLICT ({', '.join(KEYS[table.name])}) DO UPDATE SET " + ", ".join(
-        f"{name} = {_merged(f'{table.name}.{name}', f'excluded.{name}', name)}" for name in added
+        f"{name} = {_merged(f'{table.name}.{name}', f'excluded.{name}', name)}" for name in SUMS
     )
 
 
@@ -56,25 +49,18 @@ def _merged(stored: str, added: str, name: str) -> str:
     return f"{stored} + {added}"
 
 
-def adding_rows_to_sqlite(table: Table, *, in_usage: bool = False) -> str:
+def adding_rows_to_sqlite(table: Table) -> str:
     """Return the statement that adds a row of `sums_of`, for `executemany`."""
     names = (*KEYS[table.name], *SUMS)
-    values = ", ".join(
-        "0" if in_usage and name in USAGE_SUMS else f"?{number}"
-        for number, name in enumerate(names, 1)
-    )
-    return (
-        f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({values}) "
-        f"{adding_to(table, in_usage=in_usage)}"
-    )
+    values = ", ".join(f"?{number + 1}" for number in range(len(names)))
+    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({values}) {adding_to(table)}"
 
 
-def adding_in_postgresql(source: str, *, in_usage: bool = False) -> str:
+def _adding_in_postgresql(source: str) -> str:
     """Return the statement that adds the sums of records, and returns the number of records.
 
     Args:
         source: writes records, and returns the columns `SUMMED_UP` of each.
-        in_usage: whether the records are in `USAGE_SUMS` of `usage_days` already.
     """
     measured = ", ".join(
         f"CASE WHEN requests = 1 AND outcome = {USAGE_OUTCOME_SERVED} THEN {measure} END"
@@ -107,7 +93,7 @@ def adding_in_postgresql(source: str, *, in_usage: bool = False) -> str:
         # PostgreSQL executes the last of them first.
         f"to_models AS ({_adding_sums(model_hours, 'hour')}), "
         f"to_hours AS ({_adding_sums(hours, 'hour')}), "
-        f"to_days AS ({_adding_sums(days, 'hour / 24', in_usage=in_usage)}) "
+        f"to_days AS ({_adding_sums(days, 'hour / 24')}) "
         "SELECT count(*) FROM written"
     )
 
@@ -127,19 +113,14 @@ def _bucket_counts() -> Iterator[tuple[str, str]]:
             lower = f"{measure} > {bound}"
 
 
-def _adding_sums(table: Table, time: str, *, in_usage: bool = False) -> str:
+def _adding_sums(table: Table, time: str) -> str:
     """Return the statement that adds the sums of hours to a table."""
     key = KEYS[table.name]
-    values = [
-        "0"
-        if in_usage and name in USAGE_SUMS
-        else f"{'MAX' if name in MAXIMUMS else 'SUM'}({name})"
-        for name in SUMS
-    ]
+    values = [f"{'MAX' if name in MAXIMUMS else 'SUM'}({name})" for name in SUMS]
     return (
         f"INSERT INTO {table.name} ({', '.join((*key, *SUMS))}) "
         f"SELECT {', '.join((time, *key[1:], *values))} FROM summed "
-        f"GROUP BY {_places(key)} ORDER BY {_places(key)} {adding_to(table, in_usage=in_usage)}"
+        f"GROUP BY {_places(key)} ORDER BY {_places(key)} {adding_to(table)}"
     )
 
 
@@ -156,7 +137,7 @@ def adding_records_to_postgresql(names: Sequence[str]) -> str:
         f"CAST(${number} AS {records.c[name].type.compile()}[])"
         for number, name in enumerate(names, 1)
     )
-    return adding_in_postgresql(
-        f"INSERT INTO {records.name} ({', '.join(names)}, summed) "
-        f"SELECT *, 1 FROM unnest({arrays}) ON CONFLICT (id) DO NOTHING"
+    return _adding_in_postgresql(
+        f"INSERT INTO {records.name} ({', '.join(names)}) "
+        f"SELECT * FROM unnest({arrays}) ON CONFLICT (id) DO NOTHING"
     )

@@ -8,7 +8,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.accounts.usage.metrics import StoredUsageMetrics
 from services.accounts.usage.servicer import UsageServicer
 from services.accounts.usage.sweeper import usage_sweeper
-from services.accounts.usage.unsummed import Summing, summing_lease
 from services.common.clock import Clock
 from services.common.settings import Settings
 from services.common.storage.database import open_engine, reports_storage
@@ -29,15 +28,12 @@ class UsageRecords:
         self,
         servicer: UsageServicer,
         sweeper: Sweeper,
-        summing: Summing,
         replica: AsyncEngine | None,
     ) -> None:
         self.servicer = servicer
         self._sweeper = sweeper
-        self._summing = summing
         self._replica = replica
         sweeper.start()
-        summing.start()
 
     @classmethod
     def start(
@@ -55,13 +51,11 @@ class UsageRecords:
         return cls(
             UsageServicer(database, replica or database, clock, metrics),
             usage_sweeper(database, lease, _SWEEP_EVERY_S, settings.usage, clock, metrics),
-            Summing(database, summing_lease(database, clock), metrics),
             replica,
         )
 
     async def stop(self) -> None:
         """Stop the background work."""
-        await self._summing.stop()
         await self._sweeper.stop()
         if self._replica is not None:
             await self._replica.dispose()

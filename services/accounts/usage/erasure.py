@@ -51,8 +51,7 @@ class UsageErasure:
         """Remove some records of an hour; return their number."""
         begin, end = (time_prefix(RECORD, (hour + more) * HOUR_MS) for more in (0, 1))
         query = select(records.c.id).where(
-            *(records.c.id >= begin, records.c.id < end, records.c.user_id == user_id),
-            records.c.summed == 1,  # others have to be added to the sums first
+            *(records.c.id >= begin, records.c.id < end, records.c.user_id == user_id)
         )
         async with reading_once(self._engine) as connection:
             record_ids = (await connection.scalars(query.limit(_RECORDS_AT_ONCE))).all()

@@ -15,16 +15,10 @@ class StoredUsageMetrics:
     """The metrics of one process.
 
     Attributes:
-        summed_later: records that were summed up after they were stored.
         deleted: deleted rows, by table.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.summed_later = Counter(
-            "gateway_usage_records_summed_later",
-            "Usage records of earlier versions that were added to the sums by hour.",
-            registry=registry,
-        )
         self.deleted = Counter(
             "gateway_usage_rows_deleted",
             "Old rows of usage that were deleted, by table.",

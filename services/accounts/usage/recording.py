@@ -116,8 +116,8 @@ def _adding_to_sqlite(rows: int) -> str:
     own = ", ".join(f"column{number + 1}" for number in range(len(OWN)))
     values = ", ".join([f"({', '.join('?' * len(OWN))})"] * rows)
     return (
-        f"INSERT INTO {records.name} ({', '.join((*SHARED, *OWN))}, summed) "
-        f"SELECT {shared}, {own}, 1 FROM (VALUES {values}) WHERE true ON CONFLICT (id) DO NOTHING"
+        f"INSERT INTO {records.name} ({', '.join((*SHARED, *OWN))}) "
+        f"SELECT {shared}, {own} FROM (VALUES {values}) WHERE true ON CONFLICT (id) DO NOTHING"
     )
 
 

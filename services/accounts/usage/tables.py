@@ -2,14 +2,12 @@
 
 Amounts are picodollars (10^-12 US dollars). A row of sums is for one day or hour, user, team, key,
 model and provider; rows of all users together make reports that name no user, team or key fast.
-The sums of a record are added in the transaction that adds the record. Those of a record that is
-not marked as `summed` are only in `usage_days`, without latencies: an earlier version added it, and
-`unsummed` completes its sums.
+The sums of a record are added in the transaction that adds the record.
 """
 
 from collections.abc import Sequence
 
-from sqlalchemy import BigInteger, Column, Index, Integer, SmallInteger, String, Table, text
+from sqlalchemy import BigInteger, Column, Index, Integer, SmallInteger, String, Table
 
 from services.accounts.usage.latency import ADDED, DURATION, FIRST_CONTENT, MAXIMA
 from services.common.storage.database import metadata
@@ -21,8 +19,7 @@ TOKENS = (
     *("input_tokens", "output_tokens", "cached_tokens"),
     *("cache_written_tokens", "reasoning_tokens"),
 )
-# Columns of sums: those that every version adds to `usage_days`, those of activity, which earlier
-# versions do not add, and the maximums of latencies.
+# Columns of sums: of usage, of activity, and the maximums of latencies.
 USAGE_SUMS = ("requests", "failed_requests", *TOKENS, "cost_pusd", "unpriced", "estimated")
 ACTIVITY_SUMS = ("cancelled_requests", *ADDED)
 MAXIMUMS = (MAXIMA[FIRST_CONTENT], MAXIMA[DURATION])
@@ -55,13 +52,6 @@ records = Table(
     Column("reasoning_tokens", BigInteger, nullable=False),
     Column("cost_pusd", BigInteger),
     Column("estimated", SmallInteger, nullable=False, server_default="0"),
-    # Whether the record is in all sums: 1 or 0.
-    Column("summed", SmallInteger, nullable=False, server_default="0"),
-)
-Index(
-    "ix_usage_records_unsummed",
-    records.c.id,
-    sqlite_where=text("summed = 0"),
 )
 
 

@@ -1,7 +1,6 @@
 """Starts on a database that a newer version has taken further.
 
-A version starts if no step has taken away what it uses, and refuses otherwise. Before the oldest
-such step was recorded it refused every newer database.
+A version starts if no step has taken away what it uses, and refuses otherwise.
 """
 
 import logging
@@ -15,10 +14,9 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.settings import Storage
 from services.common.storage import migrations
-from services.common.storage.database import open_engine, reading, writing
+from services.common.storage.database import open_engine, reading, writing, writing_alone
 from services.common.storage.migrations import HEAD, OLDEST
-from services.common.storage.migrations.runner import migrate
-from tests.services.common.test_migrations_add import upgraded
+from services.common.storage.migrations.runner import migrate, upgrade
 
 NEWER = "UPDATE alembic_version SET version_num = '9999', oldest_step = :oldest"
 
@@ -78,22 +76,24 @@ async def test_tables_of_another_program_are_refused(empty_storage: Storage) -> 
     await engine.dispose()
 
 
-@pytest.mark.parametrize("is_new", [True, False])
-async def test_migrations_write_the_oldest_step(empty_storage: Storage, is_new: bool) -> None:
+@pytest.mark.parametrize("by_steps", [True, False])
+async def test_migrations_write_the_oldest_step(empty_storage: Storage, by_steps: bool) -> None:
     engine = open_engine(empty_storage)
-    if not is_new:
-        await upgraded(engine, "0013")
+    if by_steps:
+        async with writing_alone(engine) as connection:
+            await connection.run_sync(upgrade)
     await migrate(engine)
     assert await record(engine) == {"version_num": HEAD, "oldest_step": OLDEST}
     await engine.dispose()
 
 
-async def test_a_later_step_changes_the_oldest(
+async def test_a_migration_changes_the_oldest_step(
     empty_storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = open_engine(empty_storage)
-    await upgraded(engine, "0013")
-    monkeypatch.setattr(migrations.record, "OLDEST", "0012")
     await migrate(engine)
+    monkeypatch.setattr(migrations.record, "OLDEST", "0012")
+    async with writing_alone(engine) as connection:
+        await connection.run_sync(upgrade)
     assert (await record(engine))["oldest_step"] == "0012"
     await engine.dispose()

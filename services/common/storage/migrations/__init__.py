@@ -1,8 +1,9 @@
 """The migrations of all tables, applied by `services.common.storage.migrations.runner`.
 
 A new step is a module in `versions`, named after its number and its additions; `HEAD` is its
-number. `sqlite.sql` contains the tables that result from all steps (`snapshot`). Released steps are
-never changed. `record` reads and writes the current step of a database.
+number. The first creates the tables of `first_release`. `sqlite.sql` contains the tables that
+result from all steps (`snapshot`). Released steps are never changed. `record` reads and writes the
+current step of a database.
 """
 
 # The newest step. Known without Alembic, so that a process whose tables are up to date
@@ -11,4 +12,4 @@ HEAD = "0021"
 
 # The oldest step whose programs are compatible with the tables of `HEAD`: no later step removes
 # anything that those programs use.
-OLDEST = "0009"
+OLDEST = "0021"

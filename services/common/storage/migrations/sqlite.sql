@@ -28,7 +28,11 @@ CREATE TABLE api_keys (
 	prefix VARCHAR(16) NOT NULL,
 	user_id VARCHAR(64) NOT NULL,
 	created_at_ms BIGINT NOT NULL,
-	revoked_at_ms BIGINT, name VARCHAR(128) DEFAULT '' NOT NULL, expires_at_ms BIGINT, disabled BOOLEAN DEFAULT 0 NOT NULL, replaces VARCHAR(64),
+	revoked_at_ms BIGINT,
+	name VARCHAR(128) DEFAULT '' NOT NULL,
+	expires_at_ms BIGINT,
+	disabled BOOLEAN DEFAULT 0 NOT NULL,
+	replaces VARCHAR(64),
 	CONSTRAINT pk_api_keys PRIMARY KEY (id),
 	CONSTRAINT uq_api_keys_hash UNIQUE (hash),
 	CONSTRAINT fk_api_keys_user_id FOREIGN KEY(user_id) REFERENCES users (id)
@@ -39,6 +43,46 @@ CREATE TABLE secrets (
 	value BLOB NOT NULL,
 	created_at_ms BIGINT NOT NULL,
 	CONSTRAINT pk_secrets PRIMARY KEY (name, key_id)
+);
+CREATE TABLE admin_keys (
+	id VARCHAR(64) NOT NULL,
+	hash BLOB NOT NULL,
+	prefix VARCHAR(16) NOT NULL,
+	name VARCHAR(128) NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	revoked_at_ms BIGINT,
+	scopes VARCHAR(64) DEFAULT 'all' NOT NULL,
+	CONSTRAINT pk_admin_keys PRIMARY KEY (id),
+	CONSTRAINT uq_admin_keys_hash UNIQUE (hash)
+);
+CREATE TABLE audit_log (
+	id VARCHAR(64) NOT NULL,
+	at_ms BIGINT NOT NULL,
+	actor VARCHAR(64) NOT NULL,
+	action VARCHAR(64) NOT NULL,
+	subject_kind VARCHAR(16) NOT NULL,
+	subject_id VARCHAR(64) NOT NULL,
+	"before" TEXT,
+	"after" TEXT,
+	request_id VARCHAR(128) NOT NULL,
+	actor_name VARCHAR(128) DEFAULT '' NOT NULL,
+	address VARCHAR(64) DEFAULT '' NOT NULL,
+	CONSTRAINT pk_audit_log PRIMARY KEY (id)
+);
+CREATE TABLE erasures (
+	user_id VARCHAR(64) NOT NULL,
+	requested_at_ms BIGINT NOT NULL,
+	finished_at_ms BIGINT,
+	due_at_ms BIGINT,
+	CONSTRAINT pk_erasures PRIMARY KEY (user_id)
+);
+CREATE TABLE erased_items (
+	user_id VARCHAR(64) NOT NULL,
+	kind VARCHAR(32) NOT NULL,
+	items BIGINT NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	CONSTRAINT pk_erased_items PRIMARY KEY (user_id, kind),
+	CONSTRAINT fk_erased_items_user_id FOREIGN KEY(user_id) REFERENCES erasures (user_id)
 );
 CREATE TABLE leases (
 	name VARCHAR(64) NOT NULL,
@@ -53,6 +97,20 @@ CREATE TABLE file_usage (
 	CONSTRAINT pk_file_usage PRIMARY KEY (owner_id),
 	CONSTRAINT ck_file_usage_files CHECK (files >= 0),
 	CONSTRAINT ck_file_usage_size_bytes CHECK (size_bytes >= 0)
+);
+CREATE TABLE files (
+	id VARCHAR(64) NOT NULL,
+	owner_id VARCHAR(64) NOT NULL,
+	filename VARCHAR(255) NOT NULL,
+	purpose VARCHAR(16) NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	mime_type VARCHAR(255) NOT NULL,
+	created_at_s BIGINT NOT NULL,
+	expires_at_s BIGINT NOT NULL,
+	sha256 VARCHAR(64) NOT NULL,
+	CONSTRAINT pk_files PRIMARY KEY (id),
+	CONSTRAINT fk_files_owner_id FOREIGN KEY(owner_id) REFERENCES file_usage (owner_id),
+	CONSTRAINT ck_files_purpose CHECK (purpose IN ('assistants', 'batch', 'fine_tune', 'vision', 'user_data', 'evals'))
 );
 CREATE TABLE article_groups (
 	id BIGINT NOT NULL,
@@ -81,7 +139,9 @@ CREATE TABLE articles (
 	name VARCHAR(200) NOT NULL,
 	permission VARCHAR(16) NOT NULL,
 	created_at_ms BIGINT NOT NULL,
-	deleted_at_ms BIGINT, size_bytes BIGINT DEFAULT '0' NOT NULL, charged_bytes BIGINT DEFAULT '0' NOT NULL,
+	deleted_at_ms BIGINT,
+	size_bytes BIGINT DEFAULT '0' NOT NULL,
+	charged_bytes BIGINT DEFAULT '0' NOT NULL,
 	CONSTRAINT pk_articles PRIMARY KEY (id),
 	CONSTRAINT fk_articles_group_id FOREIGN KEY(group_id) REFERENCES article_groups (id),
 	CONSTRAINT ck_articles_permission CHECK (permission IN ('private', 'group-only'))
@@ -99,7 +159,8 @@ CREATE TABLE article_operations (
 CREATE TABLE article_snapshots (
 	article_id VARCHAR(20) NOT NULL,
 	revision BIGINT NOT NULL,
-	content BLOB NOT NULL, log_bytes BIGINT DEFAULT '0' NOT NULL,
+	content BLOB NOT NULL,
+	log_bytes BIGINT DEFAULT '0' NOT NULL,
 	CONSTRAINT pk_article_snapshots PRIMARY KEY (article_id),
 	CONSTRAINT fk_article_snapshots_article_id FOREIGN KEY(article_id) REFERENCES articles (id)
 );
@@ -112,9 +173,21 @@ CREATE TABLE article_sessions (
 	CONSTRAINT pk_article_sessions PRIMARY KEY (id),
 	CONSTRAINT fk_article_sessions_article_id FOREIGN KEY(article_id) REFERENCES articles (id)
 );
+CREATE TABLE article_usage (
+	owner_id VARCHAR(64) NOT NULL,
+	"plan" VARCHAR(32) NOT NULL,
+	documents BIGINT NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	deleted_bytes BIGINT NOT NULL,
+	CONSTRAINT pk_article_usage PRIMARY KEY (owner_id),
+	CONSTRAINT ck_article_usage_documents CHECK (documents >= 0),
+	CONSTRAINT ck_article_usage_size_bytes CHECK (size_bytes >= 0),
+	CONSTRAINT ck_article_usage_deleted_bytes CHECK (deleted_bytes >= 0)
+);
 CREATE TABLE memory_owners (
 	owner_id VARCHAR(64) NOT NULL,
-	memories BIGINT NOT NULL, size_bytes BIGINT DEFAULT '0' NOT NULL,
+	memories BIGINT NOT NULL,
+	size_bytes BIGINT DEFAULT '0' NOT NULL,
 	CONSTRAINT pk_memory_owners PRIMARY KEY (owner_id),
 	CONSTRAINT ck_memory_owners_memories CHECK (memories >= 0)
 );
@@ -128,7 +201,8 @@ CREATE TABLE memories (
 	turns BIGINT NOT NULL,
 	messages BIGINT NOT NULL,
 	summarised BIGINT NOT NULL,
-	reservations BIGINT NOT NULL, size_bytes BIGINT DEFAULT '0' NOT NULL,
+	reservations BIGINT NOT NULL,
+	size_bytes BIGINT DEFAULT '0' NOT NULL,
 	CONSTRAINT pk_memories PRIMARY KEY (id),
 	CONSTRAINT fk_memories_owner_id FOREIGN KEY(owner_id) REFERENCES memory_owners (owner_id),
 	CONSTRAINT uq_memories_owner_id_memory_id UNIQUE (owner_id, memory_id)
@@ -266,31 +340,6 @@ CREATE TABLE memory_fact_sources (
 	CONSTRAINT pk_memory_fact_sources PRIMARY KEY (fact_id, entity_id, turn),
 	CONSTRAINT fk_memory_fact_sources_fact_id FOREIGN KEY(fact_id) REFERENCES memory_facts (id)
 );
-CREATE TABLE article_usage (
-	owner_id VARCHAR(64) NOT NULL,
-	"plan" VARCHAR(32) NOT NULL,
-	documents BIGINT NOT NULL,
-	size_bytes BIGINT NOT NULL,
-	deleted_bytes BIGINT NOT NULL,
-	CONSTRAINT pk_article_usage PRIMARY KEY (owner_id),
-	CONSTRAINT ck_article_usage_documents CHECK (documents >= 0),
-	CONSTRAINT ck_article_usage_size_bytes CHECK (size_bytes >= 0),
-	CONSTRAINT ck_article_usage_deleted_bytes CHECK (deleted_bytes >= 0)
-);
-CREATE TABLE "files" (
-	id VARCHAR(64) NOT NULL,
-	owner_id VARCHAR(64) NOT NULL,
-	filename VARCHAR(255) NOT NULL,
-	purpose VARCHAR(16) NOT NULL,
-	size_bytes BIGINT NOT NULL,
-	mime_type VARCHAR(255) NOT NULL,
-	created_at_s BIGINT NOT NULL,
-	expires_at_s BIGINT NOT NULL,
-	sha256 VARCHAR(64) NOT NULL,
-	CONSTRAINT pk_files PRIMARY KEY (id),
-	CONSTRAINT fk_files_owner_id FOREIGN KEY(owner_id) REFERENCES file_usage (owner_id),
-	CONSTRAINT ck_files_purpose CHECK (purpose IN ('assistants', 'batch', 'fine_tune', 'vision', 'user_data', 'evals'))
-);
 CREATE TABLE responses (
 	id VARCHAR(64) NOT NULL,
 	owner_id VARCHAR(64) NOT NULL,
@@ -323,95 +372,6 @@ CREATE TABLE response_items (
 	CONSTRAINT pk_response_items PRIMARY KEY (id, item_id),
 	CONSTRAINT fk_response_items_id FOREIGN KEY(id) REFERENCES responses (id)
 );
-CREATE TABLE limits (
-	subject_kind VARCHAR(16) NOT NULL,
-	subject_id VARCHAR(64) NOT NULL,
-	requests_per_minute BIGINT,
-	tokens_per_minute BIGINT,
-	concurrent_requests BIGINT,
-	spend_per_day_pusd BIGINT,
-	spend_per_month_pusd BIGINT,
-	allowed_models TEXT,
-	updated_at_ms BIGINT NOT NULL, spend_per_week_pusd BIGINT, spend_per_period_pusd BIGINT, period_start_day BIGINT, period_days BIGINT, soft_limit_percent BIGINT, soft_limits_reached TEXT, allowed_model_groups TEXT,
-	CONSTRAINT pk_limits PRIMARY KEY (subject_kind, subject_id),
-	CONSTRAINT ck_limits_subject_kind CHECK (subject_kind IN ('key', 'user', 'team'))
-);
-CREATE TABLE allowances (
-	subject_kind VARCHAR(16) NOT NULL,
-	subject_id VARCHAR(64) NOT NULL,
-	measure VARCHAR(32) NOT NULL,
-	window_start_ms BIGINT NOT NULL,
-	holder VARCHAR(64) NOT NULL,
-	amount BIGINT NOT NULL,
-	ends_at_ms BIGINT NOT NULL, reserved BIGINT DEFAULT '0' NOT NULL, reserved_until_ms BIGINT DEFAULT '0' NOT NULL,
-	CONSTRAINT pk_allowances PRIMARY KEY (subject_kind, subject_id, measure, window_start_ms, holder)
-);
-CREATE TABLE admin_keys (
-	id VARCHAR(64) NOT NULL,
-	hash BLOB NOT NULL,
-	prefix VARCHAR(16) NOT NULL,
-	name VARCHAR(128) NOT NULL,
-	created_at_ms BIGINT NOT NULL,
-	revoked_at_ms BIGINT, scopes VARCHAR(64) DEFAULT 'all' NOT NULL,
-	CONSTRAINT pk_admin_keys PRIMARY KEY (id),
-	CONSTRAINT uq_admin_keys_hash UNIQUE (hash)
-);
-CREATE TABLE audit_log (
-	id VARCHAR(64) NOT NULL,
-	at_ms BIGINT NOT NULL,
-	actor VARCHAR(64) NOT NULL,
-	action VARCHAR(64) NOT NULL,
-	subject_kind VARCHAR(16) NOT NULL,
-	subject_id VARCHAR(64) NOT NULL,
-	"before" TEXT,
-	"after" TEXT,
-	request_id VARCHAR(128) NOT NULL, actor_name VARCHAR(128) DEFAULT '' NOT NULL, address VARCHAR(64) DEFAULT '' NOT NULL,
-	CONSTRAINT pk_audit_log PRIMARY KEY (id)
-);
-CREATE TABLE usage_records (
-	id VARCHAR(64) NOT NULL,
-	time_ms BIGINT NOT NULL,
-	request_id VARCHAR(128) NOT NULL,
-	user_id VARCHAR(64) NOT NULL,
-	team_id VARCHAR(64) NOT NULL,
-	key_id VARCHAR(64) NOT NULL,
-	endpoint VARCHAR(16) NOT NULL,
-	requested_model VARCHAR(512) NOT NULL,
-	model VARCHAR(512) NOT NULL,
-	provider VARCHAR(256) NOT NULL,
-	upstream_model VARCHAR(512) NOT NULL,
-	step VARCHAR(256) NOT NULL,
-	outcome SMALLINT NOT NULL,
-	requests SMALLINT NOT NULL,
-	attempts INTEGER NOT NULL,
-	first_content_ms BIGINT,
-	duration_ms BIGINT NOT NULL,
-	input_tokens BIGINT NOT NULL,
-	output_tokens BIGINT NOT NULL,
-	cached_tokens BIGINT NOT NULL,
-	cache_written_tokens BIGINT NOT NULL,
-	reasoning_tokens BIGINT NOT NULL,
-	cost_pusd BIGINT, estimated SMALLINT DEFAULT '0' NOT NULL, summed SMALLINT DEFAULT '0' NOT NULL,
-	CONSTRAINT pk_usage_records PRIMARY KEY (id)
-);
-CREATE TABLE usage_days (
-	day INTEGER NOT NULL,
-	user_id VARCHAR(64) NOT NULL,
-	team_id VARCHAR(64) NOT NULL,
-	key_id VARCHAR(64) NOT NULL,
-	model VARCHAR(512) NOT NULL,
-	provider VARCHAR(256) NOT NULL,
-	requests BIGINT NOT NULL,
-	failed_requests BIGINT NOT NULL,
-	input_tokens BIGINT NOT NULL,
-	output_tokens BIGINT NOT NULL,
-	cached_tokens BIGINT NOT NULL,
-	cache_written_tokens BIGINT NOT NULL,
-	reasoning_tokens BIGINT NOT NULL,
-	cost_pusd BIGINT NOT NULL,
-	unpriced BIGINT NOT NULL, estimated BIGINT DEFAULT '0' NOT NULL, cancelled_requests BIGINT DEFAULT '0' NOT NULL, first_content_ms BIGINT, duration_ms BIGINT, first_content_ms_le_10 BIGINT, first_content_ms_le_13 BIGINT, first_content_ms_le_18 BIGINT, first_content_ms_le_24 BIGINT, first_content_ms_le_32 BIGINT, first_content_ms_le_42 BIGINT, first_content_ms_le_56 BIGINT, first_content_ms_le_75 BIGINT, first_content_ms_le_100 BIGINT, first_content_ms_le_130 BIGINT, first_content_ms_le_180 BIGINT, first_content_ms_le_240 BIGINT, first_content_ms_le_320 BIGINT, first_content_ms_le_420 BIGINT, first_content_ms_le_560 BIGINT, first_content_ms_le_750 BIGINT, first_content_ms_le_1000 BIGINT, first_content_ms_le_1300 BIGINT, first_content_ms_le_1800 BIGINT, first_content_ms_le_2400 BIGINT, first_content_ms_le_3200 BIGINT, first_content_ms_le_4200 BIGINT, first_content_ms_le_5600 BIGINT, first_content_ms_le_7500 BIGINT, first_content_ms_le_10000 BIGINT, first_content_ms_le_13000 BIGINT, first_content_ms_le_18000 BIGINT, first_content_ms_le_24000 BIGINT, first_content_ms_le_32000 BIGINT, first_content_ms_le_42000 BIGINT, first_content_ms_le_56000 BIGINT, first_content_ms_le_75000 BIGINT, first_content_ms_le_100000 BIGINT, first_content_ms_le_130000 BIGINT, first_content_ms_le_180000 BIGINT, first_content_ms_le_240000 BIGINT, first_content_ms_le_320000 BIGINT, first_content_ms_le_420000 BIGINT, first_content_ms_le_560000 BIGINT, first_content_ms_le_750000 BIGINT, first_content_ms_longer BIGINT, duration_ms_le_10 BIGINT, duration_ms_le_13 BIGINT, duration_ms_le_18 BIGINT, duration_ms_le_24 BIGINT, duration_ms_le_32 BIGINT, duration_ms_le_42 BIGINT, duration_ms_le_56 BIGINT, duration_ms_le_75 BIGINT, duration_ms_le_100 BIGINT, duration_ms_le_130 BIGINT, duration_ms_le_180 BIGINT, duration_ms_le_240 BIGINT, duration_ms_le_320 BIGINT, duration_ms_le_420 BIGINT, duration_ms_le_560 BIGINT, duration_ms_le_750 BIGINT, duration_ms_le_1000 BIGINT, duration_ms_le_1300 BIGINT, duration_ms_le_1800 BIGINT, duration_ms_le_2400 BIGINT, duration_ms_le_3200 BIGINT, duration_ms_le_4200 BIGINT, duration_ms_le_5600 BIGINT, duration_ms_le_7500 BIGINT, duration_ms_le_10000 BIGINT, duration_ms_le_13000 BIGINT, duration_ms_le_18000 BIGINT, duration_ms_le_24000 BIGINT, duration_ms_le_32000 BIGINT, duration_ms_le_42000 BIGINT, duration_ms_le_56000 BIGINT, duration_ms_le_75000 BIGINT, duration_ms_le_100000 BIGINT, duration_ms_le_130000 BIGINT, duration_ms_le_180000 BIGINT, duration_ms_le_240000 BIGINT, duration_ms_le_320000 BIGINT, duration_ms_le_420000 BIGINT, duration_ms_le_560000 BIGINT, duration_ms_le_750000 BIGINT, duration_ms_longer BIGINT, first_content_ms_max BIGINT, duration_ms_max BIGINT,
-	CONSTRAINT pk_usage_days PRIMARY KEY (day, user_id, team_id, key_id, model, provider)
-);
 CREATE TABLE conversations (
 	id VARCHAR(64) NOT NULL,
 	owner_id VARCHAR(64) NOT NULL,
@@ -439,6 +399,192 @@ CREATE TABLE response_origins (
 	last_position BIGINT NOT NULL,
 	CONSTRAINT pk_response_origins PRIMARY KEY (id),
 	CONSTRAINT fk_response_origins_id FOREIGN KEY(id) REFERENCES responses (id) ON DELETE CASCADE
+);
+CREATE TABLE limits (
+	subject_kind VARCHAR(16) NOT NULL,
+	subject_id VARCHAR(64) NOT NULL,
+	requests_per_minute BIGINT,
+	tokens_per_minute BIGINT,
+	concurrent_requests BIGINT,
+	spend_per_day_pusd BIGINT,
+	spend_per_month_pusd BIGINT,
+	allowed_models TEXT,
+	updated_at_ms BIGINT NOT NULL,
+	spend_per_week_pusd BIGINT,
+	spend_per_period_pusd BIGINT,
+	period_start_day BIGINT,
+	period_days BIGINT,
+	soft_limit_percent BIGINT,
+	soft_limits_reached TEXT,
+	allowed_model_groups TEXT,
+	CONSTRAINT pk_limits PRIMARY KEY (subject_kind, subject_id),
+	CONSTRAINT ck_limits_subject_kind CHECK (subject_kind IN ('key', 'user', 'team'))
+);
+CREATE TABLE allowances (
+	subject_kind VARCHAR(16) NOT NULL,
+	subject_id VARCHAR(64) NOT NULL,
+	measure VARCHAR(32) NOT NULL,
+	window_start_ms BIGINT NOT NULL,
+	holder VARCHAR(64) NOT NULL,
+	amount BIGINT NOT NULL,
+	ends_at_ms BIGINT NOT NULL,
+	reserved BIGINT DEFAULT '0' NOT NULL,
+	reserved_until_ms BIGINT DEFAULT '0' NOT NULL,
+	CONSTRAINT pk_allowances PRIMARY KEY (subject_kind, subject_id, measure, window_start_ms, holder)
+);
+CREATE TABLE budget_notifications (
+	id VARCHAR(64) NOT NULL,
+	subject_kind VARCHAR(16) NOT NULL,
+	subject_id VARCHAR(64) NOT NULL,
+	measure VARCHAR(32) NOT NULL,
+	window_start_ms BIGINT NOT NULL,
+	window_end_ms BIGINT NOT NULL,
+	limit_pusd BIGINT NOT NULL,
+	spent_pusd BIGINT NOT NULL,
+	soft_limit_percent BIGINT NOT NULL,
+	reached_at_ms BIGINT NOT NULL,
+	attempts INTEGER NOT NULL,
+	next_attempt_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_budget_notifications PRIMARY KEY (id)
+);
+CREATE TABLE model_groups (
+	name VARCHAR(64) NOT NULL,
+	models TEXT NOT NULL,
+	updated_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_model_groups PRIMARY KEY (name)
+);
+CREATE TABLE usage_records (
+	id VARCHAR(64) NOT NULL,
+	time_ms BIGINT NOT NULL,
+	request_id VARCHAR(128) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	team_id VARCHAR(64) NOT NULL,
+	key_id VARCHAR(64) NOT NULL,
+	endpoint VARCHAR(16) NOT NULL,
+	requested_model VARCHAR(512) NOT NULL,
+	model VARCHAR(512) NOT NULL,
+	provider VARCHAR(256) NOT NULL,
+	upstream_model VARCHAR(512) NOT NULL,
+	step VARCHAR(256) NOT NULL,
+	outcome SMALLINT NOT NULL,
+	requests SMALLINT NOT NULL,
+	attempts INTEGER NOT NULL,
+	first_content_ms BIGINT,
+	duration_ms BIGINT NOT NULL,
+	input_tokens BIGINT NOT NULL,
+	output_tokens BIGINT NOT NULL,
+	cached_tokens BIGINT NOT NULL,
+	cache_written_tokens BIGINT NOT NULL,
+	reasoning_tokens BIGINT NOT NULL,
+	cost_pusd BIGINT,
+	estimated SMALLINT DEFAULT '0' NOT NULL,
+	CONSTRAINT pk_usage_records PRIMARY KEY (id)
+);
+CREATE TABLE usage_days (
+	day INTEGER NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	team_id VARCHAR(64) NOT NULL,
+	key_id VARCHAR(64) NOT NULL,
+	model VARCHAR(512) NOT NULL,
+	provider VARCHAR(256) NOT NULL,
+	requests BIGINT NOT NULL,
+	failed_requests BIGINT NOT NULL,
+	input_tokens BIGINT NOT NULL,
+	output_tokens BIGINT NOT NULL,
+	cached_tokens BIGINT NOT NULL,
+	cache_written_tokens BIGINT NOT NULL,
+	reasoning_tokens BIGINT NOT NULL,
+	cost_pusd BIGINT NOT NULL,
+	unpriced BIGINT NOT NULL,
+	estimated BIGINT DEFAULT '0' NOT NULL,
+	cancelled_requests BIGINT DEFAULT '0' NOT NULL,
+	first_content_ms BIGINT,
+	duration_ms BIGINT,
+	first_content_ms_le_10 BIGINT,
+	first_content_ms_le_13 BIGINT,
+	first_content_ms_le_18 BIGINT,
+	first_content_ms_le_24 BIGINT,
+	first_content_ms_le_32 BIGINT,
+	first_content_ms_le_42 BIGINT,
+	first_content_ms_le_56 BIGINT,
+	first_content_ms_le_75 BIGINT,
+	first_content_ms_le_100 BIGINT,
+	first_content_ms_le_130 BIGINT,
+	first_content_ms_le_180 BIGINT,
+	first_content_ms_le_240 BIGINT,
+	first_content_ms_le_320 BIGINT,
+	first_content_ms_le_420 BIGINT,
+	first_content_ms_le_560 BIGINT,
+	first_content_ms_le_750 BIGINT,
+	first_content_ms_le_1000 BIGINT,
+	first_content_ms_le_1300 BIGINT,
+	first_content_ms_le_1800 BIGINT,
+	first_content_ms_le_2400 BIGINT,
+	first_content_ms_le_3200 BIGINT,
+	first_content_ms_le_4200 BIGINT,
+	first_content_ms_le_5600 BIGINT,
+	first_content_ms_le_7500 BIGINT,
+	first_content_ms_le_10000 BIGINT,
+	first_content_ms_le_13000 BIGINT,
+	first_content_ms_le_18000 BIGINT,
+	first_content_ms_le_24000 BIGINT,
+	first_content_ms_le_32000 BIGINT,
+	first_content_ms_le_42000 BIGINT,
+	first_content_ms_le_56000 BIGINT,
+	first_content_ms_le_75000 BIGINT,
+	first_content_ms_le_100000 BIGINT,
+	first_content_ms_le_130000 BIGINT,
+	first_content_ms_le_180000 BIGINT,
+	first_content_ms_le_240000 BIGINT,
+	first_content_ms_le_320000 BIGINT,
+	first_content_ms_le_420000 BIGINT,
+	first_content_ms_le_560000 BIGINT,
+	first_content_ms_le_750000 BIGINT,
+	first_content_ms_longer BIGINT,
+	duration_ms_le_10 BIGINT,
+	duration_ms_le_13 BIGINT,
+	duration_ms_le_18 BIGINT,
+	duration_ms_le_24 BIGINT,
+	duration_ms_le_32 BIGINT,
+	duration_ms_le_42 BIGINT,
+	duration_ms_le_56 BIGINT,
+	duration_ms_le_75 BIGINT,
+	duration_ms_le_100 BIGINT,
+	duration_ms_le_130 BIGINT,
+	duration_ms_le_180 BIGINT,
+	duration_ms_le_240 BIGINT,
+	duration_ms_le_320 BIGINT,
+	duration_ms_le_420 BIGINT,
+	duration_ms_le_560 BIGINT,
+	duration_ms_le_750 BIGINT,
+	duration_ms_le_1000 BIGINT,
+	duration_ms_le_1300 BIGINT,
+	duration_ms_le_1800 BIGINT,
+	duration_ms_le_2400 BIGINT,
+	duration_ms_le_3200 BIGINT,
+	duration_ms_le_4200 BIGINT,
+	duration_ms_le_5600 BIGINT,
+	duration_ms_le_7500 BIGINT,
+	duration_ms_le_10000 BIGINT,
+	duration_ms_le_13000 BIGINT,
+	duration_ms_le_18000 BIGINT,
+	duration_ms_le_24000 BIGINT,
+	duration_ms_le_32000 BIGINT,
+	duration_ms_le_42000 BIGINT,
+	duration_ms_le_56000 BIGINT,
+	duration_ms_le_75000 BIGINT,
+	duration_ms_le_100000 BIGINT,
+	duration_ms_le_130000 BIGINT,
+	duration_ms_le_180000 BIGINT,
+	duration_ms_le_240000 BIGINT,
+	duration_ms_le_320000 BIGINT,
+	duration_ms_le_420000 BIGINT,
+	duration_ms_le_560000 BIGINT,
+	duration_ms_le_750000 BIGINT,
+	duration_ms_longer BIGINT,
+	first_content_ms_max BIGINT,
+	duration_ms_max BIGINT,
+	CONSTRAINT pk_usage_days PRIMARY KEY (day, user_id, team_id, key_id, model, provider)
 );
 CREATE TABLE usage_hours (
 	hour INTEGER NOT NULL,
@@ -672,42 +818,6 @@ CREATE TABLE request_log (
 	search_text TEXT NOT NULL,
 	CONSTRAINT pk_request_log PRIMARY KEY (id)
 );
-CREATE TABLE budget_notifications (
-	id VARCHAR(64) NOT NULL,
-	subject_kind VARCHAR(16) NOT NULL,
-	subject_id VARCHAR(64) NOT NULL,
-	measure VARCHAR(32) NOT NULL,
-	window_start_ms BIGINT NOT NULL,
-	window_end_ms BIGINT NOT NULL,
-	limit_pusd BIGINT NOT NULL,
-	spent_pusd BIGINT NOT NULL,
-	soft_limit_percent BIGINT NOT NULL,
-	reached_at_ms BIGINT NOT NULL,
-	attempts INTEGER NOT NULL,
-	next_attempt_at_ms BIGINT NOT NULL,
-	CONSTRAINT pk_budget_notifications PRIMARY KEY (id)
-);
-CREATE TABLE model_groups (
-	name VARCHAR(64) NOT NULL,
-	models TEXT NOT NULL,
-	updated_at_ms BIGINT NOT NULL,
-	CONSTRAINT pk_model_groups PRIMARY KEY (name)
-);
-CREATE TABLE erasures (
-	user_id VARCHAR(64) NOT NULL,
-	requested_at_ms BIGINT NOT NULL,
-	finished_at_ms BIGINT,
-	due_at_ms BIGINT,
-	CONSTRAINT pk_erasures PRIMARY KEY (user_id)
-);
-CREATE TABLE erased_items (
-	user_id VARCHAR(64) NOT NULL,
-	kind VARCHAR(32) NOT NULL,
-	items BIGINT NOT NULL,
-	size_bytes BIGINT NOT NULL,
-	CONSTRAINT pk_erased_items PRIMARY KEY (user_id, kind),
-	CONSTRAINT fk_erased_items_user_id FOREIGN KEY(user_id) REFERENCES erasures (user_id)
-);
 CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
 CREATE UNIQUE INDEX ix_api_keys_replaces ON api_keys (replaces);
@@ -753,5 +863,4 @@ CREATE INDEX ix_usage_days_user_id_day ON usage_days (user_id, day);
 CREATE INDEX ix_usage_hours_key_id_hour ON usage_hours (key_id, hour);
 CREATE INDEX ix_usage_hours_team_id_hour ON usage_hours (team_id, hour);
 CREATE INDEX ix_usage_hours_user_id_hour ON usage_hours (user_id, hour);
-CREATE INDEX ix_usage_records_unsummed ON usage_records (id) WHERE summed = 0;
 CREATE INDEX ix_users_team_id ON users (team_id);

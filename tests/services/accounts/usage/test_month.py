@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.usage.activity import report_activity
@@ -91,14 +91,3 @@ async def test_filters_use_an_index(
                 assert "Seq Scan on usage_" not in words, words
                 if engine.dialect.name == "sqlite":
                     assert f"ix_usage_{time}s_{index}_{time}" in words, words
-
-
-async def test_the_index_of_unsummed_records_is_used(engine: AsyncEngine) -> None:
-    explain = "EXPLAIN QUERY PLAN " if engine.dialect.name == "sqlite" else "EXPLAIN "
-    query = "SELECT id FROM usage_records WHERE summed = 0 ORDER BY id DESC LIMIT 500"
-    async with engine.connect() as connection:
-        if engine.dialect.name == "postgresql":
-            # An empty table is read without an index.
-            await connection.execute(text("SET LOCAL enable_seqscan = off"))
-        plan = await connection.execute(text(explain + query))
-        assert "ix_usage_records_unsummed" in "\n".join(str(row) for row in plan)

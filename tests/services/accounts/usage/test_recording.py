@@ -30,7 +30,7 @@ async def test_every_field_is_stored(engine: AsyncEngine) -> None:
     assert await add(engine, [full]) == 1
     [row] = await rows(engine, records)
     stored = dict(row._mapping)
-    assert (stored.pop("requests"), stored.pop("summed")) == (1, 1)
+    assert stored.pop("requests") == 1
     assert stored == {
         field.name: getattr(full, field.name)
         for field in full.DESCRIPTOR.fields

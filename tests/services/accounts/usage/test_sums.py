@@ -6,19 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1 import usage_pb2
 from gateway.accounts.v1.usage_pb2 import UsageRecord
-from services.accounts.usage import recording, unsummed
-from services.accounts.usage.metrics import StoredUsageMetrics
-from services.accounts.usage.unsummed import Summing, sum_up, summing_lease
+from services.accounts.usage import recording
 from services.common.storage.database import write
-from tests.manual_clock import ManualClock
 from tests.services.accounts.usage.expected_sums import differences
-from tests.services.accounts.usage.old_version import add_as_before
 from tests.services.accounts.usage.usage_records import DAY_MS, MIDNIGHT_MS, add, record
 
 OUTCOMES = (
@@ -76,44 +70,6 @@ async def test_batches_at_once_are_summed_once(engine: AsyncEngine) -> None:
     assert await differences(engine, batch) == []
 
 
-async def test_records_of_an_old_version_are_summed(engine: AsyncEngine) -> None:
-    batch = varied(90)
-    await add_as_before(engine, batch[:60])
-    await add(engine, batch[40:])
-    steps = [await sum_up(engine, 25) for _ in range(4)]
-    assert steps == [25, 25, 10, 0]
-    assert await differences(engine, batch) == []
-
-
-async def test_an_old_version_may_send_them_again(engine: AsyncEngine) -> None:
-    batch = varied(30)
-    await add_as_before(engine, batch[:20])
-    await sum_up(engine, 15)
-    await add_as_before(engine, batch)
-    while await sum_up(engine, 15):
-        pass
-    assert await differences(engine, batch) == []
-
-
-async def test_the_newest_are_summed_first(engine: AsyncEngine) -> None:
-    batch = [record(number, model=f"m{number}") for number in range(6)]
-    await add_as_before(engine, batch)
-    assert await sum_up(engine, 2) == 2
-    async with engine.connect() as connection:
-        summed = await connection.execute(text("SELECT model FROM usage_model_hours ORDER BY 1"))
-        assert list(summed.scalars()) == ["m4", "m5"]
-
-
-async def test_processes_at_once_sum_each_record_once(engine: AsyncEngine) -> None:
-    batch = varied(200)
-    await add_as_before(engine, batch)
-    summed = await asyncio.gather(*(sum_up(engine, 60) for _ in range(6)))
-    while number := await sum_up(engine, 60):
-        summed.append(number)
-    assert sum(summed) == 200
-    assert await differences(engine, batch) == []
-
-
 class _KilledError(Exception):
     pass
 
@@ -136,34 +92,3 @@ async def test_a_batch_that_is_not_committed_counts_once(
             await add(engine, batch)
     assert await add(engine, batch) == 30
     assert await differences(engine, batch) == []
-
-
-async def test_summing_that_is_not_committed_counts_once(
-    engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    batch = varied(30)
-    await add_as_before(engine, batch)
-    with monkeypatch.context() as patched:
-        patched.setattr(unsummed, "write", killed_before_the_commit)
-        with pytest.raises(_KilledError):
-            await sum_up(engine, 30)
-    assert await sum_up(engine, 100) == 30
-    assert await differences(engine, batch) == []
-
-
-async def test_one_process_sums_up_all(engine: AsyncEngine) -> None:
-    batch = varied(5)
-    await add_as_before(engine, batch)
-    clock = ManualClock()
-    registry = CollectorRegistry()
-    metrics = StoredUsageMetrics(registry)
-    held = summing_lease(engine, clock)
-    assert await held.take()
-    summing = Summing(engine, summing_lease(engine, clock), metrics)
-    await summing.sum_up_all()
-    assert await sum_up(engine, 1) == 1
-    await held.release()
-    await summing.sum_up_all()
-    assert await differences(engine, batch) == []
-    assert b"gateway_usage_records_summed_later_total 4.0" in generate_latest(registry)
-    assert await held.take()

@@ -3,14 +3,11 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
-down_revision = None
-
 _PLANS = "plan IN ('personal_free', 'personal_pro', 'team_pro', 'enterprise')"
 
 
-def upgrade() -> None:
-    """Make the tables."""
+def create() -> None:
+    """Create the tables."""
     op.create_table(
         "teams",
         sa.Column("id", sa.String(64), nullable=False),
@@ -42,12 +39,17 @@ def upgrade() -> None:
         sa.Column("user_id", sa.String(64), nullable=False),
         sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
         sa.Column("revoked_at_ms", sa.BigInteger()),
+        sa.Column("name", sa.String(128), nullable=False, server_default=""),
+        sa.Column("expires_at_ms", sa.BigInteger()),
+        sa.Column("disabled", sa.Boolean(), nullable=False, server_default=sa.false()),
+        sa.Column("replaces", sa.String(64)),
         sa.PrimaryKeyConstraint("id", name="pk_api_keys"),
         sa.UniqueConstraint("hash", name="uq_api_keys_hash"),
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name="fk_api_keys_user_id"),
     )
     op.create_index("ix_api_keys_prefix", "api_keys", ["prefix"])
     op.create_index("ix_api_keys_user_id", "api_keys", ["user_id"])
+    op.create_index("ix_api_keys_replaces", "api_keys", ["replaces"], unique=True)
     op.create_table(
         "secrets",
         sa.Column("name", sa.String(64), nullable=False),

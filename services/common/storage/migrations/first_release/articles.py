@@ -1,20 +1,18 @@
-"""Documents with their logs, sessions and groups, and grants."""
+"""Documents with their logs, sessions, groups and sizes, and grants."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0003"
-down_revision = "0002"
+
+def create() -> None:
+    """Create the tables."""
+    _create_groups()
+    _create_articles()
+    _create_sessions()
+    _create_usage()
 
 
-def upgrade() -> None:
-    """Make the tables."""
-    _make_groups()
-    _make_articles()
-    _make_sessions()
-
-
-def _make_groups() -> None:
+def _create_groups() -> None:
     op.create_table(
         "article_groups",
         sa.Column("id", sa.BigInteger(), nullable=False, autoincrement=False),
@@ -23,6 +21,7 @@ def _make_groups() -> None:
         sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_article_groups"),
     )
+    op.create_index("ix_article_groups_creator_id", "article_groups", ["creator_id"])
     op.create_table(
         "article_group_members",
         sa.Column("group_id", sa.BigInteger(), nullable=False),
@@ -43,7 +42,7 @@ def _make_groups() -> None:
     )
 
 
-def _make_articles() -> None:
+def _create_articles() -> None:
     op.create_table(
         "articles",
         sa.Column("id", sa.String(20), nullable=False),
@@ -53,6 +52,8 @@ def _make_articles() -> None:
         sa.Column("permission", sa.String(16), nullable=False),
         sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
         sa.Column("deleted_at_ms", sa.BigInteger()),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False, server_default="0"),
+        sa.Column("charged_bytes", sa.BigInteger(), nullable=False, server_default="0"),
         sa.PrimaryKeyConstraint("id", name="pk_articles"),
         sa.ForeignKeyConstraint(["group_id"], ["article_groups.id"], name="fk_articles_group_id"),
         sa.CheckConstraint(
@@ -79,6 +80,7 @@ def _make_articles() -> None:
         sa.Column("article_id", sa.String(20), nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=False),
+        sa.Column("log_bytes", sa.BigInteger(), nullable=False, server_default="0"),
         sa.PrimaryKeyConstraint("article_id", name="pk_article_snapshots"),
         sa.ForeignKeyConstraint(
             ["article_id"], ["articles.id"], name="fk_article_snapshots_article_id"
@@ -86,7 +88,7 @@ def _make_articles() -> None:
     )
 
 
-def _make_sessions() -> None:
+def _create_sessions() -> None:
     op.create_table(
         "article_sessions",
         sa.Column("id", sa.String(64), nullable=False),
@@ -109,3 +111,19 @@ def _make_sessions() -> None:
     )
     op.create_index("ix_article_sessions_article_id", "article_sessions", ["article_id"])
     op.create_index("ix_article_sessions_expires_at_ms", "article_sessions", ["expires_at_ms"])
+    op.create_index("ix_article_sessions_user_id", "article_sessions", ["user_id"])
+
+
+def _create_usage() -> None:
+    op.create_table(
+        "article_usage",
+        sa.Column("owner_id", sa.String(64), nullable=False),
+        sa.Column("plan", sa.String(32), nullable=False),
+        sa.Column("documents", sa.BigInteger(), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("deleted_bytes", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", name="pk_article_usage"),
+        sa.CheckConstraint("documents >= 0", name="ck_article_usage_documents"),
+        sa.CheckConstraint("size_bytes >= 0", name="ck_article_usage_size_bytes"),
+        sa.CheckConstraint("deleted_bytes >= 0", name="ck_article_usage_deleted_bytes"),
+    )

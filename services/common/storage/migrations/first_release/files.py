@@ -3,12 +3,9 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
 
-
-def upgrade() -> None:
-    """Make the tables."""
+def create() -> None:
+    """Create the tables."""
     op.create_table(
         "leases",
         sa.Column("name", sa.String(64), nullable=False),
@@ -39,7 +36,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_files"),
         sa.ForeignKeyConstraint(["owner_id"], ["file_usage.owner_id"], name="fk_files_owner_id"),
         sa.CheckConstraint(
-            "purpose IN ('assistants', 'batch', 'fine_tune')", name="ck_files_purpose"
+            "purpose IN ('assistants', 'batch', 'fine_tune', 'vision', 'user_data', 'evals')",
+            name="ck_files_purpose",
         ),
     )
     op.create_index("ix_files_owner_id", "files", ["owner_id", "created_at_s", "id"])

@@ -3,12 +3,9 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005"
-down_revision = "0004"
 
-
-def upgrade() -> None:
-    """Make the tables."""
+def create() -> None:
+    """Create the tables."""
     op.create_table(
         "memory_archives",
         sa.Column("entity_id", sa.String(64), nullable=False),
@@ -21,7 +18,6 @@ def upgrade() -> None:
         "memory_archive_turns",
         sa.Column("entity_id", sa.String(64), nullable=False),
         sa.Column("turn", sa.BigInteger(), nullable=False, autoincrement=False),
-        sa.Column("session", sa.BigInteger(), nullable=False),
         sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
         sa.Column("terms", sa.BigInteger(), nullable=False),
         sa.Column("text", sa.Text(), nullable=False),
@@ -38,10 +34,10 @@ def upgrade() -> None:
         _of_archive("memory_archive_postings"),
         sqlite_with_rowid=False,
     )
-    _make_vectors()
+    _create_vectors()
 
 
-def _make_vectors() -> None:
+def _create_vectors() -> None:
     op.create_table(
         "memory_archive_vectors",
         sa.Column("entity_id", sa.String(64), nullable=False),

@@ -1,24 +1,22 @@
-"""Memories with their transcripts, and who holds them."""
+"""Memories with their transcripts, and the claims of readers and writers."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0004"
-down_revision = "0003"
+
+def create() -> None:
+    """Create the tables."""
+    _create_memories()
+    _create_transcripts()
+    _create_claims()
 
 
-def upgrade() -> None:
-    """Make the tables."""
-    _make_memories()
-    _make_transcripts()
-    _make_claims()
-
-
-def _make_memories() -> None:
+def _create_memories() -> None:
     op.create_table(
         "memory_owners",
         sa.Column("owner_id", sa.String(64), nullable=False),
         sa.Column("memories", sa.BigInteger(), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False, server_default="0"),
         sa.PrimaryKeyConstraint("owner_id", name="pk_memory_owners"),
         sa.CheckConstraint("memories >= 0", name="ck_memory_owners_memories"),
     )
@@ -34,6 +32,7 @@ def _make_memories() -> None:
         sa.Column("messages", sa.BigInteger(), nullable=False),
         sa.Column("summarised", sa.BigInteger(), nullable=False),
         sa.Column("reservations", sa.BigInteger(), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False, server_default="0"),
         sa.PrimaryKeyConstraint("id", name="pk_memories"),
         sa.ForeignKeyConstraint(
             ["owner_id"], ["memory_owners.owner_id"], name="fk_memories_owner_id"
@@ -50,7 +49,7 @@ def _make_memories() -> None:
     )
 
 
-def _make_transcripts() -> None:
+def _create_transcripts() -> None:
     op.create_table(
         "memory_parts",
         sa.Column("entity_id", sa.String(64), nullable=False),
@@ -83,7 +82,7 @@ def _make_transcripts() -> None:
     )
 
 
-def _make_claims() -> None:
+def _create_claims() -> None:
     op.create_table(
         "memory_queues",
         sa.Column("entity_id", sa.String(64), nullable=False),

@@ -3,18 +3,15 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0006"
-down_revision = "0005"
+
+def create() -> None:
+    """Create the tables."""
+    _create_jobs()
+    _create_summaries()
+    _create_facts()
 
 
-def upgrade() -> None:
-    """Make the tables."""
-    _make_jobs()
-    _make_summaries()
-    _make_facts()
-
-
-def _make_jobs() -> None:
+def _create_jobs() -> None:
     op.create_table(
         "memory_jobs",
         sa.Column("id", sa.String(64), nullable=False),
@@ -46,7 +43,7 @@ def _make_jobs() -> None:
     op.create_index("ix_memory_jobs_owner_id", "memory_jobs", ["owner_id"])
 
 
-def _make_summaries() -> None:
+def _create_summaries() -> None:
     op.create_table(
         "memory_summaries",
         sa.Column("id", sa.String(64), nullable=False),
@@ -74,7 +71,7 @@ def _make_summaries() -> None:
     op.create_index("ix_memory_summaries_entity_id", "memory_summaries", ["entity_id"])
 
 
-def _make_facts() -> None:
+def _create_facts() -> None:
     op.create_table(
         "memory_facts",
         sa.Column("id", sa.String(64), nullable=False),
