@@ -145,7 +145,7 @@ mutants: setup ## break rules one at a time; their tests must notice (tests/muta
 	$(BIN)/python -m tests.mutants
 
 # Hold our tables of the SDKs' fields against the types of the installed SDKs.
-SDK_TABLES := tests/surface/test_table.py tests/services/inference/test_native_fields.py
+SDK_TABLES := tests/surface/test_table.py tests/surface/test_sdk_methods.py tests/services/inference/test_native_fields.py
 
 check: setup sdks $(CONSOLE)/node_modules/.installed console ## check format, lint, types, layers, protos and generated code
 	$(BIN)/ruff format --check $(SOURCES)

@@ -15,10 +15,12 @@ from facade.http_errors import (
     HttpExchangeError,
     encoded_path,
     method_not_allowed,
+    not_served,
     unknown_path,
 )
 from facade.request_context import authenticate, request_context
 from facade.unknown_paths import hint
+from facade.unserved import instead_of
 from services.common.errors import GatewayError, invalid
 
 # Names are in the spelling of the error message.
@@ -79,6 +81,8 @@ class Dispatcher(OperationsDispatcher):
         elif match.endpoint is not None and rules.key is KeyKind.CALLER:
             await authenticate(exchange, rules)
         if match.endpoint is None:
+            if instead := instead_of(exchange.method, exchange.path):
+                raise not_served(exchange.method, exchange.path, instead)
             raise _no_endpoint(match, exchange, hint(self._router, exchange))
         return await match.endpoint(exchange)
 

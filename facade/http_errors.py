@@ -66,6 +66,15 @@ def method_not_allowed(method: str, path: str, allowed: Iterable[str]) -> Gatewa
     return error
 
 
+def not_served(method: str, path: str, instead: str) -> GatewayError:
+    """Return the error for a method of a provider that the gateway does not serve: 501."""
+    return HttpExchangeError(
+        501,
+        "not_implemented",
+        f"{method} {cut(path, _SHOWN_PATH)}: the gateway does not serve this. {instead}",
+    )
+
+
 def encoded_path(method: str, path: str) -> GatewayError:
     """Return the error for a path whose fixed segments are percent-encoded: 404."""
     return HttpExchangeError(

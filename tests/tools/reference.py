@@ -14,6 +14,7 @@ from facade.endpoint import EndpointSpec
 from facade.endpoints import ENDPOINTS
 from facade.openapi import described_endpoints
 from services.common.settings_example import settings_example
+from tests.tools import sdk_methods
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reference"
@@ -42,6 +43,7 @@ def pages() -> Mapping[str, str]:
         "endpoints.md": _endpoints,
         "errors.md": _errors,
         "metrics.md": _metrics,
+        "sdk-methods.md": sdk_methods.tables,
         "settings.md": _settings,
     }
     return {
