@@ -36,6 +36,8 @@ LOCAL_SERVERS = {
     "ollama": "http://127.0.0.1:11434/v1",
     "llama-server": "http://127.0.0.1:8080/v1",
     "vllm": "http://127.0.0.1:8000/v1",
+    "lm-studio": "http://127.0.0.1:1234/v1",
+    "sglang": "http://127.0.0.1:30000/v1",
 }
 
 

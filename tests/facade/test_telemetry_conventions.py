@@ -54,7 +54,10 @@ PROVIDERS = {
     *("openai", "perplexity", "x_ai"),
 }
 # Presets that the conventions have no value for.
-WITHOUT_A_VALUE = {"cerebras", "fireworks", "openrouter", "together"}
+WITHOUT_A_VALUE = {
+    *("cerebras", "dashscope", "fireworks", "github", "huggingface", "minimax", "moonshot"),
+    *("nvidia", "openrouter", "sambanova", "together", "zai"),
+}
 OF_A_SERVER = {"http.request.method", "http.route", "url.path", "url.scheme"}
 OF_A_MODEL = {
     *("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"),

@@ -191,11 +191,11 @@ def test_names_of_an_absent_sandbox_come_with_the_remedy(gateway: Command) -> No
 
 
 def test_the_sandbox_is_listed_while_it_is_present(gateway: Command) -> None:
-    assert "sandbox     joined" in gateway("providers")[0]
+    assert re.search(r"^sandbox +joined", gateway("providers")[0], re.M)
     gateway.environ["GROQ_API_KEY"] = "gsk-secret"
     assert "sandbox" not in gateway("providers")[0]
     gateway.config.write_text("[sandbox]\nenabled = true\n")
-    assert "sandbox     joined" in gateway("providers")[0]
+    assert re.search(r"^sandbox +joined", gateway("providers")[0], re.M)
     gateway.environ["GROQ_API_KEY"] = None
     gateway.config.write_text("[sandbox]\nenabled = false\n")
     assert "sandbox" not in gateway("providers")[0]

@@ -69,12 +69,25 @@ PRESETS: Mapping[str, Preset] = {
         place="us-east-1",
     ),
     "cerebras": Preset("CEREBRAS_API_KEY", "https://api.cerebras.ai/v1"),
+    "cohere": Preset("COHERE_API_KEY", "https://api.cohere.ai/compatibility/v1"),
+    "dashscope": Preset(
+        "DASHSCOPE_API_KEY", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
+    ),
     "deepseek": Preset("DEEPSEEK_API_KEY", "https://api.deepseek.com/v1"),
     "fireworks": Preset("FIREWORKS_API_KEY", "https://api.fireworks.ai/inference/v1"),
+    # Not GITHUB_TOKEN and HF_TOKEN, which are often set for other programs.
+    "github": Preset("GITHUB_API_KEY", "https://models.github.ai/inference"),
     "groq": Preset("GROQ_API_KEY", "https://api.groq.com/openai/v1"),
+    "huggingface": Preset("HUGGINGFACE_API_KEY", "https://router.huggingface.co/v1"),
+    # Its OpenAI-compatible API has thinking in the text of answers.
+    "minimax": Preset("MINIMAX_API_KEY", "https://api.minimax.io/anthropic", kind="anthropic"),
     "mistral": Preset("MISTRAL_API_KEY", "https://api.mistral.ai/v1"),
+    "moonshot": Preset("MOONSHOT_API_KEY", "https://api.moonshot.ai/v1"),
+    "nvidia": Preset("NVIDIA_API_KEY", "https://integrate.api.nvidia.com/v1"),
     "openrouter": Preset("OPENROUTER_API_KEY", "https://openrouter.ai/api/v1"),
     "perplexity": Preset("PERPLEXITY_API_KEY", "https://api.perplexity.ai"),
+    "sambanova": Preset("SAMBANOVA_API_KEY", "https://api.sambanova.ai/v1"),
     "together": Preset("TOGETHER_API_KEY", "https://api.together.xyz/v1"),
     "xai": Preset("XAI_API_KEY", "https://api.x.ai/v1"),
+    "zai": Preset("ZAI_API_KEY", "https://api.z.ai/api/paas/v4"),
 }

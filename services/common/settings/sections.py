@@ -211,7 +211,7 @@ class Discovery(Section):
     enabled: bool = setting(
         True,
         "add providers whose key is in the environment (listed by `gateway providers`) and "
-        "local servers that respond (Ollama, llama-server, vLLM)",
+        "local servers that respond (Ollama, llama-server, vLLM, LM Studio, SGLang)",
     )
 
 
