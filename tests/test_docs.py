@@ -21,7 +21,6 @@ from tests.newcomer.blocks import blocks
 from tests.surface.table import KINDS
 from tests.tools import dialect_tables, reference, setting_tables
 
-
 # It names what is not served.
 NAMES_OTHERS = "docs/reference/sdk-methods.md"
 
