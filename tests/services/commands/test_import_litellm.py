@@ -11,79 +11,20 @@ import yaml
 from services.common.settings import parse
 from services.config_files.litellm import translate
 from tests.grid import each_row
+from tests.services.commands.litellm_examples import HOME, TEAM
+from tests.services.commands.litellm_leaves import lost_leaves
 from tests.services.gateway_command import Command
 
-# A team's proxy: two regions and a spare, a local server, budgets, a cache.
-TEAM = """
-model_list:
-  - model_name: gpt-4o
-    litellm_params:
-      model: azure/gpt-4o-eu
-      api_base: https://team-eu.openai.azure.com/
-      api_key: os.environ/AZURE_EU_KEY
-      api_version: "2025-01-01-preview"
-      rpm: 600
-      weight: 3
-    model_info:
-      base_model: azure/gpt-4o
-  - model_name: gpt-4o
-    litellm_params:
-      model: azure/gpt-4o-us
-      api_base: https://team-us.openai.azure.com
-      api_key: os.environ/AZURE_US_KEY
-      weight: 1
-  - model_name: gpt-4o
-    litellm_params: {model: gpt-4o, api_key: os.environ/OPENAI_API_KEY, order: 2}
-  - model_name: sonnet
-    litellm_params:
-      model: anthropic/claude-sonnet-4-5
-      api_key: os.environ/ANTHROPIC_API_KEY
-    model_info:
-      max_input_tokens: 200000
-      max_output_tokens: 64000
-      input_cost_per_token: 0.000003
-      output_cost_per_token: 1.5e-05
-      supports_vision: true
-  - model_name: llama
-    litellm_params: {model: ollama_chat/llama3.1, api_base: "http://gpu.lan:11434"}
-  - model_name: embed
-    litellm_params: {model: text-embedding-3-small, api_key: os.environ/OPENAI_API_KEY}
-    model_info: {mode: embedding}
-litellm_settings:
-  drop_params: true
-  request_timeout: 120
-  fallbacks: [{gpt-4o: [sonnet]}, {sonnet: [gpt-4o, llama]}]
-  context_window_fallbacks: [{llama: [sonnet]}]
-  default_fallbacks: [llama]
-  max_budget: 250
-  budget_duration: 1d
-  cache: true
-  cache_params: {type: redis, host: os.environ/REDIS_HOST, ttl: 900}
-  max_internal_user_budget: 9
-  internal_user_budget_duration: 30d
-  success_callback: [langfuse]
-router_settings:
-  routing_strategy: latency-based-routing
-  num_retries: 2
-  redis_host: os.environ/REDIS_HOST
-  model_group_alias: {gpt-4: gpt-4o, old: {model: sonnet, hidden: true}}
-general_settings:
-  master_key: os.environ/LITELLM_MASTER_KEY
-  database_url: os.environ/DATABASE_URL
-  alerting: [slack]
-environment_variables:
-  REDIS_HOST: redis.lan
-guardrails:
-  - guardrail_name: pii
-"""
 
-
-def translated(text: str) -> tuple[dict[str, Any], str, str]:
+def translated(text: str, **environ: str) -> tuple[dict[str, Any], str, str]:
     """Return the settings, what is unsupported, and what remains to be done."""
-    translation = translate(yaml.safe_load(text))
+    config = yaml.safe_load(text)
+    assert lost_leaves(config) == []
+    translation = translate(config, environ)
     content = tomllib.loads(translation.text("config.yaml"))
     parse(content, "the test")  # the gateway accepts it
-    return content, "\n".join(translation.unsupported), "\n".join(translation.steps)
+    report = translation.report
+    return content, "\n".join(report.unsupported), "\n".join(report.steps)
 
 
 def one_model(parameters: str, more: str = "") -> tuple[dict[str, Any], str, str]:
@@ -162,7 +103,7 @@ def test_settings_of_the_proxy_are_kept() -> None:
 def test_nothing_is_left_out_without_a_word() -> None:
     _, unsupported, steps = translated(TEAM)
     for name in (
-        *("model_list[0] (gpt-4o): litellm_params.rpm", "cache_params.type: redis", "langfuse"),
+        *("model_list[].litellm_params.rpm (gpt-4o)", "cache_params.type: redis", "langfuse"),
         *("litellm_settings.max_budget: 250", "router_settings.num_retries: retries and"),
         *("router_settings.redis_host", "general_settings.database_url", "guardrails"),
         "general_settings.alerting",
@@ -205,10 +146,14 @@ def test_a_prefix_names_the_provider(parameters: str, base_url: str, upstream: s
 @each_row(
     ("parameters", "words"),
     [
-        ("model: vertex_ai/gemini-3", "no provider vertex_ai here"),
-        ("model: hosted_vllm/x", "needs api_base"),
-        ("model: os.environ/MODEL", "litellm_params.model is missing or in a variable"),
-        ("model: 7", "litellm_params.model is missing"),
+        ("model: vertex_ai/gemini-3", "no Vertex AI here; with a key of Google's AI Studio"),
+        ("model: bedrock/amazon.nova", "Bedrock here is its OpenAI-compatible endpoint"),
+        ("model: sagemaker/x", "no provider 'sagemaker' here"),
+        ("model: openai_like/x", "needs api_base"),
+        ("model: openai/x, api_base: your_api_base", "'your_api_base' is no address"),
+        ("model: openai/x, api_base: 'https://${HOST}/v1'", "'https://${HOST}/v1' is no address"),
+        ("model: os.environ/MODEL", "no litellm_params.model, or one in a variable that is not"),
+        ("model: [x]", "no litellm_params.model"),
     ],
 )
 def test_an_entry_that_cannot_be_translated_is_listed(parameters: str, words: str) -> None:
@@ -233,9 +178,132 @@ def test_a_key_in_the_file_is_kept_and_reported() -> None:
     assert "api_key" not in local["providers"]["openai"]
 
 
-def test_an_address_in_a_variable_is_to_be_filled_in() -> None:
+def test_an_address_in_a_variable_is_replaced_by_its_value() -> None:
+    entry = """model_list: [{model_name: os.environ/NAME, litellm_params:
+        {model: os.environ/MODEL, api_base: os.environ/VLLM_URL, api_key: os.environ/KEY}}]"""
+    content, _, steps = translated(
+        entry, NAME="m", MODEL="openai/x", VLLM_URL="http://h:1/v1", KEY="secret"
+    )
+    assert content["providers"]["openai"] == {
+        "kind": "openai",
+        "base_url": "http://h:1/v1",
+        "api_key_env": "KEY",
+    }
+    assert (models_of(content)["m"]["upstream"], steps) == ("x", "")
     _, _, steps = one_model("model: openai/x, api_base: os.environ/VLLM_URL")
-    assert "replace the address in base_url by the value of VLLM_URL" in steps
+    assert "providers.openai: VLLM_URL, which has the address, is not set; write its" in steps
+
+
+def test_a_provider_at_the_port_of_the_gateway_moves_it() -> None:
+    content, _, steps = one_model('model: openai/x, api_base: "http://0.0.0.0:8080"')
+    assert content["server"] == {"port": 4000}
+    assert "it listens on port 4000 instead" in steps
+
+
+def test_a_key_of_a_maker_is_not_sent_to_another_server() -> None:
+    content, _, _ = one_model('model: openai/x, api_base: "http://h:1/v1"')
+    assert "api_key_env" not in content["providers"]["openai"]
+
+
+@each_row(
+    ("parameters", "base_url", "kind"),
+    [
+        (
+            "model: azure_ai/claude, api_base: https://a.services.ai.azure.com/anthropic",
+            "https://a.services.ai.azure.com/anthropic",
+            "anthropic",
+        ),
+        (
+            "model: azure/x, api_base: 'https://a.openai.azure.com/openai/deployments/x/chat?v=1'",
+            "https://a.openai.azure.com/openai/v1",
+            "openai",
+        ),
+        (
+            "model: azure_ai/x, api_base: https://a.eastus.models.ai.azure.com",
+            "https://a.eastus.models.ai.azure.com/v1",
+            "openai",
+        ),
+        (
+            "model: anthropic/x, api_base: https://api.anthropic.com/v1/messages",
+            "https://api.anthropic.com",
+            "anthropic",
+        ),
+        ("model: azure/x", "https://azure-api-base.invalid/openai/v1", "openai"),
+    ],
+)
+def test_addresses_are_those_of_the_api(parameters: str, base_url: str, kind: str) -> None:
+    content, _, _ = one_model(parameters)
+    (provider,) = content["providers"].values()
+    assert (provider["base_url"], provider["kind"]) == (base_url, kind)
+
+
+def test_features_of_public_configurations_are_kept() -> None:
+    content, unsupported, steps = translated(HOME)
+    models = models_of(content)
+    assert [(one["provider"], one.get("weight")) for one in models["chat"]["deployments"]] == [
+        ("integrate-api-nvidia-com", None),
+        ("ollama-api-base-invalid", 0),
+        ("api-cohere-ai", 0),
+    ]
+    assert models["chat"]["fallbacks"] == ["azure-claude", "groq/llama"]
+    assert models["chat"]["context_window"] == 128_000
+    assert models["router"]["inputs"] == ["text", "image", "pdf"]
+    assert models["local"]["upstream"] == "qwen3"
+    assert content["providers"]["azure"]["headers"] == {"anthropic-beta": "context-1m"}
+    assert content["limits"] == {"step_timeout_s": 90}
+    assert content["response_cache"] == {"enabled": True}
+    for line in (
+        "model_list[3] (chat): a second deployment at api-cohere-ai (command-r)",
+        "model_list[].model_info.max_input_tokens (chat): differs from that of an entry before",
+        "model_list[].litellm_params.extra_headers.x-tenant (azure-claude): a variable",
+        "model_list[].litellm_params.tpm (groq/*): limits are for keys, users and teams",
+        "model_list[].model_info.input_cost_per_token (tuned): is no price",
+        "litellm_settings.drop_params",
+        "litellm_settings.request_timeout: router_settings.timeout is used",
+        "litellm_settings.cache_params.ttl: is no number",
+        "litellm_settings.fallbacks: router: a fallback with a request of its own",
+        "litellm_settings.fallbacks: 'nothing' is not in model_list",
+        "litellm_settings.internal_user_budget_duration: of a budget that is not set",
+        "router_settings.model_group_alias.chat: is a name of model_list itself",
+    ):
+        assert line in unsupported
+    assert "gateway model-groups set free --model 'chat'" in steps
+    assert "gateway limits set --team lab --spend-per-month 5 --requests-per-minute 10" in steps
+
+
+def test_deployments_beyond_the_most_of_a_model_are_listed() -> None:
+    entries = ", ".join(
+        f"{{model_name: m, litellm_params: {{model: openai/x{number}}}}}" for number in range(66)
+    )
+    result = translate(yaml.safe_load(f"model_list: [{entries}]"), {})
+    assert len(result.content["models"][0]["deployments"]) == 64
+    assert len(result.report.unsupported) == 2
+
+
+def test_a_configuration_without_models_is_one() -> None:
+    content, unsupported, steps = translated("general_settings: {store_model_in_db: true}")
+    assert content == {}
+    assert "models in LiteLLM's database are not read" in unsupported
+    assert "model_list: is missing or empty" in steps
+
+
+def test_values_of_the_helm_chart_are_one() -> None:
+    content, unsupported, _ = translated(
+        "replicaCount: 2\nproxy_config: {model_list: [{model_name: m, litellm_params: "
+        "{model: gpt-4o}}]}"
+    )
+    assert [*models_of(content)] == ["m"]
+    assert "replicaCount: of LiteLLM's Helm chart" in unsupported
+
+
+def test_many_entries_with_one_key_share_a_line() -> None:
+    entries = ", ".join(
+        f"{{model_name: m{number}, litellm_params: {{model: gpt-4o, rpm: 9}}}}"
+        for number in range(7)
+    )
+    _, unsupported, _ = translated(f"model_list: [{entries}]")
+    (line,) = unsupported.splitlines()
+    assert "litellm_params.rpm (m0, m1, m2, m3, m4 and 2 others)" in line
 
 
 def test_credentials_are_looked_up() -> None:
@@ -282,7 +350,7 @@ def test_a_wildcard_that_renames_is_listed() -> None:
     [
         "model_list: []",
         "model_list: [1, null, {}, {model_name: a}, {model_name: b, litellm_params: 3}]",
-        "model_list: []\nlitellm_settings: [1]\nrouter_settings: 7\ngeneral_settings: null",
+        "model_list: null\nlitellm_settings: [1]\nrouter_settings: 7\ngeneral_settings: null",
         "model_list: []\nlitellm_settings: {fallbacks: {a: b}, default_fallbacks: 3}",
         "model_list: []\nlitellm_settings: {fallbacks: [1, {a: null}, {b: [{c: d}]}]}",
         "model_list: []\nlitellm_settings: {request_timeout: soon, cache: true, cache_params: 1}",
@@ -323,9 +391,23 @@ def test_a_file_with_keys_is_private(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+def test_included_files_are_read(tmp_path: Path) -> None:
+    gateway = Command(tmp_path)
+    (tmp_path / "config.yaml").write_text("include: [models.yaml]\nmodel_list: []")
+    models = tmp_path / "models.yaml"
+    models.write_text("model_list: [{model_name: m, litellm_params: {model: gpt-4o}}]")
+    line = f"import litellm {tmp_path / 'config.yaml'} --file -"
+    assert 'name = "m"' in gateway(line)[0]
+    models.unlink()
+    assert "models.yaml: No such file" in gateway.refused(line, status=2)
+    (tmp_path / "config.yaml").write_text("include: models.yaml")
+    assert "include: must be a list of files" in gateway.refused(line, status=2)
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
+        (b"model_list: {a: 1}", "`model_list` must be a list"),
         (b"- a\n", "must be a mapping"),
         (b"a: 1\n", "no list `model_list`"),
         (b"a: [\n", "not YAML"),
