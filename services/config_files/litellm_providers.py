@@ -177,10 +177,9 @@ class ImportedProviders:
         elif "api_base" in parameters.values:
             parameters.unsupported("api_base", "base_url is used")
         url = self._address(maker, address, steps)
-        if urlsplit(url).path.endswith("/anthropic"):
-            kind = "anthropic"
-        elif kind == "anthropic":
-            url = url.removesuffix("/messages").removesuffix("/v1")
+        if kind == "anthropic" or "/anthropic" in urlsplit(url).path:
+            # The adapter of Anthropic's API appends the rest itself.
+            kind, url = "anthropic", url.removesuffix("/messages").removesuffix("/v1")
         section: dict[str, Any] = {"kind": kind, "base_url": url}
         # LiteLLM sends a maker's key to any address; here another server is not sent it.
         default_key = maker.key_variable if url == maker.url or not maker.url else ""

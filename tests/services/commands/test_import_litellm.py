@@ -224,6 +224,11 @@ def test_a_key_of_a_maker_is_not_sent_to_another_server() -> None:
             "openai",
         ),
         (
+            "model: minimax/x, api_base: https://api.minimax.io/anthropic/v1/messages",
+            "https://api.minimax.io/anthropic",
+            "anthropic",
+        ),
+        (
             "model: anthropic/x, api_base: https://api.anthropic.com/v1/messages",
             "https://api.anthropic.com",
             "anthropic",
