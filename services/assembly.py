@@ -66,9 +66,10 @@ from services.erasures import erase_batches
 from services.files import servicer as files
 from services.files.assembly import FileService
 from services.inference import servicer as inference
+from services.inference.allowances.assembly import Allowances
 from services.inference.assembly import ANSWERS, Inference, OtherServices, SharedStores
 from services.inference.files import FileStoreReader
-from services.inference.limits.assembly import Limiting
+from services.inference.limits.limiter import Limiter
 from services.inference.memory.turn_client import TurnClient
 from services.inference.provider_states import servicer as provider_states
 from services.inference.provider_states.shared_folder import SharedFolder
@@ -126,7 +127,7 @@ class Services:
         self._memory: MemoryService | None = None
         self._responses: ResponseService | None = None
         self._inference: Inference | None = None
-        self._limiting: Limiting | None = None
+        self._allowances: Allowances | None = None
         self._provider_states: provider_states.ProviderStates | None = None
         self._watching: list[asyncio.Task[None]] = []
 
@@ -311,6 +312,9 @@ class Services:
                     telemetry,
                 )
                 send_usage = services.request_log.observing(send_usage)
+            services._allowances = Allowances(
+                channel, settings.limits, secrets, clock, CollectorRegistry()
+            )
             services._inference = await Inference.start(
                 settings,
                 secrets,
@@ -328,19 +332,16 @@ class Services:
                 ),
                 telemetry=telemetry,
                 budget=budget,
+                admission=services._allowances.admission,
             )
-            services._limiting = Limiting(
-                channel,
-                settings,
-                secrets,
-                clock,
-                CollectorRegistry(),
+            limiter = Limiter(
+                services._allowances.admission,
                 services._inference.cost_of,
                 services._inference.demand_of,
             )
             servicer: inference_pb2_grpc.InferenceServiceServicer = inference.InferenceServicer(
                 services._inference.engine,
-                services._limiting.limiter,
+                limiter,
                 services._inference.cache,
             )
             if services.request_log is not None:
@@ -419,8 +420,8 @@ class Services:
         deadline = loop.time() + self._drain_s
         # First what uses limits: calls of other processes, and answers whose callers have left.
         await self._drain_limited(self._drain_s)
-        if self._limiting is not None:
-            await self._limiting.stop()
+        if self._allowances is not None:
+            await self._allowances.stop()
         if self._inference is not None:
             # Before the accounts service stops; later usage stays in the journal.
             await self._inference.record_usage()

@@ -27,6 +27,7 @@ from services.common.storage.secrets import Secrets
 from services.inference import abilities, diagnostics, discovery, embeddings
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import MediaAdaptation
+from services.inference.allowances.admission import Admission
 from services.inference.catalogue import Inputs
 from services.inference.engine import Engine
 from services.inference.health_checks import HealthChecks
@@ -117,6 +118,7 @@ class Inference:
         environ: Mapping[str, str],
         telemetry: Telemetry | None,
         budget: ByteBudget,
+        admission: Admission | None,
     ) -> None:
         self._settings = settings
         self._budget = budget
@@ -160,6 +162,7 @@ class Inference:
             telemetry=telemetry,
             metering=self._metering,
             budget=budget,
+            admission=admission,
         )
         self._health_checks = HealthChecks(client, self.engine, self._metrics, environ=environ)
         self._health_checks.configure(self._configured())
@@ -191,11 +194,13 @@ class Inference:
         environ: Mapping[str, str] = os.environ,
         telemetry: Telemetry | None = None,
         budget: ByteBudget | None = None,
+        admission: Admission | None = None,
     ) -> Self:
         """Build the service, without waiting for providers.
 
         `telemetry` records spans; None without a collector. `budget` limits the bytes that the
-        process holds; by default the service has its own.
+        process holds; by default the service has its own. `admission` admits calls of deployments
+        with limits; by default all are admitted.
         """
         findings = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in findings:
@@ -219,6 +224,7 @@ class Inference:
             environ,
             telemetry,
             budget or open_budget(limits),
+            admission,
         )
 
     def reload(self, settings: Settings) -> None:

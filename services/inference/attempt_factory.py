@@ -108,6 +108,11 @@ class RequestAttempts:
         request = self._request if self._prepared is None else self._prepared[1].request
         return estimate.estimate_input_tokens(request)
 
+    def reserved_tokens(self, step: Step) -> int:
+        """Return the estimated input, and `max_tokens` for each answer; see `AttemptFactory`."""
+        request = self._request if step.parameters is None else self.prepare(step).request
+        return self.input_tokens() + request.max_tokens * max(1, request.n)
+
     def prepared_tokens(self, step: Step) -> int:
         """Return the most input tokens of the request as adapted to a step's model."""
         return most_input_tokens(self.prepare(step).request)

@@ -220,6 +220,10 @@ class EmbeddingAttempts:
         """Return an attempt, which never continues an answer."""
         return self.direct_attempt(step, stream=False), False
 
+    def reserved_tokens(self, step: Step) -> int:
+        """Return the estimated tokens of the texts."""
+        return estimate_inputs(self._request)
+
     def refused(self, step: Step) -> frozenset[str]:
         """Return the fields that a step's model rejects."""
         return all_refused(step.target.refuses, self._refusals.of(step.key))

@@ -24,8 +24,10 @@ from services.common.settings import Limits, Memory
 from services.inference import thinking
 from services.inference.adaptation.helpers import DESCRIBE
 from services.inference.adaptation.session import Admit, MediaAdaptation
+from services.inference.allowances.admission import Admission
 from services.inference.attempt_factory import RequestAttempts
 from services.inference.balancing.balancer import Balancer
+from services.inference.balancing.deployment_limits import DeploymentLimits
 from services.inference.balancing.loads import Loads
 from services.inference.circuit_breaker import CircuitBreakers, ModelKey, State, Uniform
 from services.inference.fallback.attempt_log import AttemptLog, RecentAttempts
@@ -81,6 +83,7 @@ class Engine:
         telemetry: records spans of attempts and tools; None without a collector.
         metering: records the usage of requests.
         budget: limits the bytes that the process holds; by default by `limits`.
+        admission: admits calls of deployments with limits; by default all are admitted.
 
     Attributes:
         breakers: the circuit breakers of models.
@@ -105,6 +108,7 @@ class Engine:
         telemetry: Telemetry | None = None,
         metering: Metering | None = None,
         budget: ByteBudget | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self._budget = budget or open_budget(limits)
         self._limits = limits
@@ -118,7 +122,12 @@ class Engine:
         self._memory = memory
         self._committer = AnswerCommitter(memory.leave_drain_s)
         self.failure_log = FailureLog(monotonic)
-        self.balancer = Balancer(Loads(monotonic, metrics), self.breakers, uniform)
+        self.balancer = Balancer(
+            Loads(monotonic, metrics),
+            DeploymentLimits(admission, metrics),
+            self.breakers,
+            uniform,
+        )
         self._attempt_log = AttemptLog(
             self.breakers,
             metrics,

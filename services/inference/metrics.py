@@ -97,6 +97,13 @@ class InferenceMetrics:
             ("provider", "model", "reason"),
             registry=registry,
         )
+        self.deployment_limits = Counter(
+            "gateway_deployment_limits_reached",
+            "Calls that a deployment was not sent, since one of its limits, or of its provider's, "
+            "is reached.",
+            ("provider", "model"),
+            registry=registry,
+        )
         self.response_cache = Counter(
             "gateway_response_cache",
             "Requests by result of the response cache: hit, miss, bypass.",
@@ -134,6 +141,11 @@ class InferenceMetrics:
         """Count a cooldown of a deployment."""
         if self._has_labels(key):
             self.deployment_cooldowns.labels(key.provider, key.model, reason).inc()
+
+    def deployment_limited(self, key: ModelKey) -> None:
+        """Count a call that a deployment was not sent because of a limit of the settings."""
+        if self._has_labels(key):
+            self.deployment_limits.labels(key.provider, key.model).inc()
 
     def _has_labels(self, key: ModelKey) -> bool:
         """Return whether a deployment has labels of its own: wildcards allow any number of them."""

@@ -15,6 +15,8 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
+from gateway.accounts.v1 import limits_pb2
+from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from gateway.conversation.v1.conversation_pb2 import MediaKind
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
@@ -22,6 +24,7 @@ from services.common import settings
 from services.common.errors import GatewayError, model_not_found
 from services.common.text.texts import MAX_NAME, quoted
 from services.inference import catalogue
+from services.inference.allowances.needs import RequestLimits, subject_id
 from services.inference.catalogue import MEDIA, Abilities, Inputs, ModelInfo
 from services.inference.model_hints import NamesByLikeness, missing_provider
 from services.inference.providers.base import Deployments, Target
@@ -72,6 +75,13 @@ class Models:
             name: catalogue.server_facts(one.kind, one.base_url) for name, one in providers.items()
         }
         self._claimants = _claimants(providers)
+        self._limits = {name: one.limits for name, one in providers.items() if one.limits}
+        self._deployment_limits: dict[tuple[str, str], settings.CallLimits] = {}
+        for model in configured:
+            for place in model.served_by:
+                upstream = place.upstream or ("" if model.is_wildcard else model.name)
+                if upstream and place.limits:
+                    self._deployment_limits.setdefault((place.provider, upstream), place.limits)
         self._configured = {model.name: model for model in configured}
         # Names that resolve by one lookup: configured, the gateway's own and learnt ones.
         self._targets: dict[str, Target] = {}
@@ -234,7 +244,13 @@ class Models:
         upstream = place.upstream or name
         facts = _overridden(self._facts(place.provider, upstream), model)
         return self._target_of(
-            name, place.provider, upstream, facts, model.fallbacks, model.vector_space or ""
+            name,
+            place.provider,
+            upstream,
+            facts,
+            model.fallbacks,
+            model.vector_space or "",
+            place.limits,
         )
 
     def _offered(self, learnt: Mapping[str, Sequence[str]]) -> Iterator[tuple[Target, bool]]:
@@ -258,6 +274,7 @@ class Models:
         facts: ModelInfo,
         fallbacks: Sequence[str] = (),
         vector_space: str = "",
+        limits: settings.CallLimits | None = None,
     ) -> Target:
         return Target(
             name=name,
@@ -274,7 +291,30 @@ class Models:
             refuses=facts.refuses,
             thinking_off=facts.thinking_off,
             vector_space=vector_space,
+            limits=self._limits_of(provider, upstream, limits),
         )
+
+    def _limits_of(
+        self, provider: str, upstream: str, limits: settings.CallLimits | None
+    ) -> RequestLimits | None:
+        """Return the limits of a deployment and of its provider, or None without any.
+
+        Args:
+            provider: the provider.
+            upstream: its name for the model.
+            limits: the limits of the deployment, unless it is configured with an `upstream`.
+        """
+        of_deployment = self._deployment_limits.get((provider, upstream), limits)
+        both = (
+            (limits_pb2.SUBJECT_KIND_DEPLOYMENT, f"{provider}/{upstream}", of_deployment),
+            (limits_pb2.SUBJECT_KIND_PROVIDER, provider, self._limits.get(provider)),
+        )
+        found = [
+            SubjectLimits(kind=kind, id=subject_id(name), **one.model_dump(exclude_none=True))
+            for kind, name, one in both
+            if one is not None
+        ]
+        return RequestLimits(found) if found else None
 
     def _facts(self, provider: str, upstream: str) -> ModelInfo:
         """Return the known properties of a provider's model."""

@@ -24,6 +24,7 @@ from services.common.errors import GatewayError, UpstreamError, invalid
 from services.common.text import packed_floats
 from services.inference.embeddings import embedding_usage
 from services.inference.engine import Engine
+from services.inference.estimate import estimate_inputs
 from services.inference.providers.base import EmbeddingCall
 
 MAX_TEXTS = 256
@@ -111,12 +112,18 @@ async def _embed(engine: Engine, name: str, request: RunTaskRequest) -> RunTaskR
     call = EmbeddingCall(
         GenerateRequest(), target, stream=False, refused_fields=target.refuses, inputs=inputs
     )
+    permit = await engine.balancer.limits.admit(target, estimate_inputs(inputs))
+    input_tokens = 0
     try:
         made = await routes.providers[target.provider].embed(call)
+        input_tokens = made.input_tokens
         engine.metering.add_embedding(target, embedding_usage(made))
     except UpstreamError as error:
         engine.failure_log.write(target.provider, error, {"model": model, "call": "embed"})
         raise
+    finally:
+        if permit is not None:
+            permit.end(input_tokens, 0)
     return RunTaskResponse(
         model=model,
         vectors=[Vector(values=packed_floats.unpack(vector)) for vector in made.vectors],

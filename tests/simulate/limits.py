@@ -13,11 +13,10 @@ from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Grant, SubjectLimits
 from services.accounts.limits.arithmetic import grant
 from services.common.errors import GatewayError
-from services.inference.limits.admission import Admission
-from services.inference.limits.allowance import Claim
-from services.inference.limits.leaser import Key, Leaser
-from services.inference.limits.reservation import Reservation
-from services.inference.limits.subjects import CallerLimits
+from services.inference.allowances.admission import Admission
+from services.inference.allowances.allowance import Claim
+from services.inference.allowances.leaser import Key, Leaser
+from services.inference.allowances.needs import RequestLimits, Reservation
 from tests.simulate.virtual_time import VirtualTimeLoop, simulate
 
 DATABASE_S = 0.005
@@ -183,7 +182,7 @@ class _Simulation:
         user = self._random.choice(self._users)
         try:
             worker = self._random.choice(self._workers)
-            permit = await worker.admit(CallerLimits([user]), Reservation(1, RESERVED))
+            permit = await worker.admit(RequestLimits([user]), Reservation(1, RESERVED))
         except GatewayError:
             self._outcome.refused += 1
             return

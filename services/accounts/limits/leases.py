@@ -1,11 +1,11 @@
-"""Leases of workers on the allowances of keys, users and teams, in the database.
+"""Leases of workers on allowances, in the database.
 
 A row of `allowances` is the amount that one worker holds of an allowance: its usage and its
 reserve. Claims state this sum, not changes of it, so that the next claim corrects one whose
 response was lost. During a claim the row of `limits` is locked: claims on a subject are serialized.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -105,6 +105,7 @@ class AllowanceClaim(NamedTuple):
         reserved_until_ms: until when it counts as reserved, in Unix milliseconds.
         overdraws: whether `min_amount` is granted if anything is left.
         period_days: days of the measure's periods; 0 for one without an end.
+        limit: the limit of a subject whose limits are in the settings; else None.
     """
 
     kind: SubjectKind
@@ -121,6 +122,7 @@ class AllowanceClaim(NamedTuple):
     reserved_until_ms: int = 0
     overdraws: bool = False
     period_days: int = 0
+    limit: int | None = None
 
     @property
     def key(self) -> AllowanceKey:
@@ -211,7 +213,7 @@ class LeaseRepository:
         async def transact(
             connection: AsyncConnection,
         ) -> tuple[list[ClaimResult], list[ReachedSoftLimit]]:
-            amounts = await _limits_of(connection, claims)
+            amounts = await _limits_of(connection, claims, self._clock.now_ms())
             amounts_of_others = await self._held_by_others(connection, holder, claims)
             leases = [
                 _answer(
@@ -266,16 +268,34 @@ class LeaseRepository:
 
 
 async def _limits_of(
-    connection: AsyncConnection, claims: Sequence[AllowanceClaim]
+    connection: AsyncConnection, claims: Sequence[AllowanceClaim], now_ms: int
 ) -> dict[tuple[str, str], RowMapping]:
     """Lock and return the limits of all claimed subjects, by kind and id."""
-    subjects = _SUBJECTS.values({claim.key[:2] for claim in claims})
-    rows = await connection.execute(_LIMITS, subjects)
+    subjects = {claim.key[:2] for claim in claims}
+    rows = await _locked_rows(connection, subjects)
+    missing = {claim.key[:2] for claim in claims if claim.limit is not None} - rows.keys()
+    if missing:
+        # The limits are in the settings; the rows only serialize the claims.
+        added = [
+            {"subject_kind": kind, "subject_id": subject_id, "updated_at_ms": now_ms}
+            for kind, subject_id in sorted(missing)
+        ]
+        await connection.execute(
+            insert_into(connection, limits).on_conflict_do_nothing().values(added)
+        )
+        rows |= await _locked_rows(connection, missing)
+    return rows
+
+
+async def _locked_rows(
+    connection: AsyncConnection, subjects: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], RowMapping]:
+    rows = await connection.execute(_LIMITS, _SUBJECTS.values(subjects))
     return {(row["subject_kind"], row["subject_id"]): row for row in rows.mappings()}
 
 
 def _answer(claim: AllowanceClaim, amounts: Mapping[Any, Any], others: _Others) -> ClaimResult:
-    limit = amounts.get(claim.measure)
+    limit = amounts.get(claim.measure) if claim.limit is None else claim.limit
     if limit is not None:
         limit += others.added
     free = UNLIMITED if limit is None else limit - others.held - claim.held_amount

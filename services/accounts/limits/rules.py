@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import ModelPatterns, SubjectLimits
@@ -26,6 +27,8 @@ class SubjectKind(StrEnum):
     KEY = "key"
     USER = "user"
     TEAM = "team"
+    PROVIDER = "provider"
+    DEPLOYMENT = "deployment"
 
     @property
     def proto(self) -> limits_pb2.SubjectKind.ValueType:
@@ -40,6 +43,11 @@ class SubjectKind(StrEnum):
             ValueError: there is no such kind.
         """
         return cls(limits_pb2.SubjectKind.Name(number).removeprefix("SUBJECT_KIND_").lower())
+
+
+# The subjects whose limits are in the database, and those whose limits are in the settings.
+ACCOUNTS: Final = (SubjectKind.KEY, SubjectKind.USER, SubjectKind.TEAM)
+PLACES: Final = (SubjectKind.PROVIDER, SubjectKind.DEPLOYMENT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Grant, LeaseRequest, LeaseResponse, Measure
 from gateway.accounts.v1.limits_pb2_grpc import LimitServiceServicer
 from services.accounts.limits.leases import AllowanceClaim, LeaseRepository
-from services.accounts.limits.rules import SubjectKind
+from services.accounts.limits.rules import PLACES, SubjectKind
 from services.common.errors import invalid
 from services.common.limit_windows import MEASURES
 
@@ -81,6 +81,8 @@ def _claim(claim: limits_pb2.Claim, path: str) -> AllowanceClaim:
         raise invalid(
             f"{path}.reserved_amount", f"{path}.reserved_amount: must be at most held_amount"
         )
+    if claim.HasField("limit") != (kind in PLACES) or not 0 <= claim.limit <= _MAX_AMOUNT:
+        raise invalid(f"{path}.limit", f"{path}.limit: must be set for {' and '.join(PLACES)} only")
     return AllowanceClaim(
         kind,
         claim.id,
@@ -96,4 +98,5 @@ def _claim(claim: limits_pb2.Claim, path: str) -> AllowanceClaim:
         claim.reserved_until_ms,
         claim.overdraws,
         claim.period_days,
+        claim.limit if kind in PLACES else None,
     )

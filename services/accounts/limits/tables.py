@@ -1,21 +1,15 @@
 """The tables of limits and of the leases on them."""
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, Index, Integer, String, Table, Text
+from sqlalchemy import BigInteger, Column, Index, Integer, String, Table, Text
 
-from services.accounts.limits.rules import NUMBERS, SubjectKind
+from services.accounts.limits.rules import NUMBERS
 from services.common.storage.database import metadata
 
-_IS_KIND = f"subject_kind IN ({', '.join(repr(kind.value) for kind in SubjectKind)})"
-
+# Of subjects whose limits are in the settings there are rows without limits, which claims lock.
 limits = Table(
     "limits",
     metadata,
-    Column(
-        "subject_kind",
-        String(16),
-        CheckConstraint(_IS_KIND, name="subject_kind"),
-        primary_key=True,
-    ),
+    Column("subject_kind", String(16), primary_key=True),
     Column("subject_id", String(64), primary_key=True),
     *(Column(name, BigInteger) for name in NUMBERS),
     Column("allowed_models", Text),  # a JSON array

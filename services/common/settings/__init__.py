@@ -20,6 +20,7 @@ from services.common.settings.memory import Memory, MemoryQuota, MemoryStorage
 from services.common.settings.providers import (
     WILDCARD,
     Balance,
+    CallLimits,
     Deployment,
     Input,
     Model,
@@ -56,6 +57,7 @@ __all__ = [
     "Articles",
     "Balance",
     "Budgets",
+    "CallLimits",
     "Deployment",
     "Discovery",
     "Envoy",

@@ -52,6 +52,21 @@ class Price(Section):
     audio_hour: Dollars | None = None
 
 
+# An amount of calls or tokens.
+Amount = Annotated[int, Field(ge=1, le=10**12)]
+
+
+class CallLimits(Section):
+    """Limits on the calls of a provider or of a deployment, by all workers together.
+
+    Tokens are those of input and output.
+    """
+
+    requests_per_minute: Amount | None = None
+    tokens_per_minute: Amount | None = None
+    concurrent_requests: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+
+
 class Provider(Section):
     """A server that has models."""
 
@@ -97,6 +112,13 @@ class Provider(Section):
     health_check_timeout_s: Annotated[float, Field(gt=0, le=60)] = setting(
         5, "time for the answer of a health check, at most 60"
     )
+    limits: CallLimits | None = setting(
+        None,
+        "on calls of the provider by all workers together (docs/load-balancing.md): "
+        "requests_per_minute, tokens_per_minute, concurrent_requests. When one is reached, other "
+        "deployments and fallbacks are called; without any, the caller gets 429",
+        example={"requests_per_minute": 500, "concurrent_requests": 50},
+    )
     price: Price | None = setting(
         None,
         "for its models without a price of their own; a self-hosted server costs nothing per token",
@@ -131,11 +153,12 @@ class Provider(Section):
 
 
 class Deployment(Section):
-    """A deployment: a provider, and its name for the model."""
+    """A deployment: a provider, its name for the model, its share and its limits."""
 
     provider: Name
     upstream: str = ""
     weight: Annotated[float, Field(ge=0, le=1_000)] = 1
+    limits: CallLimits | None = None
 
 
 class Model(Section):
@@ -154,7 +177,7 @@ class Model(Section):
         [],
         "instead of provider: several deployments of the model (docs/load-balancing.md); one "
         "of weight 0 is used only if no other is available. Each may have an `upstream` of "
-        "its own",
+        "its own, and `limits`, as a provider",
         example=[{"provider": "azure", "weight": 3}, {"provider": "openai", "weight": 0}],
     )
     balance: Balance = setting(

@@ -8,6 +8,7 @@ from services.common.grpc.authentication import caller
 from services.common.messages.lazy_request import LazyRequest
 from services.inference.balancing.affinity import affinity_of
 from services.inference.balancing.choice import STICKY_SLACK, draw, ordered
+from services.inference.balancing.deployment_limits import DeploymentLimits
 from services.inference.balancing.loads import Loads, load_class
 from services.inference.circuit_breaker import CircuitBreakers, Uniform
 from services.inference.plans.plan import Plan, Step
@@ -23,15 +24,23 @@ class Balancer:
 
     Args:
         loads: loads and cooldowns of deployments.
+        limits: the operator's limits on deployments.
         breakers: the circuit breakers of deployments.
         uniform: random source for choices.
 
     Attributes:
-        loads: as the argument.
+        loads, limits: as the arguments.
     """
 
-    def __init__(self, loads: Loads, breakers: CircuitBreakers, uniform: Uniform) -> None:
+    def __init__(
+        self,
+        loads: Loads,
+        limits: DeploymentLimits,
+        breakers: CircuitBreakers,
+        uniform: Uniform,
+    ) -> None:
         self.loads = loads
+        self.limits = limits
         self._breakers = breakers
         self._uniform = uniform
 
@@ -85,10 +94,13 @@ class Balancer:
         return self._wait_s(step) == 0
 
     def first_free(self, steps: Sequence[Step]) -> tuple[int, float]:
-        """Return the index of the deployment that is free first, and its cooldown in seconds."""
+        """Return the index of the deployment that is free first, and the seconds until then.
+
+        An open circuit breaker does not count.
+        """
         waits = [self._wait_s(step) for step in steps]
         best = min(range(len(steps)), key=waits.__getitem__)
-        return best, self.loads.wait_s(steps[best].key)
+        return best, self._cooldown_s(steps[best])
 
     def _order(
         self,
@@ -113,12 +125,17 @@ class Balancer:
         elif deployments.balance == "fastest":
             loads = self.loads.estimated_latencies(keys, kind)
         waits = [self._wait_s(step) for step in steps]
+        for step in steps:
+            self.limits.count_reached(step.target)
         return ordered(draws, weights, waits, loads, STICKY_SLACK if is_sticky else 1.0)
 
     def _wait_s(self, step: Step) -> float:
         if not self._breakers.admits(step.key):
             return _OPEN_S
-        return self.loads.wait_s(step.key)
+        return self._cooldown_s(step)
+
+    def _cooldown_s(self, step: Step) -> float:
+        return max(self.loads.wait_s(step.key), self.limits.wait_s(step.target))
 
 
 def _user_id() -> str:

@@ -13,6 +13,7 @@ from gateway.inference.v1.providers_pb2 import AttemptCounts
 from services.common.errors import GatewayError, UpstreamError
 from services.common.messages.passthrough_answer import TokenCounts
 from services.common.process.metrics import Counter, Histogram
+from services.inference.allowances.admission import Permit
 from services.inference.answer_facts import AnswerFacts
 from services.inference.balancing.balancer import Balancer
 from services.inference.balancing.rate_limits import after_failure, exhausted
@@ -179,12 +180,13 @@ class AttemptRecord:
         delivered_tokens: the estimated tokens of the output that was received, if the attempt
             ended without a complete report of its usage; else None.
         on_first_content: called when the first content has arrived, if given.
+        permit: what it has taken from the limits of its deployment, or None.
     """
 
     __slots__ = (
         *("_is_probe", "_log", "_span"),
         *("attempt", "began", "delivered_tokens", "duration_ms", "facts", "first_ms"),
-        *("on_first_content", "outcome", "reason", "status", "step"),
+        *("on_first_content", "outcome", "permit", "reason", "status", "step"),
     )
 
     def __init__(self, log: "AttemptLog", step: Step, span: AttemptSpan | None) -> None:
@@ -192,6 +194,7 @@ class AttemptRecord:
         self._log = log
         self.step = step
         self.attempt: ReportsUsage | None = None
+        self.permit: Permit | None = None
         self.delivered_tokens: int | None = None
         self.first_ms: int | None = None
         self.on_first_content: Callable[[], None] | None = None
@@ -274,8 +277,26 @@ class AttemptRecord:
             duration_ms=self.duration_ms,
         )
 
+    def _counted_tokens(self, permit: Permit) -> int:
+        """Return the tokens that count for the limits of the deployment.
+
+        Those that its provider has not reported count as reserved, unless it did not answer.
+        """
+        usage = None if self.attempt is None else self.attempt.usage
+        if usage is None:
+            is_answered = self.first_ms is not None or self.outcome == "cancelled"
+            return permit.amounts.tokens if is_answered else 0
+        return (
+            usage.input_tokens
+            + usage.output_tokens
+            + usage.cache_read_input_tokens
+            + usage.cache_creation_input_tokens
+        )
+
     def _close(self, outcome: Outcome) -> None:
         self.outcome = outcome
+        if self.permit is not None:
+            self.permit.end(self._counted_tokens(self.permit), 0)
         self.on_first_content = None  # it refers to the run, and so to this record
         now = self._log.monotonic()
         seconds = now - self.began

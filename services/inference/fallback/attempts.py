@@ -63,6 +63,12 @@ class AttemptFactory(Protocol):
             GatewayError: the provider does not support the request.
         """
 
+    def reserved_tokens(self, step: Step) -> int:
+        """Return the tokens that an attempt reserves of the limits of its deployment.
+
+        They are the estimated input, and the output that the request asks for at most.
+        """
+
     def refused(self, step: Step) -> frozenset[str]:
         """Return the fields that a model rejects, as named by `services.inference.refusals`."""
 

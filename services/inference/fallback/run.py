@@ -278,7 +278,11 @@ class Run:
                             whole = answer
                             attempt.report_whole(answer)
                         else:
-                            head = [_content(attempt.apply_filters(answer), provider)]
+                            batch = _content(attempt.apply_filters(answer), provider)
+                            first = batch[0]
+                            if first.HasField("whole") and first.whole.HasField("usage"):
+                                attempt.usage = first.whole.usage
+                            head = [batch]
                         record.started()
                         record.served()
             except TimeoutError:
@@ -324,8 +328,6 @@ class Run:
         kind = first.WhichOneof("kind")
         if kind == "start" or kind == "whole":
             answer = getattr(first, kind)
-            if kind == "whole" and answer.HasField("usage"):
-                attempt.usage = answer.usage
             answer.route.CopyFrom(route.message())
 
     def _late(self, provider: str, deadline: float) -> GatewayError:

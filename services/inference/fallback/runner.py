@@ -125,7 +125,8 @@ class FallbackRunner(Run):
         runner: StepRunner | None = None
         try:
             direct, breakers = None, self.log.breakers
-            if not breakers.by_model or breakers.admits(step.key):
+            is_admitted = not breakers.by_model or breakers.admits(step.key)
+            if is_admitted and step.target.limits is None:
                 direct = self.attempts.direct_attempt(step, stream=not self.whole or is_hedged)
             if direct is None:
                 runner = self._step_runner(0)

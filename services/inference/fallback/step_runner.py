@@ -7,7 +7,9 @@ from functools import cached_property
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, UpstreamError
 from services.common.process.timer_wheel import Deadline
+from services.inference.allowances.admission import Permit
 from services.inference.attempt import Attempt
+from services.inference.balancing.deployment_limits import DeploymentLimitError
 from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.fallback.attempts import AttemptOptions
 from services.inference.fallback.run import OnFirstContent, Run, StartedAnswer
@@ -206,13 +208,29 @@ class StepRunner:
         return self.index, asked or 0
 
     async def _attempt(self, on_first_content: OnFirstContent | None) -> StartedAnswer:
+        permit = await self._permit()
         record = self._run.begin(self.step)
+        record.permit = permit
         try:
             attempt = await offload(self._make_attempt)
         except BaseException as error:
             record.ended_by(error)
             raise
         return await self._started(attempt, record, on_first_content)
+
+    async def _permit(self) -> Permit | None:
+        """Take a call from the limits of the step's deployment; None if it has none.
+
+        Raises:
+            DeploymentLimitError: a limit is reached.
+            GatewayError: unavailable, the counts cannot be read.
+        """
+        run, target, tokens = self._run, self.step.target, 0
+        if target.limits is None:
+            return None
+        if target.limits.count_tokens:
+            tokens = await offload(run.attempts.reserved_tokens, self.step)
+        return await run.log.balancer.limits.admit(target, tokens)
 
     def _started(
         self, attempt: Attempt, record: AttemptRecord, on_first_content: OnFirstContent | None
@@ -286,6 +304,7 @@ class StepRunner:
         return (
             is_transient(error)
             and not is_silence(error)
+            and not isinstance(error, DeploymentLimitError)
             and run.retries.get(self._retry_key, 0) < self.step.retries.most
             and run.budget.allows_retry
             and (self.is_last or self._is_admitted())

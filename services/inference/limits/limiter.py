@@ -13,12 +13,12 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
-from services.inference.limits.admission import KEPT_CALLERS, Admission, Permit
+from services.inference.allowances.admission import KEPT_CALLERS, Admission, Permit
+from services.inference.allowances.needs import RequestLimits, Reservation
 from services.inference.limits.fees import Fees, fees_of
 from services.inference.limits.input_tokens import most_input_tokens
 from services.inference.limits.named_models import check_models
-from services.inference.limits.reservation import Demand, Reservation
-from services.inference.limits.subjects import CallerLimits
+from services.inference.limits.reservation import Demand
 from services.inference.offload import mark, offload
 from services.inference.stream.filters import Batch
 from services.inference.usage.lines import UsedModel, tokens_of
@@ -121,7 +121,7 @@ class LimitedCount:
 
     __slots__ = ("_admission", "_limits", "_permit")
 
-    def __init__(self, admission: Admission, limits: CallerLimits) -> None:
+    def __init__(self, admission: Admission, limits: RequestLimits) -> None:
         self._admission = admission
         self._limits = limits
         self._permit: Permit | None = None
@@ -162,7 +162,7 @@ class Limiter:
         self._price = price
         self._demand_of = demand_of
         # By the `id` of the limits' sequence, which each value keeps alive.
-        self._known: dict[int, CallerLimits] = {}
+        self._known: dict[int, RequestLimits] = {}
 
     async def begin(
         self,
@@ -194,11 +194,11 @@ class Limiter:
         caller_limits = self._known.get(id(limits)) or self._read_limits(limits)
         return LimitedCount(self._admission, caller_limits)
 
-    def _read_limits(self, limits: Sequence[SubjectLimits]) -> CallerLimits:
+    def _read_limits(self, limits: Sequence[SubjectLimits]) -> RequestLimits:
         """Parse and cache the limits of a caller."""
         if len(self._known) == KEPT_CALLERS:
             self._known.clear()
-        caller_limits = self._known[id(limits)] = CallerLimits(limits)
+        caller_limits = self._known[id(limits)] = RequestLimits(limits)
         return caller_limits
 
 

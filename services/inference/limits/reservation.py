@@ -5,12 +5,13 @@ without one the model's limit, for each of its answers. Of the models of its pla
 reserves most counts, since nearly always one of them answers.
 """
 
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
 from services.common.text.texts import quoted
+from services.inference.allowances.needs import Reservation
 from services.inference.limits.fees import Fees, fees_of
 from services.inference.limits.input_tokens import most_input_tokens
 from services.inference.plans.plan import Plan, Step
@@ -22,20 +23,6 @@ UNKNOWN_OUTPUT: Final = 32_768
 # No provider bills more input tokens, unless the model's context window is known to be larger.
 _LARGEST_CONTEXT: Final = 1 << 20
 _BUDGET: Final = "the caller has a budget"
-
-
-class Reservation(NamedTuple):
-    """What is taken of the caller's allowances, in the order of `Need.place`.
-
-    Attributes:
-        requests: 1.
-        tokens: input and output tokens.
-        cost_pusd: cost in 10^-12 US dollars.
-    """
-
-    requests: int = 1
-    tokens: int = 0
-    cost_pusd: int = 0
 
 
 class Prices(Protocol):

@@ -18,6 +18,7 @@ from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.common.messages.plain_message import PlainRequest
 from services.common.settings import Balance
+from services.inference.allowances.needs import RequestLimits
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS
 from services.inference.stored_files import StoredFiles
 from services.inference.stream.batches import Batches
@@ -45,6 +46,7 @@ class Target:
         thinking_off: request fields that disable thinking; empty if unknown.
         vector_space: the name of the vector space, shared by models whose vectors are
             interchangeable; "" for a space of its own.
+        limits: the operator's limits on calls of its provider and of this deployment, or None.
         is_deployment: whether this is one of several deployments of a model.
         deployments: all deployments, this one first; None for a model with a single one.
     """
@@ -62,6 +64,7 @@ class Target:
     refuses: frozenset[str] = frozenset()
     thinking_off: Mapping[str, Any] = field(default_factory=dict)
     vector_space: str = ""
+    limits: RequestLimits | None = None
     is_deployment: bool = False
     deployments: "Deployments | None" = None
 

@@ -400,26 +400,6 @@ CREATE TABLE response_origins (
 	CONSTRAINT pk_response_origins PRIMARY KEY (id),
 	CONSTRAINT fk_response_origins_id FOREIGN KEY(id) REFERENCES responses (id) ON DELETE CASCADE
 );
-CREATE TABLE limits (
-	subject_kind VARCHAR(16) NOT NULL,
-	subject_id VARCHAR(64) NOT NULL,
-	requests_per_minute BIGINT,
-	tokens_per_minute BIGINT,
-	concurrent_requests BIGINT,
-	spend_per_day_pusd BIGINT,
-	spend_per_month_pusd BIGINT,
-	allowed_models TEXT,
-	updated_at_ms BIGINT NOT NULL,
-	spend_per_week_pusd BIGINT,
-	spend_per_period_pusd BIGINT,
-	period_start_day BIGINT,
-	period_days BIGINT,
-	soft_limit_percent BIGINT,
-	soft_limits_reached TEXT,
-	allowed_model_groups TEXT,
-	CONSTRAINT pk_limits PRIMARY KEY (subject_kind, subject_id),
-	CONSTRAINT ck_limits_subject_kind CHECK (subject_kind IN ('key', 'user', 'team'))
-);
 CREATE TABLE allowances (
 	subject_kind VARCHAR(16) NOT NULL,
 	subject_id VARCHAR(64) NOT NULL,
@@ -817,6 +797,25 @@ CREATE TABLE request_log (
 	has_bodies SMALLINT NOT NULL,
 	search_text TEXT NOT NULL,
 	CONSTRAINT pk_request_log PRIMARY KEY (id)
+);
+CREATE TABLE "limits" (
+	subject_kind VARCHAR(16) NOT NULL,
+	subject_id VARCHAR(64) NOT NULL,
+	requests_per_minute BIGINT,
+	tokens_per_minute BIGINT,
+	concurrent_requests BIGINT,
+	spend_per_day_pusd BIGINT,
+	spend_per_month_pusd BIGINT,
+	allowed_models TEXT,
+	updated_at_ms BIGINT NOT NULL,
+	spend_per_week_pusd BIGINT,
+	spend_per_period_pusd BIGINT,
+	period_start_day BIGINT,
+	period_days BIGINT,
+	soft_limit_percent BIGINT,
+	soft_limits_reached TEXT,
+	allowed_model_groups TEXT,
+	CONSTRAINT pk_limits PRIMARY KEY (subject_kind, subject_id)
 );
 CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);

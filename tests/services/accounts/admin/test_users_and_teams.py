@@ -14,7 +14,7 @@ from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.keys import hash_key
-from services.accounts.limits.rules import MAX_AMOUNT, SubjectKind, UsageLimits
+from services.accounts.limits.rules import ACCOUNTS, MAX_AMOUNT, SubjectKind, UsageLimits
 from services.accounts.limits.tables import limits as limits_table
 from services.accounts.repository import AccountRepository
 from services.common.storage.database import reading
@@ -106,7 +106,7 @@ async def test_users_and_teams_are_listed_page_by_page(
     assert [(team.name, team.users) for team in await teams.page(9)] == [("lab", 2), ("empty", 0)]
 
 
-@pytest.mark.parametrize("kind", SubjectKind)
+@pytest.mark.parametrize("kind", ACCOUNTS)
 async def test_limits_of_each_kind_are_set_and_cleared(
     keys: KeyAdministration,
     limits: LimitAdministration,
@@ -125,7 +125,7 @@ async def test_limits_of_each_kind_are_set_and_cleared(
     assert (await repository.identify(made.key)).limits == ()
 
 
-@pytest.mark.parametrize("kind", SubjectKind)
+@pytest.mark.parametrize("kind", ACCOUNTS)
 async def test_nothing_is_limited_that_is_not_there(
     keys: KeyAdministration, limits: LimitAdministration, kind: SubjectKind
 ) -> None:

@@ -2,7 +2,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.limits.repository import LimitRepository
-from services.accounts.limits.rules import MAX_AMOUNT, SubjectKind, UsageLimits
+from services.accounts.limits.rules import ACCOUNTS, MAX_AMOUNT, SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
 
@@ -40,7 +40,7 @@ async def test_subjects_of_other_kinds_and_ids_are_untouched(limits: LimitReposi
 
 
 async def test_the_limits_of_a_caller_are_those_of_three_subjects(limits: LimitRepository) -> None:
-    by_kind = {kind: UsageLimits(requests_per_minute=n) for n, kind in enumerate(SubjectKind)}
+    by_kind = {kind: UsageLimits(requests_per_minute=n) for n, kind in enumerate(ACCOUNTS)}
     for kind, of_kind in by_kind.items():
         await limits.set(kind, f"{kind}_1", of_kind)
         await limits.set(kind, f"{kind}_2", ALL)

@@ -10,11 +10,11 @@ import orjson
 import pytest
 from sqlalchemy import select
 
-from services.accounts.limits.rules import SubjectKind, UsageLimits
+from services.accounts.limits.rules import ACCOUNTS, SubjectKind, UsageLimits
 from services.accounts.limits.tables import allowances
 from services.common.settings import Storage
-from services.inference.limits import assembly
-from services.inference.limits.admission import Admission
+from services.inference.allowances import assembly
+from services.inference.allowances.admission import Admission
 from tests.limited_callers import CHAT, limited_gateways, post
 from tests.waiting import until
 
@@ -76,7 +76,7 @@ async def test_a_worker_that_stops_returns_what_it_has_not_used(
         assert statuses == [200, 429]
 
 
-@pytest.mark.parametrize("kind", SubjectKind)
+@pytest.mark.parametrize("kind", ACCOUNTS)
 async def test_callers_of_other_subjects_are_not_limited(
     tmp_path: Path, storage: Storage, kind: SubjectKind
 ) -> None:

@@ -14,9 +14,9 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
 from services.common.errors import GatewayError
 from services.common.grpc.authentication import Caller, caller
-from services.inference.limits.admission import Admission
-from services.inference.limits.allowance import Claim
-from services.inference.limits.leaser import Key, LeaseClient, Leaser
+from services.inference.allowances.admission import Admission
+from services.inference.allowances.allowance import Claim
+from services.inference.allowances.leaser import Key, LeaseClient, Leaser
 from services.inference.limits.limiter import Limiter
 from services.inference.limits.reservation import Demand
 from services.inference.pricing.price import MostUsage

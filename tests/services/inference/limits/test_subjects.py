@@ -8,12 +8,8 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateRequest,
     Multimodal,
 )
-from services.inference.limits.subjects import (
-    CallerLimits,
-    may_use,
-    models_of,
-    refused_model,
-)
+from services.inference.allowances.needs import RequestLimits
+from services.inference.limits.subjects import may_use, models_of, refused_model
 
 KEY = limits_pb2.SUBJECT_KIND_KEY
 CHAIN = FallbackConfig(steps=[FallbackStep(model="a"), FallbackStep(model="b")])
@@ -28,7 +24,7 @@ def test_what_passes_last_is_asked_for_first() -> None:
     team = SubjectLimits(id="t", tokens_per_minute=3, concurrent_requests=4, spend_per_month_pusd=5)
     assert [
         (need.key.subject_id, need.key.measure, need.limit, need.place)
-        for need in CallerLimits([user, team]).needs
+        for need in RequestLimits([user, team]).needs
     ] == [
         ("t", limits_pb2.MEASURE_SPEND_PER_MONTH, 5, 2),
         ("u", limits_pb2.MEASURE_SPEND_PER_DAY, 2, 2),
@@ -42,7 +38,7 @@ def test_only_started_requests_are_not_settled() -> None:
     limits = SubjectLimits(
         requests_per_minute=1, tokens_per_minute=1, concurrent_requests=1, spend_per_day_pusd=1
     )
-    assert [need.key.measure for need in CallerLimits([limits]).needs if not need.is_settled] == [
+    assert [need.key.measure for need in RequestLimits([limits]).needs if not need.is_settled] == [
         limits_pb2.MEASURE_REQUESTS_PER_MINUTE
     ]
 
@@ -50,7 +46,7 @@ def test_only_started_requests_are_not_settled() -> None:
 def test_of_which_measures_callers_are_told() -> None:
     one = SubjectLimits(id="a", requests_per_minute=1, spend_per_day_pusd=1)
     other = SubjectLimits(id="b", requests_per_minute=1, concurrent_requests=1)
-    limits = CallerLimits([one, other])
+    limits = RequestLimits([one, other])
     assert [
         [(limits.needs[at].key.subject_id, limits.needs[at].key.measure) for at in indexes]
         for indexes in limits.reported_needs
@@ -61,18 +57,18 @@ def test_of_which_measures_callers_are_told() -> None:
 
 
 def test_tokens_count_for_limits_on_tokens_and_money() -> None:
-    assert not CallerLimits(
+    assert not RequestLimits(
         [SubjectLimits(requests_per_minute=1, concurrent_requests=1)]
     ).count_tokens
-    assert CallerLimits([SubjectLimits(), SubjectLimits(tokens_per_minute=0)]).count_tokens
-    assert CallerLimits([SubjectLimits(spend_per_day_pusd=0)]).count_tokens
-    assert CallerLimits([SubjectLimits(spend_per_month_pusd=0)]).count_tokens
+    assert RequestLimits([SubjectLimits(), SubjectLimits(tokens_per_minute=0)]).count_tokens
+    assert RequestLimits([SubjectLimits(spend_per_day_pusd=0)]).count_tokens
+    assert RequestLimits([SubjectLimits(spend_per_month_pusd=0)]).count_tokens
 
 
 def test_models_are_looked_at_where_a_subject_restricts_them() -> None:
-    assert CallerLimits([SubjectLimits(), _models("a")]).restrict_models
-    assert CallerLimits([_models()]).restrict_models
-    assert not CallerLimits([SubjectLimits(requests_per_minute=1)]).restrict_models
+    assert RequestLimits([SubjectLimits(), _models("a")]).restrict_models
+    assert RequestLimits([_models()]).restrict_models
+    assert not RequestLimits([SubjectLimits(requests_per_minute=1)]).restrict_models
 
 
 def test_a_star_stands_for_any_rest() -> None:

@@ -9,9 +9,9 @@ from gateway.accounts.v1.limits_pb2 import Grant, LeaseRequest
 from services.common.errors import from_rpc_error
 from services.common.grpc.authentication import service_authorization
 from services.common.grpc.channels import USER_ID_KEY
-from services.inference.limits.allowance import Claim
-from services.inference.limits.leaser import Key
-from services.inference.limits.metrics import LimitMetrics
+from services.inference.allowances.allowance import Claim
+from services.inference.allowances.leaser import OF_SETTINGS, Key
+from services.inference.allowances.metrics import LimitMetrics
 
 # The user id of the gateway's own calls, which must name one; leases are not of a single user.
 _NOBODY = "gateway"
@@ -69,4 +69,5 @@ def _message(key: Key, claim: Claim) -> limits_pb2.Claim:
         reserved_until_ms=claim.reserved_until_ms,
         overdraws=claim.overdraws,
         period_days=key.period.days,
+        limit=claim.limit if key.kind in OF_SETTINGS else None,
     )

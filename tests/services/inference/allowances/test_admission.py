@@ -13,11 +13,10 @@ from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.accounts.limits.arithmetic import grant
 from services.common.errors import GatewayError, unavailable
 from services.common.messages.passthrough_answer import AnswerRoute
-from services.inference.limits.admission import Admission, Permit
-from services.inference.limits.allowance import Claim
-from services.inference.limits.leaser import Key, Leaser
-from services.inference.limits.reservation import Reservation
-from services.inference.limits.subjects import CallerLimits
+from services.inference.allowances.admission import Admission, Permit
+from services.inference.allowances.allowance import Claim
+from services.inference.allowances.leaser import Key, Leaser
+from services.inference.allowances.needs import RequestLimits, Reservation
 from tests.waiting import until
 
 NOW_MS = 1_700_000_000_000
@@ -74,7 +73,7 @@ class Worker:
         self.on_pause()
 
     async def admit(self, *limits: SubjectLimits, tokens: int = 0, cost: int = 0) -> Permit:
-        return await self._admission.admit(CallerLimits(limits), Reservation(1, tokens, cost))
+        return await self._admission.admit(RequestLimits(limits), Reservation(1, tokens, cost))
 
 
 @pytest.fixture
@@ -346,7 +345,7 @@ class Minutes:
 
 async def test_what_was_forgotten_is_counted_anew(limits: FakeLimits) -> None:
     worker = Minutes(limits)
-    caller = CallerLimits([_with(USER, requests_per_minute=3)])
+    caller = RequestLimits([_with(USER, requests_per_minute=3)])
     key = caller.needs[0].key
     await worker.admission.admit(caller, Reservation())
     await worker.end_the_minute(key)
@@ -361,7 +360,7 @@ async def test_what_was_forgotten_is_counted_anew(limits: FakeLimits) -> None:
 async def test_what_ends_in_a_later_minute_is_settled_there(limits: FakeLimits) -> None:
     limits.limit = 1_000
     worker = Minutes(limits)
-    caller = CallerLimits([_with(USER, tokens_per_minute=1_000)])
+    caller = RequestLimits([_with(USER, tokens_per_minute=1_000)])
     key = caller.needs[0].key
     longer, shorter = [await worker.admission.admit(caller, Reservation(1, 10)) for _ in range(2)]
     worker.now_ms += 60_000

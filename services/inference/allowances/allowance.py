@@ -36,6 +36,7 @@ class Claim(NamedTuple):
     reserved_amount: int = 0
     reserved_until_ms: int = 0
     overdraws: bool = False
+    limit: int = 0
 
 
 class Allowance:
@@ -335,6 +336,7 @@ class Allowance:
             max(0, reserved_amount),
             reserved_until_ms,
             self.is_reserved,
+            self.limit,
         )
         return self._sent
 

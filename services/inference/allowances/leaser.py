@@ -8,12 +8,13 @@ leases.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Grant, Measure, SubjectKind
 from services.common.errors import GatewayError, unavailable
 from services.common.limit_windows import NO_PERIOD, Period
-from services.inference.limits.allowance import Allowance, Claim
+from services.inference.allowances.allowance import Allowance, Claim
 
 # How long a scarce free slot is kept for the next request of this worker.
 RETURN_AFTER_S = 0.05
@@ -21,6 +22,11 @@ RETURN_AFTER_S = 0.05
 _MAX_CLAIMS = 1_000
 # Minimum interval between log lines: while a database is unavailable, calls fail in every tick.
 _LOG_EVERY_MS = 60_000
+
+# The subjects whose limits are in the settings.
+OF_SETTINGS: Final = frozenset(
+    {limits_pb2.SUBJECT_KIND_PROVIDER, limits_pb2.SUBJECT_KIND_DEPLOYMENT}
+)
 
 log = logging.getLogger(__name__)
 

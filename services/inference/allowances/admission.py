@@ -6,11 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.errors import GatewayError
 from services.common.messages.passthrough_answer import AnswerRoute, CallerLimit
-from services.inference.limits.allowance import Allowance
-from services.inference.limits.leaser import RETURN_AFTER_S, Leaser
-from services.inference.limits.limit_errors import limit_reached
-from services.inference.limits.reservation import Reservation
-from services.inference.limits.subjects import CallerLimits, Need
+from services.inference.allowances.allowance import Allowance
+from services.inference.allowances.leaser import RETURN_AFTER_S, Leaser
+from services.inference.allowances.limit_errors import limit_reached, seconds_to_wait
+from services.inference.allowances.needs import Need, RequestLimits, Reservation
 
 # The pause before slots are claimed a second time: another worker may hold a free slot for its next
 # request, and returns it within the pause.
@@ -38,9 +37,9 @@ class Admission:
         self._leaser = leaser
         self._now_ms = now_ms
         self._pause = pause
-        self._allowances: dict[CallerLimits, CallerAllowances] = {}
+        self._allowances: dict[RequestLimits, RequestAllowances] = {}
 
-    async def admit(self, limits: CallerLimits, amounts: Reservation) -> "Permit":
+    async def admit(self, limits: RequestLimits, amounts: Reservation) -> "Permit":
         """Take the needs of a request from all allowances at once.
 
         Args:
@@ -57,8 +56,16 @@ class Admission:
         allowances = await self._acquire(limits, amounts, limits.needs)
         return Permit(self, self._leaser, self._now_ms, allowances, amounts)
 
+    def wait_s(self, limits: RequestLimits) -> int:
+        """Return the seconds for which a limit is known to be reached; 0 if none is."""
+        now_ms = self._now_ms()
+        return max(
+            seconds_to_wait(allowance, now_ms) if allowance.is_exhausted(1, now_ms) else 0
+            for _, allowance in self._found(limits).by_need
+        )
+
     async def extend(
-        self, limits: CallerLimits, before: Reservation, amounts: Reservation
+        self, limits: RequestLimits, before: Reservation, amounts: Reservation
     ) -> Reservation:
         """Increase the reservation of a request; return the new one.
 
@@ -77,7 +84,7 @@ class Admission:
             await self._acquire(limits, added, needs, before)
         return Reservation(1, before.tokens + tokens, before.cost_pusd + cost)
 
-    async def add(self, limits: CallerLimits, added: Reservation) -> None:
+    async def add(self, limits: RequestLimits, added: Reservation) -> None:
         """Take the tokens and money of a reservation for a request that has another one already.
 
         Unlike those of `extend`, the two are admitted like those of two requests: only the first
@@ -93,11 +100,11 @@ class Admission:
 
     async def _acquire(
         self,
-        limits: CallerLimits,
+        limits: RequestLimits,
         amounts: Reservation,
         needs: Sequence[Need],
         before: Reservation = _NOTHING,
-    ) -> "CallerAllowances":
+    ) -> "RequestAllowances":
         """Take amounts, in addition to those taken before, from all allowances of some needs."""
         may_wait = True
         # Whether the limits known to this worker are of use: what the request has reserved may be
@@ -122,12 +129,10 @@ class Admission:
             self._leaser.allowance(refused.key, refused.limit).invalidate()
 
     def _take(
-        self, limits: CallerLimits, amounts: Reservation, needs: Sequence[Need], now_ms: int
-    ) -> "CallerAllowances | None":
+        self, limits: RequestLimits, amounts: Reservation, needs: Sequence[Need], now_ms: int
+    ) -> "RequestAllowances | None":
         """Take amounts if this worker has enough of all allowances; None if not."""
-        allowances = self._allowances.get(limits)
-        if allowances is None or allowances.forgotten != self._leaser.forgotten:
-            allowances = self._find(limits)
+        allowances = self._found(limits)
         by_need = allowances.by_need
         if needs is not limits.needs:
             by_need = [one for one in by_need if one[0] in needs]
@@ -139,11 +144,17 @@ class Admission:
             allowance.take(amounts[need.place], now_ms)
         return allowances
 
-    def _find(self, limits: CallerLimits) -> "CallerAllowances":
-        """Return the allowances of a caller."""
-        if len(self._allowances) == KEPT_CALLERS:
-            self._allowances.clear()
-        allowances = self._allowances[limits] = CallerAllowances(limits, self._leaser)
+    def _found(self, limits: RequestLimits) -> "RequestAllowances":
+        """Return the allowances of limits."""
+        allowances = self._allowances.get(limits)
+        if allowances is None or allowances.forgotten != self._leaser.forgotten:
+            if len(self._allowances) == KEPT_CALLERS:
+                self._allowances.clear()
+            allowances = self._allowances[limits] = RequestAllowances(limits, self._leaser)
+            if limits.is_of_settings:
+                # They may have been reloaded.
+                for need, allowance in allowances.by_need:
+                    allowance.limit = need.limit
         return allowances
 
     def _lacking(
@@ -176,16 +187,16 @@ class Admission:
                 return need
         return None
 
-    def _refusal(self, need: Need, limits: CallerLimits) -> GatewayError:
+    def _refusal(self, need: Need, limits: RequestLimits) -> GatewayError:
         allowance = self._leaser.allowance(need.key, need.limit)
         error = limit_reached(need.key, allowance, self._now_ms())
         error.caller_limits = [
-            one.message() for one in CallerAllowances(limits, self._leaser).tightest()
+            one.message() for one in RequestAllowances(limits, self._leaser).tightest()
         ]
         return error
 
 
-class CallerAllowances:
+class RequestAllowances:
     """The limits of a caller, with this worker's allowances.
 
     Attributes:
@@ -196,7 +207,7 @@ class CallerAllowances:
 
     __slots__ = ("_reported", "by_need", "forgotten", "limits")
 
-    def __init__(self, limits: CallerLimits, leaser: Leaser) -> None:
+    def __init__(self, limits: RequestLimits, leaser: Leaser) -> None:
         self.limits = limits
         self.forgotten = leaser.forgotten
         self.by_need = [(need, leaser.allowance(need.key, need.limit)) for need in limits.needs]
@@ -228,7 +239,7 @@ class Permit:
         admission: Admission,
         leaser: Leaser,
         now_ms: Callable[[], int],
-        allowances: CallerAllowances,
+        allowances: RequestAllowances,
         amounts: Reservation,
     ) -> None:
         self._admission = admission

@@ -1,6 +1,6 @@
 """Errors for reached limits: they name the subject, the limit, and when to try again.
 
-Subjects are named by their kind only: the caller's key, user or team.
+Of the caller's key, user and team only the kind is named.
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,15 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.limit_windows import SPEND
 from services.common.text.texts import quoted
-from services.inference.limits.allowance import Allowance
-from services.inference.limits.leaser import Key
+from services.inference.allowances.allowance import Allowance
+from services.inference.allowances.leaser import Key
 
 _SUBJECTS: Mapping[SubjectKind.ValueType, str] = {
     limits_pb2.SUBJECT_KIND_KEY: "key",
     limits_pb2.SUBJECT_KIND_USER: "user",
     limits_pb2.SUBJECT_KIND_TEAM: "team",
+    limits_pb2.SUBJECT_KIND_PROVIDER: "provider",
+    limits_pb2.SUBJECT_KIND_DEPLOYMENT: "deployment",
 }
 _SHOWN: Mapping[SubjectKind.ValueType, str] = {
     limits_pb2.SUBJECT_KIND_KEY: "the API key",
@@ -43,30 +45,31 @@ def limit_reached(key: Key, allowance: Allowance, now_ms: int) -> GatewayError:
     If requests in progress have reserved what remains, the next one may pass once they have ended.
     """
     kind, measure = key.kind, key.measure
+    shown = _SHOWN.get(kind) or f"the {_SUBJECTS[kind]} {key.subject_id}"
     name, unit = _MEASURES[measure]
     limit_name = f"{_SUBJECTS[kind]}.{name}"
     limit, end_ms = allowance.limit, allowance.window.end_ms
     is_spent = allowance.is_spent and not allowance.is_slots
+    wait_s = seconds_to_wait(allowance, now_ms)
     if measure in SPEND and is_spent and not allowance.window.has_end:
         return GatewayError(
             errors_pb2.REASON_BUDGET_EXCEEDED,
-            f"{_SHOWN[kind]} has spent its budget of {dollars(limit)} US dollars, and no other one "
+            f"{shown} has spent its budget of {dollars(limit)} US dollars, and no other one "
             "follows; ask the operator to raise it",
             limit=limit_name,
         )
-    wait_s = max(1, -(-(end_ms - now_ms) // 1000)) if is_spent else 1
     if measure in SPEND and is_spent:
         until = datetime.fromtimestamp(end_ms // 1000, UTC).strftime("%Y-%m-%d at %H:%M UTC")
         return GatewayError(
             errors_pb2.REASON_BUDGET_EXCEEDED,
-            f"{_SHOWN[kind]} has spent its budget of {dollars(limit)} US dollars {unit}; the next "
+            f"{shown} has spent its budget of {dollars(limit)} US dollars {unit}; the next "
             f"budget starts on {until}",
             retry_after_s=wait_s,
             limit=limit_name,
         )
-    reached = f"the limit of {_SHOWN[kind]}, {limit:,} {unit}, "
+    reached = f"the limit of {shown}, {limit:,} {unit}, "
     if measure in SPEND:
-        reached = f"the budget of {_SHOWN[kind]}, {dollars(limit)} US dollars {unit}, "
+        reached = f"the budget of {shown}, {dollars(limit)} US dollars {unit}, "
     if not (is_spent or allowance.is_slots):
         message = f"{reached}is reserved by requests in progress; try again in {wait_s} s"
     else:
@@ -74,6 +77,13 @@ def limit_reached(key: Key, allowance: Allowance, now_ms: int) -> GatewayError:
     return GatewayError(
         errors_pb2.REASON_RATE_LIMITED, message, retry_after_s=wait_s, limit=limit_name
     )
+
+
+def seconds_to_wait(allowance: Allowance, now_ms: int) -> int:
+    """Return after how many seconds a request may pass again that needs more than remains."""
+    if allowance.is_slots or not allowance.is_spent:
+        return 1
+    return max(1, -(-(allowance.window.end_ms - now_ms) // 1000))
 
 
 def model_refused(path: str, name: str, kind: SubjectKind.ValueType) -> GatewayError:

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from gateway.accounts.v1 import limits_pb2
 from services.accounts.limits.arithmetic import grant
 from services.common.limit_windows import Window
-from services.inference.limits.allowance import Allowance, Claim
+from services.inference.allowances.allowance import Allowance, Claim
 
 WORKERS = st.integers(0, 1)
 SLOT_LEASE_MS = 30_000

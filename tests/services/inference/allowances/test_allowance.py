@@ -2,7 +2,7 @@ import pytest
 
 from gateway.accounts.v1 import limits_pb2
 from gateway.accounts.v1.limits_pb2 import Measure
-from services.inference.limits.allowance import Allowance, Claim
+from services.inference.allowances.allowance import Allowance, Claim
 
 NOW_MS = 1_700_000_000_000  # 20 s after the beginning of a minute
 NEXT_MINUTE_MS = 1_700_000_040_000
