@@ -13,6 +13,7 @@ from services.articles.groups import GroupRepository
 from services.articles.history import History
 from services.articles.metrics import ArticleMetrics
 from services.articles.operation_log import OperationLog
+from services.articles.repeats import AnsweredRequests
 from services.articles.repository import ArticleRepository
 from services.articles.retention import Retention
 from services.articles.servicer import ArticleEditorServicer
@@ -72,6 +73,7 @@ class ArticleService:
         usage = OwnerUsage(limits)
         sessions = SessionRepository(database, clock, limits)
         operation_log = OperationLog(database, clock)
+        requests = AnsweredRequests(database, clock)
         committer = DocumentCommitter(
             database,
             sessions,
@@ -79,6 +81,7 @@ class ArticleService:
             DocumentCache(limits.cache_bytes),
             metrics,
             usage,
+            requests,
         )
         servicer = ArticleEditorServicer(
             ArticleRepository(database, clock, owner_usage=usage),
@@ -92,7 +95,7 @@ class ArticleService:
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "articles", every_s, clock)
         retention = Retention(database, clock, usage)
-        sweeper = article_sweeper(retention, sessions, lease, limits, every_s, metrics)
+        sweeper = article_sweeper(retention, sessions, requests, lease, limits, every_s, metrics)
         return cls(servicer, committer, sweeper)
 
     async def stop(self) -> None:

@@ -4,16 +4,16 @@ A document belongs to the user who created it, whoever can read it. The user's e
 documents belong to those documents, whose logs keep the id of a user that no longer exists.
 """
 
-from sqlalchemy import Table, and_, delete, select, update
+from sqlalchemy import Table, and_, delete, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles.retention import PURGING_MS, Retention
-from services.articles.tables import articles, grants, groups, members, sessions, usage
+from services.articles.tables import articles, grants, groups, members, requests, sessions, usage
 from services.articles.usage import OwnerUsage, lock
 from services.common.storage.database import reading_once, write
 from services.common.storage.erasing import CountErased
 
-_SESSIONS_AT_ONCE = 500
+_AT_ONCE = 500
 # The creator of a group whose creator was erased.
 _NOBODY = ""
 
@@ -38,10 +38,16 @@ class ArticleErasure:
         async def remove_others(connection: AsyncConnection) -> int:
             theirs = sessions.c.user_id == user_id
             some = select(sessions.c.id).where(theirs).order_by(sessions.c.id)
-            some = some.limit(_SESSIONS_AT_ONCE).with_for_update()
+            some = some.limit(_AT_ONCE).with_for_update()
             ended = await connection.execute(delete(sessions).where(sessions.c.id.in_(some)))
             await count(connection, "sessions", ended.rowcount)
-            removed = ended.rowcount
+            answered = requests.c.user_id == user_id
+            some = select(requests.c.article_id, requests.c.request_id).where(answered)
+            some = some.limit(_AT_ONCE).with_for_update()
+            key = tuple_(requests.c.article_id, requests.c.request_id)
+            forgotten = await connection.execute(delete(requests).where(answered, key.in_(some)))
+            await count(connection, "requests", forgotten.rowcount)
+            removed = ended.rowcount + forgotten.rowcount
             for kind, table in (("memberships", members), ("grants", grants)):
                 removed += await self._remove_rows(connection, user_id, count, kind, table)
             changed = update(groups).where(groups.c.creator_id == user_id)

@@ -20,6 +20,7 @@ GROUP = 40406
 IMAGE = 40407
 STALE = 40901
 NOTHING_TO_REVERSE = 40904
+REQUEST_DIFFERS = 40905
 HISTORY = 40408
 SESSION_EXPIRED = 41001
 DOCUMENT_DELETED = 41002
@@ -94,6 +95,12 @@ def block_changed(revision: int) -> GatewayError:
 def nothing_to_reverse(word: str) -> GatewayError:
     """Return the 409 error for a caller without an edit to undo or redo, which `word` names."""
     return failure(NOTHING_TO_REVERSE, "", f"there is no edit of yours to {word}")
+
+
+def request_differs() -> GatewayError:
+    """Return the 409 error for a request with the id of another one."""
+    problem = "you sent another request with this id; give each request an id of its own"
+    return failure(REQUEST_DIFFERS, "/requestId", problem)
 
 
 def no_history(pointer: str) -> GatewayError:

@@ -8,10 +8,13 @@ import orjson
 from gateway.articles.v1.articles_pb2 import BlockDifference, HistoryEntry
 from services.articles.cache import DocumentState
 from services.articles.changes import changed_blocks
-from services.articles.committer import DocumentCommitter, EditConditions, EditResult
+from services.articles.committer import DocumentCommitter
+from services.articles.edit_calls import EditConditions
+from services.articles.edit_results import EditResult
 from services.articles.errors import STALE, no_history, nothing_to_reverse
 from services.articles.markdown import ElementRenderer
 from services.articles.operation_log import HISTORY, RESTORED, OperationLog
+from services.articles.repeats import RepeatableRequest
 from services.articles.reversible import read_head, reversible
 from services.articles.sessions import SessionRef
 from services.articles.tree.document import Document
@@ -69,7 +72,9 @@ class History:
             )
         return entries, len(rows) > limit
 
-    async def reverse(self, session: SessionRef, *, is_redo: bool) -> EditResult:
+    async def reverse(
+        self, session: SessionRef, request: RepeatableRequest | None = None, *, is_redo: bool
+    ) -> EditResult:
         """Undo the caller's last edit, or redo what the caller undid last, as a new edit.
 
         Raises:
@@ -83,28 +88,33 @@ class History:
             raise nothing_to_reverse("redo" if is_redo else "undo")
         operation, inverse = (from_json(orjson.loads(stored)) for stored in entry)
         reversal = (Redo if is_redo else Undo)(revision, inverse)
-        return await self._committer.edit(session, Reverse(reversal, operation))
+        edit = Reverse(reversal, operation)
+        return await self._committer.edit(session, edit, request=request)
 
-    async def restore(self, session: SessionRef, revision: int) -> EditResult:
+    async def restore(
+        self, session: SessionRef, revision: int, request: RepeatableRequest | None = None
+    ) -> EditResult:
         """Make a document what it was at a revision, as a new edit.
 
         Raises:
             GatewayError: 40408, the revision is not available; 40901, others edit at once.
         """
-        for attempt in range(1, _ATTEMPTS + 1):
+        attempt = 1
+        while True:
             article_id, state = await self._committer.open(session)
-            if revision == state.revision:
-                break
-            inverses = await self._log.inverses_since(article_id, state, revision, RESTORED)
+            inverses: Sequence[bytes] | None = ()
+            if revision != state.revision:
+                inverses = await self._log.inverses_since(article_id, state, revision, RESTORED)
             if inverses is None:
                 raise no_history("/revision")
             edit = await asyncio.to_thread(_sequence, inverses)
             try:
-                return await self._committer.edit(session, edit, EditConditions(state.revision))
+                conditions = EditConditions(state.revision)
+                return await self._committer.edit(session, edit, conditions, request)
             except GatewayError as error:
                 if error.article_code != STALE or attempt == _ATTEMPTS:
                     raise
-        return EditResult(state)
+            attempt += 1
 
     async def differences(
         self, session: SessionRef, first: int, last: int | None

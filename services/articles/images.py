@@ -1,4 +1,4 @@
-"""Pictures of image blocks: which files they show, and their bytes."""
+"""Pictures of image blocks, and their bytes."""
 
 import base64
 import binascii
@@ -17,17 +17,6 @@ Picture = Mapping[str, Any]
 _DATA = "data:"
 # The type of a data URL without one (RFC 2397).
 _DEFAULT_TYPE = "text/plain"
-
-
-def shown_files(document: Document) -> set[str]:
-    """Return the ids of all files that a document shows."""
-    return {
-        picture["fileId"]
-        for block in document.blocks
-        if block.type == "image"
-        for picture in _pictures(block)
-        if "fileId" in picture
-    }
 
 
 def picture_at(document: Document, block_id: str, index: int) -> Picture:

@@ -22,6 +22,7 @@ from services.articles.usage import OPERATION_BYTES, length_of
 from services.common.clock import Clock
 from services.common.process.offload import offload_if
 from services.common.storage.database import insert_into, reading, write
+from services.common.storage.shown_files import ShownFile, add_shown_files, files_of
 
 # Bytes of operations from which on catching up replays them in a thread; a load always does.
 _LARGE_TAIL = 32 << 10
@@ -74,7 +75,14 @@ class OperationLog:
     async def load(self, article_id: str) -> DocumentState:
         """Return the current state of a document."""
         async with reading(self._engine) as connection:
-            return await self.load_within(connection, article_id)
+            state = await self.load_within(connection, article_id)
+            file_ids = state.document.blocks.files()
+            is_stored = not file_ids or bool(await files_of(connection, article_id))
+        if not is_stored:
+            # A version before the table of shown files made the document.
+            shown = [ShownFile(article_id, file_id) for file_id in file_ids]
+            await write(self._engine, lambda connection: add_shown_files(connection, shown))
+        return state
 
     async def load_within(self, connection: AsyncConnection, article_id: str) -> DocumentState:
         """Return the state of a document, read in the caller's transaction."""

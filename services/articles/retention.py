@@ -15,10 +15,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.articles.tables import articles, operations, sessions, snapshots, usage
+from services.articles.tables import articles, operations, requests, sessions, snapshots, usage
 from services.articles.usage import OPERATION_BYTES, OwnerUsage, length_of, lock
 from services.common.clock import Clock
 from services.common.storage.database import reading, write
+from services.common.storage.shown_files import remove_files_of
 
 # `deleted_at_ms` of a document that is being purged and may be incomplete.
 PURGING_MS = 0
@@ -119,8 +120,9 @@ class Retention:
 
         async def transact(connection: AsyncConnection) -> None:
             await lock(connection, owner_id)
-            for table in (sessions, snapshots, operations):
+            for table in (sessions, requests, snapshots, operations):
                 await connection.execute(delete(table).where(table.c.article_id == article_id))
+            await remove_files_of(connection, article_id)
             size = await connection.scalar(
                 delete(articles).where(articles.c.id == article_id).returning(articles.c.size_bytes)
             )

@@ -1,7 +1,7 @@
 """The gRPC servicer of document editing."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,9 @@ import grpc
 from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceServicer
 from services.articles import codec, responses
-from services.articles.committer import DocumentCommitter, EditConditions, EditResult
+from services.articles.committer import DocumentCommitter
+from services.articles.edit_calls import EditConditions
+from services.articles.edit_results import EditResult
 from services.articles.errors import (
     FIELDS,
     NO_GRANT,
@@ -22,8 +24,9 @@ from services.articles.errors import (
 from services.articles.files import FileAccess, check_ownership, referenced_files
 from services.articles.groups import GroupRepository
 from services.articles.history import History
-from services.articles.images import picture_at, read_picture, shown_files
+from services.articles.images import picture_at, read_picture
 from services.articles.outline import find, outline
+from services.articles.repeats import RepeatableRequest
 from services.articles.repository import ArticleRepository
 from services.articles.sessions import SessionRef, SessionRepository
 from services.articles.tree.edits import named_block
@@ -170,28 +173,17 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     ) -> wire.ApplyEditResponse:
         """Apply an edit."""
         session = await self._session(request.session_id)
+        has_markdown = request.edit.WhichOneof("kind") in ("edit_text", "apply_edits")
+        is_large = request.edit.ByteSize() >= (_LARGE_MARKDOWN if has_markdown else _LARGE)
         try:
-            self._reserve.check()
-            has_markdown = request.edit.WhichOneof("kind") in ("edit_text", "apply_edits")
-            large = _LARGE_MARKDOWN if has_markdown else _LARGE
-            is_large = request.edit.ByteSize() >= large
-            edit = await offload_if(is_large, codec.decode_edit, request.edit, self._new_id)
-            await self._check_files(session, edit)
+            repeatable = await offload_if(is_large, RepeatableRequest.of, request)
         except GatewayError:
-            # A refused edit keeps its session alive too. If the session has ended, that error
-            # takes precedence.
             await self._committer.keep_alive(session)
             raise
-        conditions = await self._conditions(session, request)
         if request.dry_run:
-            result = await self._try_edit(session, edit, conditions)
-        else:
-            result = await self._committer.edit(session, edit, conditions)
-        return wire.ApplyEditResponse(
-            revision=result.state.revision,
-            ids=result.ids,
-            results=[wire.EditResult(ids=ids) for ids in result.ids_of_edits],
-        )
+            return (await self._edit(session, request, None, is_large)).to_message()
+        edited = self._edit(session, request, repeatable, is_large)
+        return (await self._once(session, repeatable, edited)).to_message()
 
     async def ReadOutline(
         self, request: wire.ReadOutlineRequest, context: "Context[Any, Any]"
@@ -235,8 +227,10 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         """Undo or redo the caller's last edit."""
         session = await self._session(request.session_id)
         self._reserve.check()
-        result = await self._history.reverse(session, is_redo=request.redo)
-        return wire.ReverseEditResponse(revision=result.state.revision)
+        repeatable = RepeatableRequest.of(request)
+        reversal = self._history.reverse(session, repeatable, is_redo=request.redo)
+        result = await self._once(session, repeatable, reversal)
+        return wire.ReverseEditResponse(revision=result.revision)
 
     async def RestoreRevision(
         self, request: wire.RestoreRevisionRequest, context: "Context[Any, Any]"
@@ -244,8 +238,10 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         """Restore an earlier state of a document."""
         session = await self._session(request.session_id)
         self._reserve.check()
-        result = await self._history.restore(session, request.revision)
-        return wire.RestoreRevisionResponse(revision=result.state.revision)
+        repeatable = RepeatableRequest.of(request)
+        restoration = self._history.restore(session, request.revision, repeatable)
+        result = await self._once(session, repeatable, restoration)
+        return wire.RestoreRevisionResponse(revision=result.revision)
 
     async def ReadDifferences(
         self, request: wire.ReadDifferencesRequest, context: "Context[Any, Any]"
@@ -263,14 +259,48 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         await self._committer.keep_alive(await self._session(request.session_id))
         return wire.KeepSessionAliveResponse()
 
-    async def _try_edit(
-        self, session: SessionRef, edit: DocumentEdit, conditions: EditConditions
+    async def _edit(
+        self,
+        session: SessionRef,
+        request: wire.ApplyEditRequest,
+        repeatable: RepeatableRequest | None,
+        is_large: bool,
     ) -> EditResult:
-        """Return the result that an edit would have, at the revision of now."""
+        """Apply the edit of a request, or return the result that it would have."""
+        try:
+            self._reserve.check()
+            edit = await offload_if(is_large, codec.decode_edit, request.edit, self._new_id)
+            await self._check_files(session, edit)
+        except GatewayError:
+            # A refused edit keeps its session alive too. If the session has ended, that error
+            # takes precedence.
+            await self._committer.keep_alive(session)
+            raise
+        conditions = await self._conditions(session, request)
+        if not request.dry_run:
+            return await self._committer.edit(session, edit, conditions, repeatable)
         state = await self._committer.read(session)
         conditions.check(state)
         applied = await asyncio.to_thread(codec.apply, state.document, edit)
-        return EditResult(state, applied.ids, applied.ids_of_edits)
+        return EditResult(state.revision, applied.ids, applied.ids_of_edits)
+
+    async def _once(
+        self,
+        session: SessionRef,
+        request: RepeatableRequest | None,
+        edited: Awaitable[EditResult],
+    ) -> EditResult:
+        """Return the result of an edit, or that of the first request if it is a repeated one.
+
+        What is checked before the edit may fail the second time, since the first has changed it.
+        """
+        try:
+            return await edited
+        except GatewayError:
+            result = None if request is None else await self._committer.result_of(session, request)
+            if result is None:
+                raise
+            return result
 
     async def _conditions(
         self, session: SessionRef, request: wire.ApplyEditRequest
@@ -304,7 +334,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         """
         if pointers := referenced_files(edit):
             state = await self._committer.read(session)
-            shown_ids = shown_files(state.document)
+            shown_ids = state.document.blocks.files()
             await check_ownership(
                 self._files,
                 {file_id: at for file_id, at in pointers.items() if file_id not in shown_ids},

@@ -141,3 +141,17 @@ sessions = Table(
     Index("ix_article_sessions_user_id", "user_id"),
     Index("ix_article_sessions_expires_at_ms", "expires_at_ms"),
 )
+
+# Requests with an id of their caller's, and their answers: see `repeats`.
+requests = Table(
+    "article_requests",
+    metadata,
+    Column("article_id", String(20), ForeignKey("articles.id"), primary_key=True),
+    Column("user_id", String(64), primary_key=True),
+    Column("request_id", String(64), primary_key=True),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("fingerprint", LargeBinary, nullable=False),
+    Column("answer", LargeBinary, nullable=False),
+    Index("ix_article_requests_user_id", "user_id", "article_id", "at_ms"),
+    Index("ix_article_requests_at_ms", "at_ms"),
+)

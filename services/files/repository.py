@@ -2,7 +2,8 @@
 
 An owner is a team, or a user without one. The row of a file and its owner's usage change in
 one transaction, so that the usage is always exact, and the statement that adds to it also
-checks the quota. An expired file counts as deleted, whether or not its row still exists.
+checks the quota. An expired file counts as deleted, whether or not its row still exists; one that a
+document shows does not expire.
 """
 
 import re
@@ -14,6 +15,7 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    ColumnElement,
     ForeignKey,
     Index,
     Row,
@@ -24,6 +26,8 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    not_,
+    or_,
     select,
     tuple_,
     update,
@@ -41,6 +45,7 @@ from services.common.storage.database import (
     reading_once,
     write,
 )
+from services.common.storage.shown_files import is_shown
 from services.files.blob_errors import storage_unavailable
 
 PREFIX = "file-"
@@ -102,7 +107,8 @@ _ADD_WITHIN_QUOTA = (
 _INSERT_FILE = insert(files)
 # The queries for a file by its id: of any owner, and of one.
 _SHARED_FILE_BY_ID = select(files).where(
-    files.c.expires_at_s > bindparam("now_s"), files.c.id == bindparam("file_id")
+    or_(files.c.expires_at_s > bindparam("now_s"), is_shown(files.c.id)),
+    files.c.id == bindparam("file_id"),
 )
 _FILE_BY_ID = _SHARED_FILE_BY_ID.where(files.c.owner_id == bindparam("owner"))
 
@@ -210,7 +216,7 @@ class FileRepository:
         which = (
             files.c.id == file_id,
             files.c.owner_id == owner_id,
-            files.c.expires_at_s > self._now_s(),
+            self._is_stored(),
         )
         with _translate_errors():
             removed = await write(self._engine, lambda connection: _remove(connection, which))
@@ -223,7 +229,7 @@ class FileRepository:
         async def remove_some(connection: AsyncConnection) -> Sequence[str]:
             expired = await connection.scalars(
                 select(files.c.id)
-                .where(files.c.expires_at_s <= self._now_s())
+                .where(files.c.expires_at_s <= self._now_s(), not_(is_shown(files.c.id)))
                 .order_by(files.c.expires_at_s)
                 .limit(at_most)
             )
@@ -274,9 +280,10 @@ class FileRepository:
         return rows.one_or_none()
 
     def _theirs(self, owner_id: str) -> Select[Any]:
-        return select(files).where(
-            files.c.owner_id == owner_id, files.c.expires_at_s > self._now_s()
-        )
+        return select(files).where(files.c.owner_id == owner_id, self._is_stored())
+
+    def _is_stored(self) -> ColumnElement[bool]:
+        return or_(files.c.expires_at_s > self._now_s(), is_shown(files.c.id))
 
     def _now_s(self) -> int:
         return int(self._clock.now())

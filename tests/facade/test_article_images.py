@@ -1,5 +1,7 @@
 """Figures of shared documents: whoever may read a document sees and edits its figures."""
 
+import time
+
 import aiohttp
 import grpc
 import pytest
@@ -16,6 +18,7 @@ from services.common.settings import parse
 from services.common.storage.database import open_engine
 from tests.facade.article_editor import Editor
 from tests.gateway_in_process import running_gateway
+from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -43,15 +46,36 @@ class Member(Editor):
         async with self.gateway.http.post(url, data=form, headers=self.bearer) as answer:
             return (await answer.json())["id"]
 
+    async def status_of(self, file_id):
+        url = f"{self.gateway.url}/v1/files/{file_id}"
+        async with self.gateway.http.get(url, headers=self.bearer) as answer:
+            return answer.status
+
     async def insert_image(self, *images):
         return (await self.insert({"type": "image", "image": [*images]}))[0]
 
 
+class Advanced:
+    """The seconds by which a test advances the clock."""
+
+    seconds = 0
+
+
+@pytest.fixture(scope="module")
+def advanced():
+    return Advanced()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("gateway")
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def members(tmp_path_factory):
+async def members(folder, advanced):
     """Return two members of a group and a stranger; the members have a document open."""
-    folder = tmp_path_factory.mktemp("gateway")
-    async with running_gateway(folder) as gateway:
+    clock = Clock(lambda: time.time() + advanced.seconds)
+    async with running_gateway(folder, clock=clock, limits={"sweep_every_s": 0.1}) as gateway:
         database = open_engine(parse({"storage": {"data_dir": str(folder)}}, "the test").storage)
         groups, accounts = GroupRepository(database, Clock()), AccountRepository(database)
         keys = [await accounts.create_key(name) for name in ("ada", "bob", "eve")]
@@ -61,6 +85,7 @@ async def members(tmp_path_factory):
         await database.dispose()
         ada, bob, eve = (Member(gateway, key) for key in keys)
         document = (await ada.done("doc/create", group=group))["article"]["outer_id"]
+        ada.document = document
         for member in (ada, bob):
             member.session = (await member.done("session/create", docId=document))["sessionId"]
         yield ada, bob, eve
@@ -132,3 +157,20 @@ async def test_no_key_reads_a_shared_file_over_grpc(members):
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             await call.read()
     assert raised.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_a_file_that_a_document_shows_does_not_expire(members, advanced, folder):
+    ada, bob, _ = members
+    shown, other = await ada.upload(), await ada.upload()
+    figure = await ada.insert_image({"fileId": shown})
+    advanced.seconds = 31 * 24 * 3600
+    await until(lambda: not (folder / "files" / other).exists())
+    assert (await ada.status_of(shown), await ada.status_of(other)) == (200, 404)
+    for member in (ada, bob):
+        opened = await member.done("session/create", docId=ada.document)
+        member.session = opened["sessionId"]
+    async with bob.post("doc/image", blockId=figure) as answer:
+        assert await answer.read() == PNG
+    await bob.done("block/delete", blockId=figure)
+    assert await ada.status_of(shown) == 404
+    await until(lambda: not (folder / "files" / shown).exists())

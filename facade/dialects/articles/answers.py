@@ -155,7 +155,7 @@ def _history_entry(entry: pb.HistoryEntry) -> Data:
 
 
 def reversed_edit(
-    _: bodies.OfSession, answer: pb.ReverseEditResponse | pb.RestoreRevisionResponse
+    _: bodies.RepeatableBody, answer: pb.ReverseEditResponse | pb.RestoreRevisionResponse
 ) -> Data:
     """Return the data of history/undo, history/redo and history/restore."""
     return {"ok": True, "revision": answer.revision}

@@ -118,7 +118,17 @@ class ReadChanges(OfSession):
     )
 
 
-class EditBody(OfSession):
+class RepeatableBody(OfSession):
+    """Names a session, and optionally the request."""
+
+    requestId: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
+        None,
+        description="Id of this request, in printable ASCII characters: sent again within 24 "
+        "hours, it is answered as the first time, and nothing is applied.",
+    )
+
+
+class EditBody(RepeatableBody):
     """Names a session, and the expected revision of its document."""
 
     ifRevision: Annotated[int, Field(ge=0, lt=_INT64)] | None = Field(
@@ -285,7 +295,7 @@ class ListHistory(OfSession):
     limit: Annotated[int, Field(ge=1, le=500)] = 500
 
 
-class RestoreRevision(OfSession):
+class RestoreRevision(RepeatableBody):
     """Names the revision to restore."""
 
     revision: Revision = Field(description="0 is the empty document.")

@@ -180,6 +180,7 @@ EXAMPLES = {
     "edits/apply": Example(
         {
             **_SESSION,
+            "requestId": "heading-1",
             "edits": [
                 {
                     "endpoint": "block/insert",

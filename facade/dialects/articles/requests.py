@@ -17,7 +17,7 @@ from gateway.articles.v1.edits_pb2 import Edit
 
 # Fields of text/replace with the new content of a block.
 _CONTENT = ("children", "equation", "code", "language", "image", "author", "institution")
-_BLOCK_STYLE = frozenset({"sessionId", "blockId", "ifRevision", "ifBlockRevision"})
+_BLOCK_STYLE = frozenset({"sessionId", "requestId", "blockId", "ifRevision", "ifBlockRevision"})
 _LEAF_STYLE = _BLOCK_STYLE | {"leafPath", "anchorId"}
 # Larger than any document: indices beyond it are clamped and not found either.
 _MAX_INDEX = 2**32 - 1
@@ -101,19 +101,23 @@ def list_history(body: bodies.ListHistory) -> articles_pb2.ListHistoryRequest:
     )
 
 
-def undo(body: bodies.OfSession) -> articles_pb2.ReverseEditRequest:
+def undo(body: bodies.RepeatableBody) -> articles_pb2.ReverseEditRequest:
     """Return the request to undo the caller's last edit."""
-    return articles_pb2.ReverseEditRequest(session_id=body.sessionId)
+    return articles_pb2.ReverseEditRequest(session_id=body.sessionId, request_id=body.requestId)
 
 
-def redo(body: bodies.OfSession) -> articles_pb2.ReverseEditRequest:
+def redo(body: bodies.RepeatableBody) -> articles_pb2.ReverseEditRequest:
     """Return the request to redo what the caller undid last."""
-    return articles_pb2.ReverseEditRequest(session_id=body.sessionId, redo=True)
+    return articles_pb2.ReverseEditRequest(
+        session_id=body.sessionId, redo=True, request_id=body.requestId
+    )
 
 
 def restore_revision(body: bodies.RestoreRevision) -> articles_pb2.RestoreRevisionRequest:
     """Return the request to restore a revision."""
-    return articles_pb2.RestoreRevisionRequest(session_id=body.sessionId, revision=body.revision)
+    return articles_pb2.RestoreRevisionRequest(
+        session_id=body.sessionId, revision=body.revision, request_id=body.requestId
+    )
 
 
 def read_differences(body: bodies.ReadDifferences) -> articles_pb2.ReadDifferencesRequest:
@@ -132,6 +136,7 @@ def apply_edit(
         if_revision=body.ifRevision,
         if_block_revision=getattr(body, "ifBlockRevision", None),
         dry_run=getattr(body, "dryRun", False),
+        request_id=body.requestId,
         edit=edit_of(body),
     )
 

@@ -133,6 +133,15 @@ def joined_cites(nodes: Sequence[Node]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cite for node in nodes for cite in node.cites))
 
 
+def shown_files(element: Element) -> Iterator[str]:
+    """Yield the ids of the files that a block shows."""
+    if element.type == "image":
+        pictures: Any = element.content["image"]
+        for picture in pictures or ():
+            if "fileId" in picture:
+                yield picture["fileId"]
+
+
 def walk(element: Element) -> Iterator[Element]:
     """Yield an element and all elements below it, in reading order."""
     yield element

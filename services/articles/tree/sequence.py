@@ -2,7 +2,8 @@
 
 Every edit would copy a tuple of 10,000 blocks as a whole. This sequence is divided into runs of at
 most 128; an edit copies the run that it changes and the short tuple of runs. Each run has an index
-of its ids and of the citations of its blocks, so neither is ever collected from all blocks.
+of its ids, of the citations and of the files of its blocks, so none is ever collected from all
+blocks.
 """
 
 from bisect import bisect_left, bisect_right
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from services.articles.tree.nodes import Element, joined_cites
+from services.articles.tree.nodes import Element, joined_cites, shown_files
 
 _LONGEST_RUN = 128
 
@@ -19,11 +20,13 @@ class _Run(NamedTuple):
     elements: tuple[Element, ...]
     positions: dict[str, int]
     cites: tuple[str, ...]
+    files: frozenset[str]
 
 
 def _run(elements: tuple[Element, ...]) -> _Run:
     positions = {element.id: position for position, element in enumerate(elements)}
-    return _Run(elements, positions, joined_cites(elements))
+    files = frozenset([file_id for element in elements for file_id in shown_files(element)])
+    return _Run(elements, positions, joined_cites(elements), files)
 
 
 class BlockSequence:
@@ -98,6 +101,10 @@ class BlockSequence:
     def cites(self) -> tuple[str, ...]:
         """Return the ids of all cited references, each once, in order of appearance."""
         return tuple(dict.fromkeys(cite for run in self._runs for cite in run.cites))
+
+    def files(self) -> frozenset[str]:
+        """Return the ids of all files that the elements show."""
+        return frozenset().union(*[run.files for run in self._runs if run.files])
 
     def citing(self, reference_id: str) -> list[Element]:
         """Return the elements in or below which a reference is cited."""

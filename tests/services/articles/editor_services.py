@@ -26,6 +26,7 @@ from services.articles.groups import GroupRepository
 from services.articles.history import History
 from services.articles.metrics import ArticleMetrics
 from services.articles.operation_log import OperationLog
+from services.articles.repeats import AnsweredRequests
 from services.articles.repository import ArticleRepository
 from services.articles.retention import Retention
 from services.articles.servicer import ArticleEditorServicer
@@ -200,7 +201,13 @@ class EditorServices:
             DocumentCache(self.settings.cache_bytes),
         )
         committer = DocumentCommitter(
-            self.engine, sessions, log, cache, ArticleMetrics(registry), self.owner_usage
+            self.engine,
+            sessions,
+            log,
+            cache,
+            ArticleMetrics(registry),
+            self.owner_usage,
+            AnsweredRequests(self.engine, self.clock),
         )
         servicer = ArticleEditorServicer(
             self.articles,
@@ -236,6 +243,7 @@ class EditorServices:
         return article_sweeper(
             Retention(self.engine, self.clock, self.owner_usage),
             SessionRepository(self.engine, self.clock, self.settings),
+            AnsweredRequests(self.engine, self.clock),
             sweeper_lease(self.engine, "articles", 60, self.clock),
             self.settings,
             60,

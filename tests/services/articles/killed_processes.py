@@ -39,6 +39,7 @@ class AcknowledgedEdits:
         gone: texts whose deletion was acknowledged.
         revision: the highest one that was answered.
         answered: calls that were answered, in all.
+        sent: an insertion that was not acknowledged, with its text: its caller sends it again.
     """
 
     article_id: str
@@ -46,6 +47,7 @@ class AcknowledgedEdits:
     gone: set[str] = field(default_factory=set)
     revision: int = 0
     answered: int = 0
+    sent: tuple[str, wire.ApplyEditRequest] | None = None
 
 
 def editor_process(
@@ -116,15 +118,20 @@ async def _edit(
             acknowledged.gone.add(text)
             acknowledged.revision = max(acknowledged.revision, deleted.revision)
         else:
-            text = f"{chance.getrandbits(64):x}"
-            blocks = [paragraph(f"{text}/{place}") for place in range(_RUN)]
-            edit = Edit(insert_blocks=InsertBlocks(path=[0], blocks=orjson.dumps(blocks)))
-            inserted = await stub.ApplyEdit(
-                wire.ApplyEditRequest(session_id=opened.session_id, edit=edit), metadata=metadata
-            )
+            text, request = acknowledged.sent or _insertion(f"{chance.getrandbits(64):x}")
+            acknowledged.sent = text, request
+            request.session_id = opened.session_id
+            inserted = await stub.ApplyEdit(request, metadata=metadata)
+            acknowledged.sent = None
             acknowledged.there[text] = list(inserted.ids)
             acknowledged.revision = max(acknowledged.revision, inserted.revision)
         acknowledged.answered += 1
+
+
+def _insertion(text: str) -> tuple[str, wire.ApplyEditRequest]:
+    blocks = [paragraph(f"{text}/{place}") for place in range(_RUN)]
+    edit = Edit(insert_blocks=InsertBlocks(path=[0], blocks=orjson.dumps(blocks)))
+    return text, wire.ApplyEditRequest(edit=edit, request_id=text)
 
 
 async def assert_consistent(engine: AsyncEngine, acknowledged: AcknowledgedEdits) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.errors.v1 import errors_pb2
 from services.articles import codec, snapshots
 from services.articles.cache import DocumentCache, DocumentState
-from services.articles.committer import EditResult
+from services.articles.edit_results import EditResult
 from services.articles.operation_log import LogEntry, MissingRevisionError, OperationLog
 from services.articles.sessions import SessionRef
 from services.articles.tables import operations
@@ -152,7 +152,7 @@ async def test_a_batch_that_lost_a_race_keeps_the_order_of_its_edits(
     ]
     answers = await asyncio.gather(*(committer.edit(session, insert) for insert in inserts))
     assert raced
-    assert [answer.state.revision for answer in answers] == [1, 2, 3, 4]
+    assert [answer.revision for answer in answers] == [1, 2, 3, 4]
     assert await ada.texts(session_id) == ["0", "1", "2", "3"]
 
 
@@ -393,4 +393,4 @@ def test_the_cache_counts_the_memory_of_empty_documents() -> None:
 
 
 def test_an_edit_may_make_nothing() -> None:
-    assert EditResult(DocumentState(Document(), 0)).ids == ()
+    assert EditResult(0).ids == ()

@@ -1,4 +1,5 @@
-"""`kill -9` at any moment: no acknowledged edit is lost, and none is half there."""
+"""`kill -9` at any moment: no acknowledged edit is lost, none is half there, and none
+that is sent again is there twice."""
 
 import asyncio
 import random

@@ -798,6 +798,7 @@ class ApplyEditRequest(_message.Message):
     EDIT_FIELD_NUMBER: _builtins.int
     IF_BLOCK_REVISION_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     if_revision: _builtins.int
@@ -808,6 +809,11 @@ class ApplyEditRequest(_message.Message):
     """
     dry_run: _builtins.bool
     """Optional. Whether to return the result that the edit would have, and not to apply it."""
+    request_id: _builtins.str
+    """Optional, 1 to 64 printable ASCII characters. Sent again by the same user for the same document
+    within 24 hours, the request is answered as the first time, and nothing is applied; with
+    another request it is rejected (40905). The last 1,000 of a user in a document are remembered.
+    """
     @_builtins.property
     def edit(self) -> _edits_pb2.Edit:
         """Required."""
@@ -820,19 +826,24 @@ class ApplyEditRequest(_message.Message):
         edit: _edits_pb2.Edit | None = ...,
         if_block_revision: _builtins.int | None = ...,
         dry_run: _builtins.bool = ...,
+        request_id: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision", "_if_revision", b"_if_revision", "edit", b"edit", "if_block_revision", b"if_block_revision", "if_revision", b"if_revision"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision", "_if_revision", b"_if_revision", "_request_id", b"_request_id", "edit", b"edit", "if_block_revision", b"if_block_revision", "if_revision", b"if_revision", "request_id", b"request_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision", "_if_revision", b"_if_revision", "dry_run", b"dry_run", "edit", b"edit", "if_block_revision", b"if_block_revision", "if_revision", b"if_revision", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision", "_if_revision", b"_if_revision", "_request_id", b"_request_id", "dry_run", b"dry_run", "edit", b"edit", "if_block_revision", b"if_block_revision", "if_revision", b"if_revision", "request_id", b"request_id", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__if_block_revision: _TypeAlias = _typing.Literal["if_block_revision"]  # noqa: Y015
     _WhichOneofArgType__if_block_revision: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision"]  # noqa: Y015
     _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
     _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
+    _WhichOneofReturnType__request_id: _TypeAlias = _typing.Literal["request_id"]  # noqa: Y015
+    _WhichOneofArgType__request_id: _TypeAlias = _typing.Literal["_request_id", b"_request_id"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__if_block_revision) -> _WhichOneofReturnType__if_block_revision | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_id) -> _WhichOneofReturnType__request_id | None: ...
 
 Global___ApplyEditRequest: _TypeAlias = ApplyEditRequest  # noqa: Y015
 
@@ -1194,21 +1205,27 @@ class ReverseEditRequest(_message.Message):
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
     REDO_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     redo: _builtins.bool
     """Optional. Whether to redo; otherwise to undo."""
+    request_id: _builtins.str
+    """Optional. As in ApplyEditRequest."""
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
         redo: _builtins.bool = ...,
+        request_id: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "request_id", b"request_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["redo", b"redo", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "redo", b"redo", "request_id", b"request_id", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__request_id: _TypeAlias = _typing.Literal["request_id"]  # noqa: Y015
+    _WhichOneofArgType__request_id: _TypeAlias = _typing.Literal["_request_id", b"_request_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_id) -> _WhichOneofReturnType__request_id | None: ...
 
 Global___ReverseEditRequest: _TypeAlias = ReverseEditRequest  # noqa: Y015
 
@@ -1242,21 +1259,27 @@ class RestoreRevisionRequest(_message.Message):
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     revision: _builtins.int
     """Required; 0 is the empty document."""
+    request_id: _builtins.str
+    """Optional. As in ApplyEditRequest."""
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
         revision: _builtins.int = ...,
+        request_id: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "request_id", b"request_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "request_id", b"request_id", "revision", b"revision", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__request_id: _TypeAlias = _typing.Literal["request_id"]  # noqa: Y015
+    _WhichOneofArgType__request_id: _TypeAlias = _typing.Literal["_request_id", b"_request_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_id) -> _WhichOneofReturnType__request_id | None: ...
 
 Global___RestoreRevisionRequest: _TypeAlias = RestoreRevisionRequest  # noqa: Y015
 

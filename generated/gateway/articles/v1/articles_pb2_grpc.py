@@ -273,7 +273,8 @@ class ArticleEditorServiceServicer:
 
         Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 missing
         or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
-        leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
+        leaf). ABORTED (40901 revision, 40902: the id of a reference is taken, 40905: so is that of the
+        request).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

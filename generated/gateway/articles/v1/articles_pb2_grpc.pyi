@@ -118,7 +118,8 @@ class ArticleEditorServiceStub:
 
     Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 missing
     or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
-    leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
+    leaf). ABORTED (40901 revision, 40902: the id of a reference is taken, 40905: so is that of the
+    request).
     """
     ReadOutline: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ReadOutlineRequest, _articles_pb2.ReadOutlineResponse]
     """Returns the headings of a document, each with the number of words up to the next.
@@ -249,7 +250,8 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
 
     Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 missing
     or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
-    leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
+    leaf). ABORTED (40901 revision, 40902: the id of a reference is taken, 40905: so is that of the
+    request).
     """
     ReadOutline: _aio.UnaryUnaryMultiCallable[_articles_pb2.ReadOutlineRequest, _articles_pb2.ReadOutlineResponse]  # type: ignore[assignment]
     """Returns the headings of a document, each with the number of words up to the next.
@@ -443,7 +445,8 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 missing
         or mutually exclusive fields, 40005 no place for a text). NOT_FOUND (40403 block, 40404 reference, 40405
-        leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
+        leaf). ABORTED (40901 revision, 40902: the id of a reference is taken, 40905: so is that of the
+        request).
         """
 
     @_abc_1.abstractmethod

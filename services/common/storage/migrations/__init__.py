@@ -8,7 +8,7 @@ current step of a database.
 
 # The newest step. Known without Alembic, so that a process whose tables are up to date
 # does not load it.
-HEAD = "0022"
+HEAD = "0023"
 
 # The oldest step whose programs are compatible with the tables of `HEAD`: no later step removes
 # anything that those programs use.

@@ -817,12 +817,30 @@ CREATE TABLE "limits" (
 	allowed_model_groups TEXT,
 	CONSTRAINT pk_limits PRIMARY KEY (subject_kind, subject_id)
 );
+CREATE TABLE article_requests (
+	article_id VARCHAR(20) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	request_id VARCHAR(64) NOT NULL,
+	at_ms BIGINT NOT NULL,
+	fingerprint BLOB NOT NULL,
+	answer BLOB NOT NULL,
+	CONSTRAINT pk_article_requests PRIMARY KEY (article_id, user_id, request_id),
+	CONSTRAINT fk_article_requests_article_id FOREIGN KEY(article_id) REFERENCES articles (id)
+);
+CREATE TABLE article_files (
+	article_id VARCHAR(20) NOT NULL,
+	file_id VARCHAR(64) NOT NULL,
+	CONSTRAINT pk_article_files PRIMARY KEY (article_id, file_id)
+);
 CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
 CREATE UNIQUE INDEX ix_api_keys_replaces ON api_keys (replaces);
 CREATE INDEX ix_api_keys_user_id ON api_keys (user_id);
+CREATE INDEX ix_article_files_file_id ON article_files (file_id);
 CREATE INDEX ix_article_group_members_user_id ON article_group_members (user_id);
 CREATE INDEX ix_article_groups_creator_id ON article_groups (creator_id);
+CREATE INDEX ix_article_requests_at_ms ON article_requests (at_ms);
+CREATE INDEX ix_article_requests_user_id ON article_requests (user_id, article_id, at_ms);
 CREATE INDEX ix_article_sessions_article_id ON article_sessions (article_id);
 CREATE INDEX ix_article_sessions_expires_at_ms ON article_sessions (expires_at_ms);
 CREATE UNIQUE INDEX ix_article_sessions_latest ON article_sessions (user_id, article_id) WHERE latest;

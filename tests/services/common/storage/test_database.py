@@ -24,7 +24,14 @@ from services.accounts.usage import tables as usage
 from services.articles import tables as articles
 from services.common.errors import GatewayError
 from services.common.settings import SettingsError, Storage
-from services.common.storage import database, leases, migrations, owners, secrets
+from services.common.storage import (
+    database,
+    leases,
+    migrations,
+    owners,
+    secrets,
+    shown_files,
+)
 from services.common.storage.database import (
     execute_many,
     metadata,
@@ -62,6 +69,8 @@ TABLES = {
     articles.operations,
     articles.snapshots,
     articles.sessions,
+    articles.requests,
+    shown_files.shown_files,
     owners.owners,
     memories.memories,
     memories.parts,
