@@ -48,7 +48,6 @@ _INSTEAD = {
     "projects": _ADMINISTRATION,
     "realtime": _PROVIDER,
     "responses/compact": "Name a memory in `conversation`; it is summarised as it grows",
-    "responses/input_tokens": "Use POST /v1/messages/count_tokens",
     "safety": _PROVIDER,
     "sessions": _AGENTS,
     "skills": _AGENTS,

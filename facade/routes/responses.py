@@ -33,7 +33,7 @@ async def create(exchange: Exchange) -> Response:
     parsed = await parse(exchange, RESPONSES)
     state = parsed.state
     assert state is not None
-    if state.previous_response_id is None and state.conversation is None and not state.references:
+    if not state.uses_stored_items:
         return await _generate(exchange, parsed, state, None)
     with exchange.charge() as charge:
         metadata = rpc_metadata(exchange)

@@ -38,6 +38,10 @@ class Responses(OpenAI):
         """Return a writer of events."""
         return ResponseStream(self.event_writer(answer, model, body))
 
+    def counted(self, read: int) -> Json:
+        """Write the result of counting input tokens."""
+        return {"object": "response.input_tokens", "input_tokens": read}
+
     def event_writer(self, answer: Answer, model: Model, body: Body) -> EventWriter:
         """Return a writer of the events of a stream."""
         options = body.get("stream_options") or {}

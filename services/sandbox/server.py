@@ -7,6 +7,7 @@ POST /v1/embeddings             OpenAI's embeddings
 POST /v1/audio/transcriptions   OpenAI's transcriptions
 POST /v1/messages               Anthropic's messages
 POST /v1/messages/count_tokens  Anthropic's count of input tokens
+POST /v1/responses/input_tokens OpenAI's count of input tokens
 GET /v1/models[/{id}]           Anthropic's format with a header `anthropic-version`
 POST /v1beta/models/{id}:…      Gemini's generateContent, streamGenerateContent,
                                 countTokens and batchEmbedContents
@@ -56,7 +57,8 @@ def create_app(
     server = Server(sleep, new_id)
     chat, messages = OpenAI(new_id, now), Anthropic(new_id)
     add_openai(app.router, server, "", chat, Embeddings(new_id, now))
-    add_responses(app.router, server, "", Responses(new_id, now))
+    responses = Responses(new_id, now)
+    add_responses(app.router, server, "", responses, responses)
     add_anthropic(app.router, server, "", messages, messages)
     add_models(app.router, server, "", chat, messages)
     add_gemini(
@@ -109,11 +111,14 @@ def add_openai(
 
 
 def add_responses(
-    router: web.UrlDispatcher, server: Server, below: str, responses: Dialect
+    router: web.UrlDispatcher, server: Server, below: str, responses: Dialect, counting: Dialect
 ) -> None:
-    """Add the path of OpenAI's responses below a path."""
+    """Add the paths of OpenAI's responses below a path."""
     for prefix in (f"{below}/v1", below):
         router.add_post(f"{prefix}/responses", server.handler(responses, server.generate))
+        router.add_post(
+            f"{prefix}/responses/input_tokens", server.handler(counting, server.count_tokens)
+        )
 
 
 def add_anthropic(

@@ -42,6 +42,7 @@ async def test_anthropics_client_gets_501_and_advice(gateway: Gateway) -> None:
         ("GET", "/beta/v1/chat/completions/chatcmpl-1/messages", 501),
         ("DELETE", "/v1/models/gpt-5", 501),
         ("POST", "/v1/responses/compact", 501),
+        ("POST", "/v1/responses/input_tokens", 415),
         ("POST", "/v1/responses/other", 405),
         ("GET", "/v1/imagesque", 404),
         ("GET", "/images", 404),

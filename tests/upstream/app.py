@@ -89,7 +89,9 @@ def create_app(
     made = _Made(load_checks(), new_id, now)
     chat, messages = made.chat(USUAL), made.messages(USUAL)
     server.add_openai(app.router, handlers, "", chat, made.embeddings())
-    server.add_responses(app.router, handlers, "", made.responses(USUAL))
+    server.add_responses(
+        app.router, handlers, "", made.responses(USUAL), made.counting_responses(USUAL)
+    )
     server.add_anthropic(app.router, handlers, "", messages, made.counting(USUAL))
     server.add_models(app.router, handlers, "", chat, messages)
     made.add_gemini(app, handlers, GOOGLE)
@@ -103,7 +105,13 @@ def create_app(
             own = made.chat(personality)
             server.add_openai(app.router, handlers, path, own, made.embeddings())
             if personality.convert_responses_request is not None:
-                server.add_responses(app.router, handlers, path, made.responses(personality))
+                server.add_responses(
+                    app.router,
+                    handlers,
+                    path,
+                    made.responses(personality),
+                    made.counting_responses(personality),
+                )
         else:
             own = made.messages(personality)
             server.add_anthropic(app.router, handlers, path, own, made.counting(personality))
@@ -145,6 +153,10 @@ class _Made:
 
     def responses(self, personality: Personality) -> ImitatedResponses:
         checks = (self.checks.responses, responses_rules.find_problem)
+        return ImitatedResponses(self.new_id, self.now, checks, personality)
+
+    def counting_responses(self, personality: Personality) -> ImitatedResponses:
+        checks = (self.checks.count_input_tokens,)
         return ImitatedResponses(self.new_id, self.now, checks, personality)
 
     def embeddings(self) -> ImitatedEmbeddings:

@@ -59,6 +59,7 @@ class Checks:
 
     chat: Check
     responses: Check
+    count_input_tokens: Check
     embeddings: Check
     messages: Check
     count_tokens: Check
@@ -85,6 +86,7 @@ def load_checks() -> Checks:
     from anthropic.types.beta import message_create_params as beta_messages
     from openai.types import embedding_create_params as embeddings
     from openai.types.chat import completion_create_params as chat
+    from openai.types.responses import input_token_count_params as count_input_tokens
     from openai.types.responses import response_create_params as responses
 
     return Checks(
@@ -98,6 +100,7 @@ def load_checks() -> Checks:
                 _check(responses.ResponseCreateParamsStreaming),
             )
         ),
+        count_input_tokens=_when_needed(lambda: _check(count_input_tokens.InputTokenCountParams)),
         embeddings=_check(embeddings.EmbeddingCreateParams),
         messages=_by_stream(
             _check(messages.MessageCreateParamsNonStreaming, _SAMPLING),

@@ -171,6 +171,15 @@ class ResponseState:
     instructions: str | None
     echo: Echo
 
+    @property
+    def uses_stored_items(self) -> bool:
+        """Whether stored items have to be read before the request is complete."""
+        return bool(
+            self.references
+            or self.previous_response_id is not None
+            or self.conversation is not None
+        )
+
     def dump(self) -> dict[str, Any]:
         """Serialize the state as JSON."""
         return {

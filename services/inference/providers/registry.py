@@ -136,9 +136,11 @@ def _build_responses(
     unsupported_urls: set[str],
 ) -> ResponsesProvider:
     endpoint = EndpointSupport(settings.base_url, unsupported_urls)
+    credentials = _bearer(settings)
     return ResponsesProvider(
         name,
-        _upstream(name, settings, _bearer(settings), client, limits, live, endpoint.classify),
+        _upstream(name, settings, credentials, client, limits, live, endpoint.classify),
+        _upstream(name, settings, credentials, client, limits, live),
         endpoint,
         pass_stateful=settings.pass_stateful,
         newest=server_facts(settings.kind, settings.base_url).newest,

@@ -1,5 +1,6 @@
 """Provider adapter for OpenAI's API of responses."""
 
+from collections.abc import Callable
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
@@ -9,13 +10,17 @@ from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.offload import offload
 from services.inference.providers.base import AnswerForm, Call
+from services.inference.providers.bounds import tokens
+from services.inference.providers.failures import broken_answer
 from services.inference.providers.openai import OpenAIProvider
+from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai_responses.endpoint import EndpointSupport
 from services.inference.providers.openai_responses.events import StreamReader
 from services.inference.providers.openai_responses.native_events import NativeReader
 from services.inference.providers.openai_responses.request import (
     REASONING_EFFORT,
     VERBOSITY,
+    build_count,
     build_request,
 )
 from services.inference.providers.openai_responses.response_objects import passthrough
@@ -25,6 +30,7 @@ from services.inference.refusals import ENCRYPTED_REASONING, changes_messages
 from services.inference.stream.batches import Batches
 
 _PATH = "/responses"
+_COUNT = f"{_PATH}/input_tokens"
 # Names in `refused_fields` that differ from the field with the value, and that field.
 _HOLDERS = (
     (ENCRYPTED_REASONING, "include"),
@@ -39,6 +45,7 @@ class ResponsesProvider(OpenAIProvider):
     Args:
         name: the provider's name in the settings.
         upstream: the provider's server.
+        counting: the same server, whose errors about a path say nothing about the endpoint.
         endpoint: whether the server supports the endpoint.
         pass_stateful: whether callers may refer to objects stored at the provider.
         newest: whether it is OpenAI's own server, which accepts no thinking that it cannot decrypt.
@@ -53,6 +60,7 @@ class ResponsesProvider(OpenAIProvider):
         self,
         name: str,
         upstream: Upstream,
+        counting: Upstream,
         endpoint: EndpointSupport,
         *,
         pass_stateful: bool,
@@ -68,6 +76,7 @@ class ResponsesProvider(OpenAIProvider):
             fetches_urls=fetches_urls,
             new_id=new_id,
         )
+        self._counting = counting
         self._endpoint = endpoint
         kinds = (conversation_pb2.MEDIA_KIND_IMAGE, conversation_pb2.MEDIA_KIND_DOCUMENT)
         self.fetches = frozenset(kinds if fetches_urls else ())
@@ -116,6 +125,17 @@ class ResponsesProvider(OpenAIProvider):
             call=call,
         )
 
-    def _body(self, call: Call) -> bytes:
-        body = build_request(call, self._server)
+    async def count_tokens(self, call: Call) -> int:
+        """Return the input tokens as counted by the provider."""
+        body = await offload(self._body, call, build_count)
+        answer = await self._counting.post(
+            _COUNT, body, headers=call.request_headers(self.dialect), call=call
+        )
+        try:
+            return tokens(self._counting.json_object(answer).get("input_tokens"))
+        except ValueError as error:
+            raise broken_answer(self.name, "returned no token count") from error
+
+    def _body(self, call: Call, build: Callable[[Call, Server], bytes] = build_request) -> bytes:
+        body = build(call, self._server)
         return without_refused(call, body) if call.refused_fields else body

@@ -47,6 +47,14 @@ _NEVER_FROM_EXTRA = frozenset(
         *("use_built_in_tools", "thinking_block_strategy", "stream", "background"),
     }
 )
+# Fields of a request that counts its input tokens.
+_COUNTED = frozenset(
+    {
+        *("model", "input", "instructions", "previous_response_id", "conversation"),
+        *("tools", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation"),
+        "personality",
+    }
+)
 _BACKGROUND_OPTIONS = "background_options"
 # Canonical names of fields, where they differ from OpenAI's.
 _CANONICAL = {
@@ -99,6 +107,12 @@ def build_request(call: Call, server: Server) -> bytes:
     body = {**native, **body}
     _leave_out_refused(body, native, call, fields)
     return write_body(_finished(body, call, server))
+
+
+def build_count(call: Call, server: Server) -> bytes:
+    """Return the JSON body that counts the input tokens of a request; see `build_request`."""
+    body = orjson.loads(build_request(call, server))
+    return orjson.dumps({name: value for name, value in body.items() if name in _COUNTED})
 
 
 def _finished(body: Json, call: Call, server: Server) -> Json:

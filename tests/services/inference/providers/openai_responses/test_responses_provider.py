@@ -61,6 +61,7 @@ def provider(
     return ResponsesProvider(
         "acme",
         here.upstream(classify=endpoint.classify),
+        here.upstream(),
         endpoint,
         pass_stateful=False,
         newest=True,
