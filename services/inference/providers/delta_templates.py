@@ -70,7 +70,8 @@ class DeltaTemplates:
 
     Attributes:
         number: the number that the next event must have.
-        has_learnt: whether `repeats` may recognise events.
+        has_learnt: whether `repeats` may recognise events; to be set to False when an event that
+            it has not recognised is parsed, as that may change the state that templates depend on.
     """
 
     def __init__(self, extract_delta: ExtractDelta, padding: str = "", counter: str = "") -> None:
@@ -84,10 +85,6 @@ class DeltaTemplates:
         self._example: tuple[bytes, str] | None = None
         self._unfit = 0
 
-    def forget(self) -> None:
-        """Forget the templates, because the state that they depend on may have changed."""
-        self._head, self._example, self.has_learnt = b"", None, False
-
     def learn(self, event: bytes, text: str) -> None:
         """Learn the template of an event, if its bytes allow it.
 
@@ -97,6 +94,7 @@ class DeltaTemplates:
         """
         # Examined with the next event, because this one must be sent first.
         self._example = event, text
+        self._head = b""
         self.has_learnt = True
 
     def repeats(self, text: bytes, at: int) -> tuple[list[bytes], int]:
@@ -104,12 +102,14 @@ class DeltaTemplates:
 
         Each text is the non-empty inside of a JSON string.
         """
+        if not self.has_learnt:
+            return [], at
         if self._example is not None:
             example, self._example = self._example, None
             self._learn_template(*example, text, at)
         if not self._head:
             return [], at
-        start = self._start()
+        start = self._numbered_start() if self._counter else self._head
         if not text.startswith(start, at):
             return [], at
         if self._end or len(text) - at < _FEW * (len(start) + len(self._tail)):
@@ -120,11 +120,9 @@ class DeltaTemplates:
             self._unfit = 0
         return pieces, at
 
-    def _start(self) -> bytes:
-        """Return the bytes before the text of the next event."""
-        if self._counter:
-            return b"%b%d%b" % (self._head, self.number, self._rest)
-        return self._head
+    def _numbered_start(self) -> bytes:
+        """Return the bytes before the text of the next event, if events are numbered."""
+        return b"%b%d%b" % (self._head, self.number, self._rest)
 
     def _at_once(self, text: bytes, at: int, start: bytes) -> tuple[list[bytes], int]:
         """Match events from `at` on by splitting them at the bytes between their texts."""
@@ -194,7 +192,7 @@ class DeltaTemplates:
             at = after
             if self._counter:
                 self.number += 1
-                start = self._start()
+                start = self._numbered_start()
         return pieces, at
 
     def _learn_template(self, event: bytes, delta: str, text: bytes, at: int) -> None:
@@ -217,7 +215,8 @@ class DeltaTemplates:
             head, after = head[:counted], head[number.end() :]
             self.number = int(number[0]) + 1
         self._head, self._rest = head, after
-        is_next = text.startswith(self._start(), at)
+        start = self._numbered_start() if self._counter else head
+        is_next = text.startswith(start, at)
         self._head = b""
         if not is_next or _OTHER_STRING in event:
             return

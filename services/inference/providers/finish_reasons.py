@@ -75,15 +75,16 @@ _FAILURES = frozenset(
 )
 
 
-def is_failure(reason: str) -> bool:
-    """Return whether a finish reason reports that the generation failed."""
+def canonical_reason(reason: str) -> FinishReason.ValueType | None:
+    """Return the canonical finish reason; the end of a turn for an unknown one.
+
+    None for a reason that reports that the generation failed.
+    """
+    if known_reason := _REASONS.get(reason):
+        return known_reason
+    lower = reason.lower()
     # Google's server of OpenAI's API sends `function_call_filter: MALFORMED_FUNCTION_CALL`.
-    return not _FAILURES.isdisjoint(reason.lower().split(": "))
-
-
-def canonical_reason(reason: str) -> FinishReason.ValueType:
-    """Return the canonical finish reason; the end of a turn for an unknown one."""
+    if not _FAILURES.isdisjoint(lower.split(": ")):
+        return None
     # Some servers send Gemini's reasons as `content_filter: SAFETY`.
-    return _REASONS.get(reason) or _REASONS.get(
-        reason.lower().replace("-", "_").partition(":")[0], _END
-    )
+    return _REASONS.get(lower.replace("-", "_").partition(":")[0], _END)

@@ -58,8 +58,11 @@ class SseSplitter:
         Raises:
             SseTooLongError: an event exceeds the limit, or has too many lines.
         """
-        if self._opening is not None:
-            chunk = self._without_bom(chunk)
+        if self._opening is not None and chunk:
+            if self._opening or chunk.startswith(_BOM[:1]):
+                chunk = self._without_bom(chunk)
+            else:
+                self._opening = None
         if self._after_cr and chunk:
             self._after_cr = False
             chunk = chunk.removeprefix(b"\n")

@@ -173,7 +173,7 @@ class StreamReader:
             began = at
             sent, at = read_event(text, at)
             if sent is not None:
-                templates.forget()
+                templates.has_learnt = False
                 known_events = len(out)
                 self._take(sent, out)
                 if len(out) > known_events:

@@ -9,7 +9,6 @@ from services.inference.providers.bounds import dump, name_of, tokens
 from services.inference.providers.finish_reasons import (
     ANTHROPIC_REASONS,
     canonical_reason,
-    is_failure,
 )
 
 Json = dict[str, Any]
@@ -111,13 +110,14 @@ def start_of(message: Json, but: tuple[str, ...] = ()) -> Start:
 def finish_of(holder: Json, unknown_fields: Json) -> Finish:
     """Return `stop_reason` and `stop_sequence` of `holder`, with the `unknown_fields`."""
     stop_reason = text_of(holder, "stop_reason")
-    if is_failure(stop_reason):
+    reason = canonical_reason(stop_reason)
+    if reason is None:
         raise FailedAnswerError(stop_reason)
     extra = {name: value for name, value in unknown_fields.items() if name not in OF_MESSAGES}
     if stop_reason not in ANTHROPIC_REASONS:
         extra["stop_reason"] = stop_reason
     return Finish(
-        reason=canonical_reason(stop_reason),
+        reason=reason,
         stop_sequence=text_of(holder, "stop_sequence"),
         extra=_opaque_or_none(extra),
     )

@@ -77,17 +77,15 @@ def add_unknown_usage(usage: Usage, reported: Json) -> None:
     Raises:
         ValueError: they are too large.
     """
-    further = {
-        name: value for name, value in reported.items() if name not in _NAMED and value is not None
-    }
+    further: Json = {}
+    for name, value in reported.items():
+        if name not in _NAMED and value is not None:
+            further[name] = value
     for name, named in _DETAILS.items():
         details: Json = reported.get(name) or {}
-        if not details.keys() <= named:
-            unknown_counts = {
-                key: value for key, value in details.items() if value and key not in named
-            }
-            if unknown_counts:
-                further[name] = unknown_counts
+        for key, value in details.items():
+            if value and key not in named:
+                further.setdefault(name, {})[key] = value
     if not further:
         return
     json = dump(further)

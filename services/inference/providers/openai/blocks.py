@@ -137,18 +137,21 @@ class Blocks:
         choice: the choice's index.
         new_id: generates the id of a tool call for which the provider sent none.
         bounds: the bounds of the answer.
+        translates: whether the caller's dialect is another one.
 
     Attributes:
         kinds: the kinds of blocks so far.
         thoughts_field: the provider's name of its thinking field, if reported to callers.
-        details: for callers who do not receive unknown fields: the signed thinking of the model,
-            which is sent, as are Gemini's signatures of tool calls, in signatures of thinking
-            blocks; None for other callers.
+        details: for callers of another dialect, who do not receive unknown fields: the signed
+            thinking of the model, which is sent, as are Gemini's signatures of tool calls, in
+            signatures of thinking blocks; None before any.
         citations: likewise, the citations of the text, which are written at its end; those of no
             range are of all of it.
     """
 
-    def __init__(self, choice: int, new_id: IdGenerator, bounds: Bounds) -> None:
+    def __init__(
+        self, choice: int, new_id: IdGenerator, bounds: Bounds, *, translates: bool
+    ) -> None:
         self.kinds: set[TextKind | Literal["tool", "part"]] = set()
         self.thoughts_field = ""
         self.details: ReceivedDetails | None = None
@@ -156,6 +159,7 @@ class Blocks:
         self._choice = choice
         self._new_id = new_id
         self._bounds = bounds
+        self._translates = translates
         self._texts = 0  # text blocks so far
         self._length = 0  # characters of the open text, for callers of other dialects
         self._call_ids: set[str] = set()
@@ -167,7 +171,9 @@ class Blocks:
 
     def text(self, kind: TextKind, text: str, logprobs: bytes, out: list[Event]) -> None:
         """Add a delta of text, thinking or refusal."""
-        if self._open != kind:
+        if self._open is None:
+            self._begin(kind, out)
+        elif self._open != kind:
             self._close_finished(out)
             if isinstance(self._open, ToolCall):
                 last = self._pending[-1] if self._pending else None
@@ -233,7 +239,7 @@ class Blocks:
         event = delta_of(self._choice, self._number, kind, pieces)
         if call is not None:
             keep(call.said, event.input)
-        elif self.details is not None:
+        elif self._translates:
             self._length += len(event.text)
         out.append(event)
 
@@ -292,8 +298,8 @@ class Blocks:
         out.append(event)
 
     def _begin_call(self, call: ToolCall, out: list[Event]) -> None:
-        if self.details is not None:
-            if state := self.details.take():
+        if self._translates:
+            if self.details is not None and (state := self.details.take()):
                 self._say_whole(Block(redacted_thinking=state), out)
             if signature := signatures.from_chat(call.extra):
                 carried = signatures.packed(signatures.CALL, signature)

@@ -3,15 +3,20 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Citation, Opaque
+from gateway.conversation.v1.conversation_pb2 import (
+    DIALECT_OPENAI,
+    FINISH_REASON_END_TURN,
+    Citation,
+    Opaque,
+)
 from gateway.inference.v1.inference_pb2 import Event, ExtraFields
-from services.common.ids import IdGenerator
 from services.common.messages.notes import note_on_unknown_parts
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.openai import reasoning_details
 from services.inference.providers.openai.answer_fields import (
     KNOWN_CHOICE_FIELDS,
+    KNOWN_MESSAGE_FIELDS,
     annotations_of,
     fields_as_texts,
     image_as_text,
@@ -29,7 +34,8 @@ from services.inference.providers.request_fields import Json
 
 _Content = tuple[TextKind, str] | tuple[Literal["part"], Json]
 
-_PLAIN = frozenset({"role", "content"})
+# Known fields of a message, beside its text.
+_NO_TEXT = ("refusal", "tool_calls", "reasoning_content")
 
 
 class Choice:
@@ -37,7 +43,7 @@ class Choice:
 
     Args:
         number: the choice's index.
-        new_id: generates the id of a tool call for which the provider sent none.
+        blocks: the writer of its events.
         bounds: the bounds of the answer.
         call: the call that is answered.
         translates: whether the caller's dialect is another one.
@@ -45,6 +51,7 @@ class Choice:
     Attributes:
         number: the choice's index.
         finish_reason: the last finish reason of the server; "" before one.
+        canonical_reason: the canonical one.
         finish_fields: the unknown fields beside it.
         blocks: the writer of its events.
         pages: pages that the server names beside its answer, as last reported.
@@ -52,13 +59,14 @@ class Choice:
 
     __slots__ = (
         *("_bounds", "_call", "_calls", "_fields", "_sends_messages", "_translates"),
-        *("_unknown", "blocks", "finish_fields", "finish_reason", "number", "pages"),
+        *("_unknown", "blocks", "canonical_reason", "finish_fields", "finish_reason"),
+        *("number", "pages"),
     )
 
     def __init__(
         self,
         number: int,
-        new_id: IdGenerator,
+        blocks: Blocks,
         bounds: Bounds,
         call: Call,
         *,
@@ -66,11 +74,10 @@ class Choice:
     ) -> None:
         self.number = number
         self.finish_reason = ""
+        self.canonical_reason = FINISH_REASON_END_TURN
         self.finish_fields: Json = {}
-        self.blocks = Blocks(number, new_id, bounds)
+        self.blocks = blocks
         self.pages: Sequence[Citation] = ()
-        if translates:
-            self.blocks.details = ReceivedDetails()
         self._bounds = bounds
         self._call = call
         self._translates = translates
@@ -86,15 +93,19 @@ class Choice:
             The choice's unknown fields; an event reports them here unless the choice ends.
         """
         delta: Json = choice.get(key) or {}
-        if not delta:
+        if not delta and ("message" in choice or "text" in choice):
             delta, key = self._without_delta(choice)
-        if delta.keys() <= _PLAIN and choice.keys() <= KNOWN_CHOICE_FIELDS:
-            content = delta.get("content")
-            if isinstance(content, str | None) and not choice.get("logprobs"):
-                # The fast path of nearly all deltas.
-                if content:
-                    self.blocks.text("text", content, b"", out)
-                return {}
+        if (
+            delta.keys() <= KNOWN_MESSAGE_FIELDS
+            and choice.keys() <= KNOWN_CHOICE_FIELDS
+            and isinstance(content := delta.get("content"), str | None)
+            and not any(map(delta.get, _NO_TEXT))
+            and not choice.get("logprobs")
+        ):
+            # The fast path of nearly all deltas.
+            if content:
+                self.blocks.text("text", content, b"", out)
+            return {}
         logprobs = _logprobs_of(choice)
         message = unknown_message_fields(delta)
         carried = self._carried(message) if message and self._translates else ()
@@ -198,7 +209,9 @@ class Choice:
         details = message.get(reasoning_details.FIELD)
         if not thoughts and details:
             thoughts = thinking_in_details(details)
-        if details and self.blocks.details is not None:
+        if details and self._translates:
+            if self.blocks.details is None:
+                self.blocks.details = ReceivedDetails()
             self.blocks.details.add(details, thoughts or "")
         if thoughts:
             yield "thinking", thoughts

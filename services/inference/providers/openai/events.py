@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import FinishReason, Usage
+from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import IdGenerator
 from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.delta_templates import DeltaTemplates
-from services.inference.providers.finish_reasons import canonical_reason, is_failure
+from services.inference.providers.finish_reasons import canonical_reason
 from services.inference.providers.openai.answer_fields import (
     KNOWN_ANSWER_FIELDS,
     KNOWN_CALL_FIELDS,
@@ -23,17 +23,20 @@ from services.inference.providers.openai.answer_fields import (
     pages_of,
     read_usage,
 )
+from services.inference.providers.openai.blocks import Blocks
 from services.inference.providers.openai.choice import Choice
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
-from services.inference.providers.sse import ServerSentEvent, read_event
-from services.inference.stream.batches import is_content
+from services.inference.providers.sse import read_event
+from services.inference.stream.batches import has_content
 
 DONE = b"[DONE]"
 
 # Exceptions that values of wrong types cause in the parsing code, at any depth.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _NOTHING = object()
+# The kinds of events that a template may repeat.
+_REPEATED = frozenset({"text", "thinking", "input"})
 
 
 class StreamReader:
@@ -78,42 +81,37 @@ class StreamReader:
             UpstreamError: an event reports an error, or cannot be parsed; earlier events are in
                 `out`.
         """
-        templates, at, already = self._templates, 0, len(out)
-        while at < len(text) and not self.ended:
-            if templates.has_learnt:
-                pieces, at = templates.repeats(text, at)
-                if pieces and self._current_choice is not None:
-                    self._current_choice.blocks.continue_delta(pieces, out)
-                    continue
-            began = at
-            sent, at = read_event(text, at)
-            if sent is not None:
-                if templates.has_learnt:
-                    templates.forget()
-                known_events = len(out)
-                self._take(sent, out)
-                if len(out) > known_events:
-                    self._learn(text[began:at], out[-1])
-        self.has_content = self.has_content or any(map(is_content, out[already:]))
-
-    def _take(self, sent: ServerSentEvent, out: list[Event]) -> None:
-        """Parse one server-sent event."""
-        name, data = sent
-        if name == "error":
-            raise self._errors.in_band(data)
+        templates, at, already, data = self._templates, 0, len(out), b""
         try:
-            if data == DONE:
-                self.end_all(out)
-                self.ended = True
-                return
-            chunk = self._bounds.parse(data)
-            if not isinstance(chunk, dict):
-                raise self._broken("streamed a chunk that is not a JSON object", data)
-            if chunk.get("error"):
-                raise self._errors.in_band(data)
-            self.read(chunk, "delta", out)
+            while at < len(text) and not self.ended:
+                if templates.has_learnt:
+                    pieces, at = templates.repeats(text, at)
+                    if pieces and self._current_choice is not None:
+                        self._current_choice.blocks.continue_delta(pieces, out)
+                        continue
+                began, known_events = at, len(out)
+                sent, at = read_event(text, at)
+                if sent is None:
+                    continue
+                templates.has_learnt = False
+                name, data = sent
+                if name == "error":
+                    raise self._errors.in_band(data)
+                if data == DONE:
+                    self.end_all(out)
+                    self.ended = True
+                    break
+                chunk = self._bounds.parse(data)
+                if not isinstance(chunk, dict):
+                    raise self._broken("streamed a chunk that is not a JSON object", data)
+                if chunk.get("error"):
+                    raise self._errors.in_band(data)
+                self.read(chunk, "delta", out)
+                if len(out) > known_events and out[-1].WhichOneof("kind") in _REPEATED:
+                    self._learn(text[began:at], out[-1])
         except _MALFORMED as error:
             raise self._broken("streamed a malformed chunk", data) from error
+        self.has_content = self.has_content or has_content(out[already:])
 
     def _learn(self, sent: bytes, event: Event) -> None:
         """Learn to recognise server-sent events that differ from this one only in their text."""
@@ -146,7 +144,7 @@ class StreamReader:
             return
         if not self.is_complete:
             raise failures.cut_off(self._errors.name)
-        self._finish_all(out)
+        self.end_all(out)
 
     def read(self, chunk: Json, key: str, out: list[Event]) -> None:
         """Parse a chunk or a whole answer; `key` is the member of a choice with its content.
@@ -154,8 +152,9 @@ class StreamReader:
         A finish reason takes effect at the end of the answer: some servers send content after it.
         """
         choices = chunk.get("choices")
-        usage = _usage_in(chunk)
-        fields = self._changed(chunk)
+        # Moonshot reports usage in a choice, and Groq in an object of its own.
+        usage = chunk.get("usage") or (_usage_of_groq(chunk) if "x_groq" in chunk else None)
+        fields = {} if chunk.keys() <= KNOWN_ANSWER_FIELDS else self._changed(chunk)
         if not self._started:
             if not (choices or usage):
                 # Azure first sends chunks about its content filter, without id or model.
@@ -168,34 +167,33 @@ class StreamReader:
             number = choice_fields.get("index") or 0
             choice = self._choices.get(number) or self._begin(number)
             fields = choice.read(choice_fields, key, out)
+            usage = usage or choice_fields.get("usage")
             if reason := choice_fields.get("finish_reason"):
                 if not isinstance(reason, str):
                     raise TypeError("finish_reason")
-                if is_failure(reason):
+                if (canonical := canonical_reason(reason)) is None:
                     raise failures.failed_answer(self._errors.name, reason)
                 self._running -= not choice.finish_reason
                 self.is_complete = self._running <= 0
-                choice.finish_reason = reason
+                choice.finish_reason, choice.canonical_reason = reason, canonical
                 choice.finish_fields |= fields
         if self._translates and ("citations" in chunk or "search_results" in chunk):
-            for choice in self._choices.values():
-                choice.pages = pages_of(chunk) or choice.pages
+            self._keep_pages(chunk)
         if usage:
-            self._report_usage(usage, out)
+            # With the finish if all choices have a reason; counts never fall.
+            event = read_usage(usage, self._usage)
+            self._usage = event.usage
+            if self.is_complete:
+                self._late_usage = event
+            else:
+                out.append(event)
 
-    def _report_usage(self, reported: Json, out: list[Event]) -> None:
-        """Report usage, with the finish if all choices have a reason; counts never fall."""
-        event = read_usage(reported, self._usage)
-        self._usage = event.usage
-        if self.is_complete:
-            self._late_usage = event
-        else:
-            out.append(event)
+    def _keep_pages(self, chunk: Json) -> None:
+        for choice in self._choices.values():
+            choice.pages = pages_of(chunk) or choice.pages
 
     def _changed(self, chunk: Json) -> Json:
         """Return the answer's unknown fields that are new or changed."""
-        if chunk.keys() <= KNOWN_ANSWER_FIELDS:
-            return {}
         reported, changed = self._reported, dict[str, Any]()
         for name, value in chunk.items():
             if name in KNOWN_ANSWER_FIELDS or value is None:
@@ -215,12 +213,9 @@ class StreamReader:
         """Return a new choice; raise ValueError if its index was not requested."""
         if type(number) is not int or not 0 <= number < self._n:
             raise ValueError("a choice that was not asked for")
+        blocks = Blocks(number, self._new_id, self._bounds, translates=self._translates)
         choice = self._choices[number] = Choice(
-            number,
-            self._new_id,
-            self._bounds,
-            self._call,
-            translates=self._translates,
+            number, blocks, self._bounds, self._call, translates=self._translates
         )
         return choice
 
@@ -238,17 +233,10 @@ class StreamReader:
             # Reported once, unlike the fields of `start`, which are repeated in each chunk.
             self._report(self._early, out)
 
-    def _finish_all(self, out: list[Event]) -> None:
-        """Finish all choices, and report the usage received since their finish reasons."""
-        for choice in self._choices.values():
-            self._finish(choice, out)
-        if self._late_usage is not None:
-            out.append(self._late_usage)
-
     def _finish(self, choice: Choice, out: list[Event]) -> None:
         event = Event(choice=choice.number)
         finish = event.finish
-        finish.reason = canonical_reason(choice.finish_reason or "stop")
+        finish.reason = choice.canonical_reason
         if fields := choice.finish_fields:
             finish.extra.dialect = conversation_pb2.DIALECT_OPENAI
             finish.extra.json = dump(fields)
@@ -260,32 +248,24 @@ class StreamReader:
         if not choice.end(out):
             self.is_complete = False  # failures of a complete answer would be ignored
             raise self._broken("called a tool without a name")
-        is_call = "tool" in choice.blocks.kinds
+        kinds = choice.blocks.kinds
+        # OpenAI sends `stop` after a refusal, and after a tool call that the request demanded by
+        # name; callers of another dialect get the precise reason.
+        is_translated_stop = (
+            self._translates and finish.reason == conversation_pb2.FINISH_REASON_END_TURN
+        )
         if choice.finish_reason == "function_call":
             pass  # the deprecated form of a call is an unknown field of the message
-        elif finish.reason == conversation_pb2.FINISH_REASON_TOOL_USE and not is_call:
+        elif finish.reason == conversation_pb2.FINISH_REASON_TOOL_USE and "tool" not in kinds:
             finish.reason = conversation_pb2.FINISH_REASON_END_TURN
-        elif not choice.finish_reason and is_call:
+        elif "tool" in kinds and (is_translated_stop or not choice.finish_reason):
             finish.reason = conversation_pb2.FINISH_REASON_TOOL_USE
-        elif finish.reason == conversation_pb2.FINISH_REASON_END_TURN:
-            finish.reason = self._end_of_turn(choice)
+        elif "refusal" in kinds and is_translated_stop:
+            finish.reason = conversation_pb2.FINISH_REASON_REFUSAL
         out.append(event)
 
-    def _end_of_turn(self, choice: Choice) -> FinishReason.ValueType:
-        """Return why a turn ended, more precisely than `stop` if the answer is translated.
-
-        OpenAI sends `stop` after a refusal, and after a tool call that the request demanded by
-        name.
-        """
-        if self._translates:
-            if "tool" in choice.blocks.kinds:
-                return conversation_pb2.FINISH_REASON_TOOL_USE
-            if "refusal" in choice.blocks.kinds:
-                return conversation_pb2.FINISH_REASON_REFUSAL
-        return conversation_pb2.FINISH_REASON_END_TURN
-
     def end_all(self, out: list[Event]) -> None:
-        """Finish all choices at the provider's end marker, also those without a finish reason.
+        """Finish all choices, also those without a finish reason; report usage received since.
 
         Raises:
             UpstreamError: there is no choice, or an index was skipped.
@@ -293,7 +273,10 @@ class StreamReader:
         # `_begin` has checked the upper bound of each index.
         if not self._choices or max(self._choices) >= len(self._choices):
             raise failures.cut_off(self._errors.name)
-        self._finish_all(out)
+        for choice in self._choices.values():
+            self._finish(choice, out)
+        if self._late_usage is not None:
+            out.append(self._late_usage)
         self.is_complete = True
 
 
@@ -319,19 +302,9 @@ def events_from_whole(
     return out
 
 
-def _usage_in(chunk: Json) -> Json | None:
-    """Return the usage in a chunk or answer, None if it has none.
-
-    Moonshot reports it in a choice, and Groq in an object of its own.
-    """
-    usage: Json | None = chunk.get("usage")
-    if usage:
-        return usage
-    for choice in chunk.get("choices") or ():
-        usage = choice.get("usage")
-        if usage:
-            return usage
-    match chunk.get("x_groq"):
+def _usage_of_groq(chunk: Json) -> Json | None:
+    """Return the usage in Groq's object of a chunk, None if it has none."""
+    match chunk["x_groq"]:
         case {"usage": dict(usage)}:
             return usage
     return None
@@ -345,12 +318,17 @@ def _extract_delta(chunk: Any) -> str | None:
     """
     match chunk:
         case {"choices": [{"delta": dict(delta)} as choice]}:
-            deltas = {name: value for name, value in delta.items() if value and name != "role"}
+            pass
         case _:
             return None
-    if len(deltas) != 1 or any(
-        isinstance(value, list) for name, value in choice.items() if name not in KNOWN_CHOICE_FIELDS
-    ):
+    for name, value in choice.items():
+        if isinstance(value, list) and name not in KNOWN_CHOICE_FIELDS:
+            return None
+    deltas: Json = {}
+    for name, value in delta.items():
+        if value and name != "role":
+            deltas[name] = value
+    if len(deltas) != 1:
         return None
     match deltas:
         case {"tool_calls": [{"function": {"arguments": str(piece), **function}, **call}]}:

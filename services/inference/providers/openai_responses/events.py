@@ -65,7 +65,7 @@ class StreamReader(EventReader):
                 continue
             sent, at = read_event(text, at)
             if sent is not None:
-                templates.forget()
+                templates.has_learnt = False
                 known_events = len(out)
                 kind = self._take(sent, out)
                 if len(out) > known_events and kind in DELTAS:

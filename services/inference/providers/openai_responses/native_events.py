@@ -110,8 +110,7 @@ class NativeReader(EventReader):
                 if usual is not None:
                     end = text.index(_LF, usual.end())
                     if text.startswith(_LF, end + 1):
-                        if templates.has_learnt:
-                            templates.forget()
+                        templates.has_learnt = False
                         data, at = text[usual.start(2) : end], end + len(BLANK)
                         kind = _TOGETHER.get(usual[1]) if self._started else None
                         if kind is not None:
@@ -123,7 +122,7 @@ class NativeReader(EventReader):
                 sent, at = read_event(text, at)
                 self._end_run(out)
                 if sent is not None:
-                    templates.forget()
+                    templates.has_learnt = False
                     self._take_alone(sent.event, sent.data, out)
         finally:
             self._end_run(out)

@@ -164,7 +164,7 @@ def test_an_event_of_several_lines_is_known_by_all_of_them() -> None:
 
 def test_what_is_forgotten_is_not_known() -> None:
     templates = knowing(says("hello"), "hello")
-    templates.forget()
+    templates.has_learnt = False
     assert known(templates, says("a")) == []
 
 
