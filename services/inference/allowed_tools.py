@@ -28,8 +28,6 @@ _DIALECTS = (DIALECT_OPENAI, DIALECT_RESPONSES)
 
 def limits_tools(request: GenerateRequest, dialect: Dialect.ValueType) -> bool:
     """Return whether `allowed_tools` has to be translated for a provider of a dialect."""
-    if not request.HasField("tool_choice"):
-        return False
     choice = request.tool_choice
     return (
         choice.mode == ToolChoice.MODE_UNSPECIFIED

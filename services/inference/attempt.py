@@ -82,9 +82,16 @@ class Attempt:
     def apply_filters(self, batch: Batch) -> Batch:
         """Apply the filters to a batch; return the resulting events, possibly none."""
         if not self._has_begun:
-            # On the first batch: most whole answers have no events.
+            # Filters that depend on what was sent, and that of the gateway's signatures, are added
+            # to the first batch: most whole answers have no events.
             self._has_begun = True
-            self._add_first_filters()
+            if names := self.call.property_names:
+                self._filters = (PropertyNameFilter(names), *self._filters)
+            # Chats need no signature, and have the provider's own in fields of their own.
+            is_signed = self.provider.checks_signatures or self.call.request.requires_single_text
+            if self._signer is not None and not is_signed:
+                signing = ThinkingSigner(self._signer, self.call.target.upstream)
+                self._filters = (signing, *self._filters)
         for event in batch:
             if event.HasField("usage"):
                 self.usage = event.usage
@@ -105,16 +112,6 @@ class Attempt:
     def add_head(self, error: UpstreamError) -> None:
         """Add the response headers and request id that a caller may see to an error."""
         self.call.add_head(error, self.provider.dialect)
-
-    def _add_first_filters(self) -> None:
-        """Add the filters that depend on what was sent, and that of the gateway's signatures."""
-        if names := self.call.property_names:
-            self._filters = (PropertyNameFilter(names), *self._filters)
-        # Chats need no signature, and have the provider's own in fields of their own.
-        is_signed = self.provider.checks_signatures or self.call.request.requires_single_text
-        if self._signer is not None and not is_signed:
-            signing = ThinkingSigner(self._signer, self.call.target.upstream)
-            self._filters = (signing, *self._filters)
 
     def route(self, step_id: str, attempts: int) -> AnswerRoute:
         """Return the route: the model and provider, and what was dropped or converted."""

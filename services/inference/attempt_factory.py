@@ -292,13 +292,13 @@ class RequestAttempts:
                 not is_own
                 and (
                     plain is None
-                    or limits_tools(request, provider.dialect)
-                    or generates_nothing(request)
+                    or (request.HasField("tool_choice") and limits_tools(request, provider.dialect))
+                    or (not request.max_tokens and generates_nothing(request))
                 )
             )
             or (target.max_output_tokens and request.max_tokens > target.max_output_tokens)
             or (request.stop_sequences and _needs_stop_filter(request, provider))
-            or self._leaves_refusals(step)
+            or (step.leaves_refusals and self._leaves_refusals(step))
             or (
                 refused_fields
                 and is_own

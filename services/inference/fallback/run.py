@@ -19,6 +19,7 @@ from services.inference.fallback.attempt_log import AttemptLog, AttemptRecord, D
 from services.inference.fallback.attempts import AttemptFactory
 from services.inference.plans.plan import Plan, Step
 from services.inference.plans.policy import out_of_time
+from services.inference.providers.base import Call
 from services.inference.providers.failures import cut_off
 from services.inference.stream.accumulator import Accumulator, whole_of
 from services.inference.stream.batches import Batches, has_content
@@ -91,7 +92,8 @@ class StartedAnswer:
 
     async def close(self) -> None:
         """Cancel the provider's call, if it has not ended."""
-        self.record.cancelled()
+        if self.record.outcome is None:
+            self.record.cancelled()
         if self.batches is not None:
             await self.batches.aclose()
 
@@ -188,14 +190,17 @@ class Run:
         most = self.plan.max_recovered_characters
         return most is not None and delivered.comparable and delivered.size() <= most
 
-    def patience(self, index: int) -> Patience:
-        """Return the silences after the first content that a stream of a step is allowed."""
+    def _allow_silences(self, index: int, call: Call) -> None:
+        """Set the silences after the first content that a step's stream is allowed."""
         step, log = self.plan.steps[index], self.log
-        limit_s = min(log.stream_idle_s, step.timeout_s)
-        if len(self.plan.steps) == 1:
-            return Patience(limit_s, step.timeout_s)
-        usual_s = partial(log.silences.of, step.key)
-        return Patience(limit_s, step.timeout_s, usual_s, partial(self._may_switch, index))
+        limits_s = min(log.stream_idle_s, step.timeout_s), step.timeout_s
+        call.make_patience = partial(Patience, *limits_s)
+        if len(self.plan.steps) > 1:
+            usual_s, may_switch = (
+                partial(log.silences.of, step.key),
+                partial(self._may_switch, index),
+            )
+            call.make_patience = partial(Patience, *limits_s, usual_s, may_switch)
 
     def _may_switch(self, index: int) -> bool:
         """Return whether another model or deployment may answer in place of a silent one."""
@@ -265,7 +270,7 @@ class Run:
             try:
                 with Deadline(self.timers, deadline):
                     if attempt.stream:
-                        attempt.call.patience = self.patience(index)
+                        self._allow_silences(index, attempt.call)
                         batches = attempt.provider.stream(attempt.call)
                         if self.whole:
                             whole = await _read_whole(attempt, batches, record)
@@ -306,10 +311,7 @@ class Run:
 
     def _route(self, index: int, attempt: Attempt) -> AnswerRoute:
         """Return the route of an answer, with the attempts that failed before."""
-        step_id = self.plan.steps[index].step_id
-        if len(self.records) == 1:
-            return attempt.route(step_id, 1)
-        route = attempt.route(step_id, self.attempts_made())
+        route = attempt.route(self.plan.steps[index].step_id, self.attempts_made())
         route.failed_attempts = self.failed_attempts()
         return route
 
@@ -317,7 +319,10 @@ class Run:
         self, index: int, attempt: Attempt, begun: Batch | GenerateResponse | PassthroughAnswer
     ) -> None:
         """Set the route of an answer, or of the first batch of one."""
-        route = self._route(index, attempt)
+        if len(self.records) == 1:
+            route = attempt.route(self.plan.steps[index].step_id, 1)
+        else:
+            route = self._route(index, attempt)
         if isinstance(begun, PassthroughAnswer):
             begun.route = route
             return

@@ -5,7 +5,7 @@ recovered from (`_recover`) or raised.
 """
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
@@ -64,7 +64,7 @@ class FallbackRunner(Run):
         """
         delivered = self.delivering = DeliveredPrefix()
         started = await self._start()
-        recovers = self.plan.max_recovered_characters is not None
+        recovers, deadline = self.plan.max_recovered_characters is not None, self.budget.deadline
         on_batch: OnBatch | None = None
         try:
             while True:
@@ -77,8 +77,14 @@ class FallbackRunner(Run):
                         pass_on = (
                             None if on_batch is None else _passing(attempt, delivered, on_batch)
                         )
+                        batches = started.batches
+                        assert batches is not None, "it is no whole answer"
                         try:
-                            read = await self._next(started, pass_on)
+                            read = await (
+                                batches.asend(pass_on)
+                                if deadline is None
+                                else _until(deadline, batches, pass_on)
+                            )
                         except StopAsyncIteration:
                             break
                         batch = attempt.apply_filters(read)
@@ -86,8 +92,9 @@ class FallbackRunner(Run):
                             delivered.note(batch)
                             on_batch = yield batch
                     started.record.served()
-                    if (patience := started.attempt.call.patience) is not None:
-                        self.log.silences.add(started.record.step.key, patience.longest_s)
+                    patience = attempt.call.patience
+                    longest_s = 0.0 if patience is None else patience.longest_s
+                    self.log.silences.add(started.record.step.key, longest_s)
                     return
                 except UpstreamError as error:
                     has_finished = recovers and delivered.finished
@@ -273,14 +280,6 @@ class FallbackRunner(Run):
         self.announce_continuation(started)
         self.serving = self.plan.steps[started.index]
         return started
-
-    def _next(self, started: StartedAnswer, on_batch: OnBatch | None) -> Awaitable[Batch]:
-        """Return the next batch of a stream; see `Batches` for `on_batch`."""
-        batches, deadline = started.batches, self.budget.deadline
-        assert batches is not None, "it is no whole answer"
-        if deadline is None:
-            return batches.asend(on_batch)
-        return _until(deadline, batches, on_batch)
 
     def _verdict(self, error: GatewayError) -> GatewayError:
         """Return the error to raise when no step answered.

@@ -15,7 +15,7 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError
 from services.inference.memory.turn_client import RequestTurn
 from services.inference.stream.accumulator import Accumulator
-from services.inference.stream.batches import Batches, is_content
+from services.inference.stream.batches import Batches, has_content
 from services.inference.stream.filters import Batch
 
 log = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ class _CommittedAnswer:
         """Return the next batch of the answer; None at its end, however it ended."""
         batch = await self._ready.get()
         self._room.release()
-        self._has_content = self._has_content or (batch is not None and any(map(is_content, batch)))
+        self._has_content = self._has_content or (batch is not None and has_content(batch))
         return batch
 
     def leave(self) -> bool:

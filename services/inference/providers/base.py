@@ -1,6 +1,6 @@
 """The provider interface, and the arguments of a provider call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Protocol
@@ -149,7 +149,9 @@ class Call:
             `request` has tokens in place of their content.
         plain: the plain form of `lazy`, for a provider of another dialect; None if the
             conversation is to be completed.
-        patience: the allowed silences of a stream; None for those of the settings.
+        make_patience: returns the silences that a stream is allowed after its first content; None
+            for those of the settings.
+        patience: what it has returned; None before anything is awaited after the first content.
         schema_paths: paths of the schemas of functions that are not among the caller's tools, such
             as those of a namespace, by the function's name.
     """
@@ -167,6 +169,7 @@ class Call:
     plain: PlainRequest | None = None
     adapted: list[str] = field(default_factory=list)
     property_names: dict[str, PropertyNames] = field(default_factory=dict)
+    make_patience: Callable[[], Patience] | None = None
     patience: Patience | None = None
     schema_paths: Mapping[str, str] = field(default_factory=dict)
 

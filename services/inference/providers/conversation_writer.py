@@ -24,11 +24,9 @@ class ConversationWriter:
     """
 
     _fields: RequestFields
-
-    def __init__(self) -> None:
-        self._message = self._block = 0
-        self._inner: int | None = None
-        self._is_assistant = False  # whether the current message is the assistant's
+    _message = _block = 0
+    _inner: int | None = None
+    _is_assistant = False  # whether the current message is the assistant's
 
     def _path(self) -> str:
         """Return the path of the current block."""

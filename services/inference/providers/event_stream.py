@@ -5,6 +5,7 @@ from services.common import http
 from services.common.errors import UpstreamError
 from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Limits
+from services.inference.providers.base import Call
 from services.inference.providers.idle_reader import IdleTimeoutReader
 from services.inference.providers.protocols import Reader
 from services.inference.providers.sse import SseSplitter
@@ -29,7 +30,7 @@ class EventStream:
         reader: Reader,
         limits: Limits,
         timers: TimerWheel,
-        patience: Patience | None,
+        call: Call | None,
     ) -> None:
         """Create a stream for the unread body of a response.
 
@@ -38,13 +39,13 @@ class EventStream:
             reader: parses the events.
             limits: limits on time and size.
             timers: timers of the running event loop.
-            patience: the allowed silences; None for those of `limits`.
+            call: the call, which makes and gets the allowed silences; None for those of `limits`.
         """
         self._body = body
         self._reader = reader
         self._stream_idle_s = limits.stream_idle_s
         self._step_timeout_s = limits.step_timeout_s
-        self._patience = patience
+        self._call = call
         self._timers = timers
         self._splitter = SseSplitter(limits.max_sse_line_bytes)
         self._idle: IdleTimeoutReader | None = None
@@ -67,7 +68,9 @@ class EventStream:
             TimeoutError: the idle timeout has passed.
         """
         while not self._is_over:
-            idle = self._watch()
+            if self._reader.is_complete or self._reader.has_content:
+                self._watch()
+            idle = self._idle
             if on_batch is None or idle is None:
                 piece = await (idle or self._body).read()
                 if not piece:
@@ -115,17 +118,18 @@ class EventStream:
             self._is_full or self._is_over or (self._reader.is_complete and not self._awaits_usage)
         )
 
-    def _watch(self) -> IdleTimeoutReader | None:
-        """Return the reader with the current idle timeout; None before the first content."""
+    def _watch(self) -> None:
+        """Read with the idle timeout that applies now, from the first content on."""
         if self._reader.is_complete:
             if not self._awaits_usage:
                 self._awaits_usage = True
                 limit_s = min(self._stream_idle_s, _USAGE_S)
                 self._read_with(Patience(limit_s, limit_s))
-        elif self._idle is None and self._reader.has_content:
-            limits_s = self._stream_idle_s, self._step_timeout_s
-            self._read_with(self._patience or Patience(*limits_s))
-        return self._idle
+        elif self._idle is None:
+            patience = Patience(self._stream_idle_s, self._step_timeout_s)
+            if self._call is not None and self._call.make_patience is not None:
+                patience = self._call.patience = self._call.make_patience()
+            self._read_with(patience)
 
     def _read_with(self, patience: Patience) -> None:
         """Read the rest of the response with other allowed silences."""

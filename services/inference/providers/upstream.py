@@ -190,7 +190,7 @@ class Upstream:
         batch.
 
         The caller sets the timeout of the first content: a model may think long after the provider
-        has begun to answer. From then on each read may take what the call's `patience` allows, by
+        has begun to answer. From then on each read may take what the call's `Patience` allows, by
         default `limits.stream_idle_s`. The stream ends with the dialect's end event, or when the
         provider closes it. Events received before a failure in the same read are yielded first; a
         failure after a complete answer is ignored.
@@ -224,9 +224,10 @@ class Upstream:
                 call.answer_headers = response.headers
             if not 200 <= response.status < 300:
                 raise await self._refusal(response)
-            if self._is_streamed(response):
-                patience = None if call is None else call.patience
-                stream = EventStream(response.body, reader, self.limits, self._timers, patience)
+            # A server without a Content-Type header is assumed to stream.
+            content_type = response.headers.get("content-type", _EVENT_STREAM)
+            if content_type == _EVENT_STREAM or self._is_streamed(content_type):
+                stream = EventStream(response.body, reader, self.limits, self._timers, call)
                 on_batch: OnBatch | None = None
                 while (events := await stream.next(on_batch)) is not None:
                     on_batch = yield events
@@ -348,16 +349,12 @@ class Upstream:
         url = self._base.joinpath(path.lstrip("/")).with_query(self._base.query)
         return url.extend_query(query).raw_path_qs
 
-    def _is_streamed(self, response: http.Response) -> bool:
-        """Return whether the response is an event stream; False if it is JSON.
+    def _is_streamed(self, content_type: str) -> bool:
+        """Return whether a response of a content type is an event stream; False if it is JSON.
 
         Raises:
             UpstreamError: it is neither.
         """
-        # A server without a Content-Type header is assumed to stream.
-        content_type = response.headers.get("content-type", _EVENT_STREAM)
-        if content_type == _EVENT_STREAM:
-            return True
         kind = content_type.partition(";")[0].strip().lower()
         if kind == _EVENT_STREAM or kind in _UNTYPED:
             return True

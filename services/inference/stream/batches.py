@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
+from typing import NamedTuple
 
 from gateway.inference.v1.inference_pb2 import Event, StreamGenerateResponse
 from services.inference.stream.filters import Batch
@@ -50,30 +51,30 @@ async def observed(
             on_complete()
 
 
-def is_content(event: Event) -> bool:
-    """Return whether an event is a part of the answer's content, or its end.
+def has_content(batch: Iterable[Event]) -> bool:
+    """Return whether a batch has a part of the answer's content, or its end.
 
-    The start of an empty text or thinking block is not, nor are fields of the answer as a whole:
+    The start of an empty text or thinking block is none, nor are fields of the answer as a whole:
     providers send them before they generate anything. The time that a model has to begin ends with
     the first content.
     """
-    kind = event.WhichOneof("kind")
-    if kind == "block_start":
-        block = event.block_start
-        return block.WhichOneof("kind") not in ("text", "thinking") or bool(
-            block.text or block.thinking.text
-        )
-    if kind == "extra_fields":
-        return event.extra_fields.HasField("message")
-    return kind not in ("start", "usage", "unknown")
+    for event in batch:
+        kind = event.WhichOneof("kind")
+        if kind == "block_start":
+            block = event.block_start
+            if block.WhichOneof("kind") not in ("text", "thinking"):
+                return True
+            if block.text or block.thinking.text:
+                return True
+        elif kind == "extra_fields":
+            if event.extra_fields.HasField("message"):
+                return True
+        elif kind not in ("start", "usage", "unknown"):
+            return True
+    return False
 
 
-def has_content(batch: Iterable[Event]) -> bool:
-    """Return whether a batch has a part of the answer's content, or its end."""
-    return any(map(is_content, batch))
-
-
-class EventBatch:
+class EventBatch(NamedTuple):
     """A `StreamGenerateResponse` that is only built for another process.
 
     Copying a batch into a message and reading it there takes longer than all other work on it.
@@ -83,10 +84,7 @@ class EventBatch:
         events: the events in order, owned by the receiver.
     """
 
-    __slots__ = ("events",)
-
-    def __init__(self, events: Batch) -> None:
-        self.events = events
+    events: Batch
 
     # Named as in protobuf: called by code that sends messages.
 

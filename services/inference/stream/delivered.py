@@ -91,7 +91,16 @@ class DeliveredPrefix:
             # An answer in native events cannot be continued in canonical ones.
             self._is_known = not event.native
         elif kind == "block_start":
-            self._open(event.block_start)
+            block = event.block_start
+            block_kind = block.WhichOneof("kind") or ""
+            begun, name = (block.text, "") if block_kind == "text" else beginning(block_kind, block)
+            # The block's own list, so that text is added without a look-up for each event.
+            self._pieces = [begun]
+            self.blocks.append(DeliveredBlock(block_kind, self._pieces, name))
+            if block_kind not in DELTAS and block_kind != "redacted_thinking":
+                self._is_known = False
+            if block_kind != "thinking":
+                self._has_open_fields = False
         elif kind == "block_stop":
             self.blocks[-1].closed = True
         elif kind == "finish":
@@ -105,17 +114,6 @@ class DeliveredPrefix:
             self._is_known = False
         elif kind == "extra_fields":
             self._has_open_fields |= event.extra_fields.HasField("message")
-
-    def _open(self, block: Block) -> None:
-        kind = block.WhichOneof("kind") or ""
-        begun, name = beginning(kind, block)
-        # The block's own list, so that text is added without a look-up for each event.
-        self._pieces = [begun]
-        self.blocks.append(DeliveredBlock(kind, self._pieces, name))
-        if kind not in DELTAS and kind != "redacted_thinking":
-            self._is_known = False
-        if kind != "thinking":
-            self._has_open_fields = False
 
 
 def beginning(kind: str, block: Block) -> tuple[str, str]:

@@ -6,13 +6,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Thinking
 from gateway.inference.v1.inference_pb2 import Event
 from services.inference.stream.filters import Batch
 from services.inference.stream.pieces import keep
-from services.inference.thinking import Signer
-
-
-def _begins_thinking(event: Event) -> bool:
-    """Return whether a `block_start` begins a thinking block."""
-    block = event.block_start
-    return block.HasField("thinking") or block.HasField("redacted_thinking")
+from services.inference.thinking import KINDS, Signer
 
 
 class _Thought:
@@ -46,7 +40,7 @@ class ThinkingSigner:
         if not self._open:
             # Fast path for nearly all batches.
             for event in batch:
-                if event.HasField("block_start") and _begins_thinking(event):
+                if event.HasField("block_start") and event.block_start.WhichOneof("kind") in KINDS:
                     break
             else:
                 return batch
@@ -79,7 +73,7 @@ class ThinkingSigner:
         return None
 
     def _begin(self, event: Event) -> Sequence[Event] | None:
-        if not _begins_thinking(event):
+        if event.block_start.WhichOneof("kind") not in KINDS:
             return None
         block = Block()
         block.CopyFrom(event.block_start)

@@ -70,7 +70,6 @@ class Conversation(ConversationWriter):
         """
         self.system: list[Json] = []
         self.messages: list[Json] = []
-        super().__init__()
         self._fields = fields
         # The message under construction: the last of the messages, if its role is not "".
         self._role = ""

@@ -30,7 +30,7 @@ from services.inference.providers.failures import broken_answer, cut_off, failed
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.accumulator import events_of
-from services.inference.stream.batches import is_content
+from services.inference.stream.batches import has_content
 from services.inference.thinking import KINDS
 
 # By delta type: the kind of its block, and the field with the text.
@@ -178,7 +178,7 @@ class StreamReader:
                 self._take(sent, out)
                 if len(out) > known_events:
                     self._learn(text[began:at], out[-1])
-        self.has_content = self.has_content or any(map(is_content, out[already:]))
+        self.has_content = self.has_content or has_content(out[already:])
 
     def _take(self, sent: ServerSentEvent, out: list[Event]) -> None:
         try:

@@ -60,7 +60,6 @@ class Conversation(ConversationWriter):
         """
         self.system: list[Json] = []
         self.contents: list[Json] = []
-        super().__init__()
         self._fields = fields
         # If the model has rejected signatures, none are sent.
         discard = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD

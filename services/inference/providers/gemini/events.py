@@ -19,7 +19,7 @@ from services.inference.providers.bounds import Bounds, name_of, tokens
 from services.inference.providers.gemini.candidate import Candidate
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.sse import read_event
-from services.inference.stream.batches import is_content
+from services.inference.stream.batches import has_content
 
 Json = dict[str, Any]
 
@@ -96,7 +96,7 @@ class AnswerReader:
                 self.read(chunk, out)
             except _MALFORMED as error:
                 raise self._broken("streamed a malformed event", sent.data) from error
-        self.has_content = self.has_content or any(map(is_content, out[already:]))
+        self.has_content = self.has_content or has_content(out[already:])
 
     def read(self, chunk: Json, out: list[Event]) -> None:
         """Parse a whole response, or a chunk of a stream."""

@@ -66,7 +66,7 @@ class StreamReader:
         self._running = self._n  # choices without a finish reason
         self._usage: Usage | None = None  # as last received
         self._late_usage: Event | None = None  # received with or after the last finish reason
-        self._translates = not call.is_native(conversation_pb2.DIALECT_OPENAI)
+        self._translates = call.request.dialect != conversation_pb2.DIALECT_OPENAI
         self._reported: Json = {}  # the answer's unknown fields, as last reported
         self._early: Json = {}  # unknown fields received before the first choice
         self._templates = DeltaTemplates(_extract_delta, "obfuscation")

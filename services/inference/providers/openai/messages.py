@@ -68,13 +68,13 @@ class Conversation(ConversationWriter):
             GatewayError: invalid, unsupported or not implemented, with the path of the part.
         """
         self.messages: list[Json] = []
-        super().__init__()
         self._fields = fields
         self._extra = Opaque()  # of the current message
         self._waiting: list[Json] = []  # messages to place after the tool results
         self._unanswered: set[str] = set()  # ids of calls without a result so far
         self._add_all(messages)
-        self._add_waiting()
+        if self._waiting:
+            self._add_waiting()
 
     def _add_all(self, messages: Sequence[Message | PlainMessage]) -> None:
         refused = self._fields.refused_fields

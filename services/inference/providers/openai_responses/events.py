@@ -26,7 +26,7 @@ from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
-from services.inference.stream.batches import is_content
+from services.inference.stream.batches import has_content
 
 # Fields of a response object that have a canonical counterpart, or that repeat the request; the
 # gateway repeats those itself.
@@ -99,7 +99,7 @@ class StreamReader(EventReader):
         except MALFORMED as error:
             raise self._broken("streamed a malformed event", data) from error
         if not self.has_content:
-            self.has_content = any(map(is_content, out[already:]))
+            self.has_content = has_content(out[already:])
         return kind
 
     def _learn(self, text: bytes, event: Event) -> None:

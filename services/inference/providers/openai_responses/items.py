@@ -60,7 +60,6 @@ class Input(ConversationWriter):
         """
         self.instructions = ""
         self.items: list[Item] = []
-        super().__init__()
         self._fields = fields
         self._freeform: set[str] = set()  # ids of calls of custom tools
         self._approvals: set[str] = set()  # ids of requests for an approval
