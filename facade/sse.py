@@ -131,7 +131,8 @@ async def relay(
         if stream.begun_by and stream.begun_by != (summary.model, summary.provider):
             summary = summary._replace(begun_by=stream.begun_by)
         exchange.answer_summary = summary
-        stream.stop()
+        if not stream.is_stopped:
+            stream.stop()
         timing = exchange.stream_timing(context.clock.monotonic() - exchange.began)
         if timing is not None:
             context.metrics.streamed(summary.provider, *timing)
@@ -174,6 +175,7 @@ class _EventStream:
 
     Attributes:
         begun_by: the model and provider that began the answer; None until then.
+        is_stopped: whether nothing but the end of the answer is written any more.
     """
 
     def __init__(self, exchange: Exchange, encoder: Encoder) -> None:
@@ -183,6 +185,7 @@ class _EventStream:
         self._connection = exchange.connection
         self._encoder = encoder
         self.begun_by: tuple[str, str] | None = None
+        self.is_stopped = False
         self._headers: dict[str, str] = {}
         self._dropped: dict[str, None] = {}  # parts of the answer that have not been named yet
         self._held: list[bytes] = []
@@ -206,10 +209,8 @@ class _EventStream:
         for name in foreign_parts_of_events(events, self._exchange.dialect):
             if len(self._dropped) < _MOST_DROPPED:
                 self._dropped[name[:MAX_NAME]] = None
-        if not self._has_content and self._have_content(events):
-            self._has_content = True
-            exchange = self._exchange
-            exchange.first_content_s = exchange.context.clock.monotonic() - exchange.began
+        if not self._has_content:
+            self._look_for_content(events)
         response = self._response
         if response is None:
             if not self._has_content:
@@ -241,21 +242,34 @@ class _EventStream:
 
     def stop(self) -> None:
         """Stop writing: no keepalives and no held data are written after this."""
+        self.is_stopped = True
         self._timer.stop()
         if self._flush is not None:
             self._flush.cancel()
             self._flush = None
 
-    def _have_content(self, events: Sequence[Event]) -> bool:
-        """Return whether content has arrived; store the headers that name the serving model."""
+    def _look_for_content(self, events: Sequence[Event]) -> None:
+        """Note the first content, and the headers that name the serving model."""
+        exchange = self._exchange
         for event in events:
-            if event.WhichOneof("kind") == "start":
+            kind = event.WhichOneof("kind")
+            if kind == "start":
                 route = event.start.route
                 self.begun_by = route.model, route.provider
-                self._headers |= answer_headers(self._exchange, route)
-            elif _is_content(event):
-                return True
-        return False
+                self._headers |= answer_headers(exchange, route)
+                continue
+            if kind == "block_start":
+                # Providers start a text block before they have text.
+                block = event.block_start
+                is_content = block.WhichOneof("kind") not in ("text", "thinking") or bool(
+                    block.text or block.thinking.text
+                )
+            else:
+                is_content = kind not in ("usage", "unknown")
+            if is_content:
+                self._has_content = True
+                exchange.first_content_s = exchange.context.clock.monotonic() - exchange.began
+                return
 
     def _begin(self) -> StreamedResponse:
         self._timer.stop()
@@ -277,7 +291,11 @@ class _EventStream:
 
         The end of the answer mostly arrives before that; then one system call writes both.
         """
-        if self._flush is None and not _has_finish(events):
+        # A choice ends with its finish, or with that and its usage.
+        has_finish = bool(events) and (
+            events[-1].HasField("finish") or (len(events) > 1 and events[-2].HasField("finish"))
+        )
+        if self._flush is None and not has_finish:
             response.write(*self._take_held(), data)
             return
         self._held.append(data)
@@ -307,20 +325,3 @@ class _EventStream:
             response.write(*parts)
         except ConnectionError:
             pass  # the task of the request handles it
-
-
-def _has_finish(events: Sequence[Event]) -> bool:
-    """Return whether a batch ends with the end of a choice, or with that and its usage."""
-    return bool(events) and (
-        events[-1].HasField("finish") or (len(events) > 1 and events[-2].HasField("finish"))
-    )
-
-
-def _is_content(event: Event) -> bool:
-    kind = event.WhichOneof("kind")
-    if kind == "block_start":
-        # Providers start a text block before they have text.
-        return event.block_start.WhichOneof("kind") not in ("text", "thinking") or bool(
-            event.block_start.text or event.block_start.thinking.text
-        )
-    return kind not in ("usage", "unknown")

@@ -49,6 +49,8 @@ def _betas(exchange: Exchange) -> list[str]:
         GatewayError: invalid, if a name is malformed.
     """
     lines = exchange.header_lines("anthropic-beta")
+    if not lines:
+        return []
     for line in lines:
         if not (line.isascii() and line.isprintable()):
             raise invalid(

@@ -76,9 +76,17 @@ def stop_fields(finish: Finish | PlainChoice, refused: bool) -> dict[str, Any]:
 def usage_json(usage: pb.Usage | TokenCounts) -> dict[str, Any]:
     """Return the JSON of token usage."""
     thoughts = usage.reasoning_tokens
+    further: dict[str, Any] = {}
+    if isinstance(usage, pb.Usage) and (
+        usage.helpers
+        or usage.HasField("extra")
+        or usage.web_search_requests
+        or usage.web_fetch_requests
+    ):
+        further = _further_usage(usage)
     return {
         **({"output_tokens_details": {"thinking_tokens": thoughts}} if thoughts else {}),
-        **(_further_usage(usage) if isinstance(usage, pb.Usage) else {}),
+        **further,
         "input_tokens": usage.input_tokens,
         "cache_creation_input_tokens": usage.cache_creation_input_tokens,
         "cache_read_input_tokens": usage.cache_read_input_tokens,

@@ -38,10 +38,8 @@ _THINKING = b'{"type":"thinking_delta","thinking":'
 _SIGNATURE = b'{"type":"signature_delta","signature":'
 _INPUT = b'{"type":"input_json_delta","partial_json":'
 _END = b"}}\n\n"
-
-
-def _event(name: str, data: object) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))
+# An event: its name, and its data as JSON.
+_EVENT = b"event: %s\ndata: %s\n\n"
 
 
 def _deltas(head: bytes, value: str, pieces: Sequence[bytes], end: bytes = _END) -> bytes:
@@ -80,7 +78,7 @@ class MessageStream:
         self._signature = ""
         # Unknown fields, by the event that they are added to.
         self._beside: dict[str, Json] = {}
-        self._prepare_text()
+        self._text_delta = _DELTA % (self._index, _TEXT)
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Return the bytes of a batch of events, possibly none."""
@@ -114,16 +112,12 @@ class MessageStream:
         if self._finish is None:
             return self.error(internal())
         ending_fields = stop_fields(self._finish, self._refused)
-        inside = self._beside.get("message_delta", {}).pop("delta", {})
-        in_delta = _OF_DELTA | inside.keys()
-        ending = {
-            **{name: value for name, value in ending_fields.items() if name not in in_delta},
-            "delta": {
-                **inside,
-                **{name: value for name, value in ending_fields.items() if name in in_delta},
-            },
-            "usage": usage_json(self.usage),
-        }
+        delta = self._beside.get("message_delta", {}).pop("delta", {})
+        in_delta = _OF_DELTA | delta.keys()
+        ending: Json = {}
+        for name, value in ending_fields.items():
+            (delta if name in in_delta else ending)[name] = value
+        ending |= {"delta": delta, "usage": usage_json(self.usage)}
         return self._named("message_delta", ending) + self._named("message_stop", {})
 
     def keepalive(self) -> bytes:
@@ -132,12 +126,12 @@ class MessageStream:
 
     def error(self, error: GatewayError) -> bytes:
         """Return an error event, which ends an interrupted answer."""
-        return _event("error", error_body(error, self._request_id))
+        return _EVENT % (b"error", orjson.dumps(error_body(error, self._request_id)))
 
     def _opening(self, start: Start) -> bytes:
         self._start = None
         message = {
-            **native_fields(start.extra),
+            **(native_fields(start.extra) if start.HasField("extra") else {}),
             "id": message_id(start.id),
             "type": "message",
             "role": "assistant",
@@ -217,12 +211,15 @@ class MessageStream:
 
     def _named(self, name: str, fields: Json) -> bytes:
         """Return an event with its held fields."""
-        return _event(name, {"type": name, **self._beside.pop(name, {}), **fields})
+        data = {"type": name, **self._beside.pop(name, {}), **fields}
+        return _EVENT % (name.encode(), orjson.dumps(data))
 
     def _unknown(self, event: conversation_pb2.Opaque) -> bytes:
         fields = native_fields(event)
         name = str(fields.get("type", ""))
-        return _event(name, fields) if name and name.isprintable() else b""
+        if not (name and name.isprintable()):
+            return b""
+        return _EVENT % (name.encode(), orjson.dumps(fields))
 
     def _block_start(self, block: conversation_pb2.Block) -> bytes:
         """Start an empty block, as clients expect, with its content as the first delta."""
@@ -230,7 +227,10 @@ class MessageStream:
         if kind == "opaque":
             content_block = raw_json(block.opaque)
             self._hidden = content_block is None
-            return b"" if content_block is None else self._start_event(content_block)
+            if content_block is None:
+                return b""
+            start = {"index": self._index, "content_block": content_block}
+            return self._named("content_block_start", start)
         fields = block_json(block)
         delta, content = b"", ""
         match kind:
@@ -243,14 +243,10 @@ class MessageStream:
             case "tool_use" | "server_tool_use":
                 content = (block.tool_use if kind == "tool_use" else block.server_tool_use).input
                 delta, fields["input"] = _INPUT, {}
-        self._unopened = self._start_event(fields)
+        start = {"index": self._index, "content_block": fields}
+        self._unopened = self._named("content_block_start", start)
         first = self._delta(delta, content) if content else b""
         return first or (b"" if delta == _TEXT else self._open())
-
-    def _start_event(self, content_block: object) -> bytes:
-        return self._named(
-            "content_block_start", {"index": self._index, "content_block": content_block}
-        )
 
     def _open(self) -> bytes:
         opening, self._unopened = self._unopened, b""
@@ -268,8 +264,5 @@ class MessageStream:
         stop = self._named("content_block_stop", {"index": self._index})
         self._signature = ""
         self._index += 1
-        self._prepare_text()
-        return signature + stop
-
-    def _prepare_text(self) -> None:
         self._text_delta = _DELTA % (self._index, _TEXT)
+        return signature + stop

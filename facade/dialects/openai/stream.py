@@ -34,6 +34,8 @@ _KEEPALIVE = b": keep-alive\n\n"
 _MAX_CHOICES = 128
 # Maximum size of unknown fields repeated in every chunk; larger ones are sent once.
 _MAX_REPEATED = 2048
+# The first delta of a choice.
+_OPENING = {"role": "assistant", "content": None}
 _RUNNING_ON = b',"logprobs":null,"finish_reason":null}]'
 
 
@@ -79,7 +81,7 @@ class Choice:
             case "text":
                 self._before = self.length
                 self.length += len(block.text)
-                delta = native_fields(block.extra)
+                delta = native_fields(block.extra) if block.HasField("extra") else {}
                 # Before the first text, content is null rather than empty.
                 if block.text or not self._has_text:
                     delta["content"] = block.text
@@ -264,7 +266,7 @@ class ChatStream:
             "created": self._created,
             "model": start.model,
         }
-        if further := native_fields(start.extra):
+        if start.HasField("extra") and (further := native_fields(start.extra)):
             if len(start.extra.json) > _MAX_REPEATED:
                 # In a chunk of its own, like Azure's content filter results.
                 out += (_head(further | envelope), b"[]", self._end)
@@ -340,12 +342,13 @@ class ChatStream:
         choice.has_ended = True
         if not choice.has_answered:
             delta["content"] = ""
+        finish = event.finish
         ended = {
-            **native_fields(event.finish.extra),
+            **(native_fields(finish.extra) if finish.HasField("extra") else {}),
             "index": event.choice,
             "delta": delta,
             "logprobs": orjson.loads(event.logprobs) if event.logprobs else None,
-            "finish_reason": self.finish_reasons[event.finish.reason],
+            "finish_reason": self.finish_reasons[finish.reason],
         }
         out.append(b"%s[%s]%s" % (self._head, orjson.dumps(ended), self._end))
 
@@ -358,8 +361,8 @@ class ChatStream:
             choice = self.choice_type(number, self._head)
             self._choices.append(choice)
             if number < index:
-                self._chunk(choice, _opening(), b"", out)
-        return self._choices[index], _opening() if index >= number_of_choices else {}
+                self._chunk(choice, {**_OPENING}, b"", out)
+        return self._choices[index], {**_OPENING} if index >= number_of_choices else {}
 
     def _chunk(
         self, choice: Choice, delta: dict[str, Any], logprobs: bytes, out: list[bytes]
@@ -383,7 +386,3 @@ def _copy(pieces: Iterable[bytes], head: bytes, tail: bytes, out: list[bytes]) -
 def _head(envelope: dict[str, Any]) -> bytes:
     """Return the beginning of a chunk, up to its choices."""
     return b'data: %s,"choices":' % orjson.dumps(envelope)[:-1]
-
-
-def _opening() -> dict[str, Any]:
-    return {"role": "assistant", "content": None}

@@ -262,10 +262,21 @@ class InProcessCall(CallContext):
         details = SimpleNamespace(method=self._method, invocation_metadata=self._metadata)
         try:
             handler: Any = await self._server.find(details)
-            if handler is None or handler.unary_unary is None:
-                await self._serve_stream(handler, request)
-            else:
+            if handler is None:
+                self.fail(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+            elif handler.unary_unary is not None:
                 self.response = await handler.unary_unary(request, self)
+            else:
+                # Also one request: an interceptor refuses a call with a handler of a request
+                # stream.
+                sent = self if handler.request_streaming else request
+                if handler.stream_unary is not None:
+                    self.response = await handler.stream_unary(sent, self)
+                else:
+                    responses = (handler.unary_stream or handler.stream_stream)(sent, self)
+                    if isinstance(responses, AsyncGenerator):
+                        responses = self._write_all_of(responses)
+                    await responses
             if self._code is not None and self._code is not _OK:
                 if self.failure is None:
                     self.fail(self._code, self._text, self._trailing)
@@ -276,22 +287,6 @@ class InProcessCall(CallContext):
                 raise
         except Exception as error:
             self._on_error(error)
-
-    async def _serve_stream(self, handler: Any, request: Any) -> None:
-        """Run the servicer of a method that is not unary."""
-        if handler is None:
-            self.fail(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-            return
-        # Also one request: an interceptor refuses a call with a handler of a request stream.
-        if handler.request_streaming:
-            request = self
-        if not handler.response_streaming:
-            self.response = await handler.stream_unary(request, self)
-            return
-        responses = (handler.unary_stream or handler.stream_stream)(request, self)
-        if isinstance(responses, AsyncGenerator):
-            responses = self._write_all_of(responses)
-        await responses
 
     async def _write_all_of(self, responses: AsyncGenerator[Any, Any]) -> None:
         try:
