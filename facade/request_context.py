@@ -167,7 +167,8 @@ async def request_context(
     began = exchange.began = context.clock.monotonic()
     if context.cors is not None:
         exchange.cors_headers = context.cors.headers(exchange.headers.get("origin", ""))
-    exchange.request_id = _request_id(exchange)
+    given_id = exchange.headers.get("x-request-id")
+    exchange.request_id = new_request_id() if given_id is None else _request_id(given_id)
     logs.request_id.set(exchange.request_id)
     span = None
     if context.telemetry is not None or TRACEPARENT_KEY in exchange.headers:
@@ -215,12 +216,9 @@ async def request_context(
         context.metrics.live.inc(-1)
 
 
-def _request_id(exchange: Exchange) -> str:
+def _request_id(given_id: str) -> str:
     """Return the client's `x-request-id` if it is valid, else a new id."""
-    given = exchange.headers.get("x-request-id")
-    if given is not None and _REQUEST_ID.fullmatch(given):
-        return given
-    return new_request_id()
+    return given_id if _REQUEST_ID.fullmatch(given_id) else new_request_id()
 
 
 async def authenticate(exchange: Exchange, rules: credentials.Rules | None = None) -> None:

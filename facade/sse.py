@@ -205,21 +205,20 @@ class _EventStream:
             ConnectionError: the client has left.
         """
         events = message.events
+        if not self._has_content:
+            self._look_for_content(events)
         data = self._encoder.encode(events)
         for name in foreign_parts_of_events(events, self._exchange.dialect):
             if len(self._dropped) < _MOST_DROPPED:
                 self._dropped[name[:MAX_NAME]] = None
-        if not self._has_content:
-            self._look_for_content(events)
-        response = self._response
-        if response is None:
+        if self._response is None:
             if not self._has_content:
                 self._held.append(data)
                 return False
-            self._write(self._begin(), data, events)
+            self._write(data, events)
         elif data:
             self._timer.touch()
-            self._write(response, data, events)
+            self._write(data, events)
         return self._connection.writing_paused
 
     async def drain(self) -> None:
@@ -235,7 +234,7 @@ class _EventStream:
         response = self._response or self._begin()
         self.stop()
         note = self._note() if self._dropped else b""
-        response.write(*self._take_held(), note, data, is_last=True)
+        response.write(*self._held, note, data, is_last=True)
         if self._connection.writing_paused:
             await self._connection.drain()
         return response
@@ -286,11 +285,12 @@ class _EventStream:
         add_dropped(headers, self._dropped)
         return b": %s: %s\n\n" % (DROPPED.encode(), headers[DROPPED].encode())
 
-    def _write(self, response: StreamedResponse, data: bytes, events: Sequence[Event]) -> None:
+    def _write(self, data: bytes, events: Sequence[Event]) -> None:
         """Write held data and `data`, in the next iteration of the loop if a choice ends with it.
 
         The end of the answer mostly arrives before that; then one system call writes both.
         """
+        response = self._response or self._begin()
         # A choice ends with its finish, or with that and its usage.
         has_finish = bool(events) and (
             events[-1].HasField("finish") or (len(events) > 1 and events[-2].HasField("finish"))

@@ -43,6 +43,10 @@ def foreign_parts_of_events(events: Iterable[Event], dialect: Dialect.ValueType)
     for event in events:
         kind = event.WhichOneof("kind")
         if kind == "block_start":
+            if event.block_start.WhichOneof("kind") == "text" and not event.block_start.HasField(
+                "extra"
+            ):
+                continue  # the fast path of nearly all blocks
             yield from _of_block(event.block_start, dialect)
         elif kind == "opaque" and event.opaque.dialect != dialect:
             yield from _of_delta(event.opaque)

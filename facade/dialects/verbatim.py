@@ -133,6 +133,7 @@ class VerbatimRequest(LazyRequest, ABC, Generic[_Body]):
         wire: the body without its conversation; other requests may share it.
         wire_json: the JSON of `wire`.
         verbatim: the conversation.
+        options: what else its dialect translates it with; also an attribute.
 
     Attributes:
         parts: the JSON of the conversation by field name.
@@ -149,7 +150,10 @@ class VerbatimRequest(LazyRequest, ABC, Generic[_Body]):
         wire: _Body,
         wire_json: bytes,
         verbatim: Verbatim,
+        *,
+        options: Sequence[Any] = (),
     ) -> None:
+        self.options = options
         fields, self.parts, requires_official_api = verbatim
         self.source_map = source_map
         self._conversation: dict[str, Any] = {}

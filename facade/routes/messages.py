@@ -48,9 +48,9 @@ def _betas(exchange: Exchange) -> list[str]:
     Raises:
         GatewayError: invalid, if a name is malformed.
     """
-    lines = exchange.header_lines("anthropic-beta")
-    if not lines:
+    if "anthropic-beta" not in exchange.headers:
         return []
+    lines = exchange.header_lines("anthropic-beta")
     for line in lines:
         if not (line.isascii() and line.isprintable()):
             raise invalid(

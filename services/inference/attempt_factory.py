@@ -285,6 +285,7 @@ class RequestAttempts:
             target, refused_fields = self._bounded(step), self.refused(step)
         provider = self._providers[target.provider]
         is_own = provider.dialect == request.dialect
+        accepts = self._accepted_form(request, provider, stream=stream)
         plain = None if is_own else lazy.plain
         if (
             step.parameters is not None
@@ -307,7 +308,6 @@ class RequestAttempts:
             )
         ):
             return None
-        accepts = self._accepted_form(request, provider, stream=stream)
         if not provider.takes_lazy(lazy, refused_fields):
             return None
         if plain is not None and not stream:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, nullcontext
+from functools import partial
 from typing import Any
 
 import grpc
@@ -21,6 +22,7 @@ from services.inference.response_cache import directives
 from services.inference.response_cache.cached_answers import CachedAnswers, DirectedAnswers
 from services.inference.response_cache.directives import CacheDirectives
 from services.inference.stream.batches import EventBatch, OnBatch, observed
+from services.inference.stream.filters import Batch
 
 # Sends a message at once; returns whether the next ones should wait.
 Send = Callable[[Any], bool]
@@ -89,7 +91,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
                     while True:
                         send = yield EventBatch(batch) if batch else None
                         if send is not None and on_batch is None:
-                            on_batch = _sending(send)
+                            on_batch = partial(_send_batch, send)
                         batch = await batches.asend(on_batch)
                 except StopAsyncIteration:
                     return
@@ -171,9 +173,9 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         return priced
 
 
-def _sending(send: Send) -> OnBatch:
-    """Return a function that sends a batch."""
-    return lambda batch: send(EventBatch(batch))
+def _send_batch(send: Send, batch: Batch) -> bool:
+    """Send a batch; return whether the next ones should wait."""
+    return send(EventBatch(batch))
 
 
 def _directives(context: grpc.aio.ServicerContext[Any, Any]) -> CacheDirectives:

@@ -70,7 +70,9 @@ def stop_fields(finish: Finish | PlainChoice, refused: bool) -> dict[str, Any]:
     reason = pb.FINISH_REASON_REFUSAL if refused else finish.reason
     matched = finish.stop_sequence if reason == pb.FINISH_REASON_STOP_SEQUENCE else ""
     fields = {"stop_reason": _STOP_REASONS[reason], "stop_sequence": matched or None}
-    return fields if isinstance(finish, PlainChoice) else {**fields, **native_extra(finish)}
+    if isinstance(finish, PlainChoice) or not finish.HasField("extra"):
+        return fields
+    return {**fields, **native_fields(finish.extra)}
 
 
 def usage_json(usage: pb.Usage | TokenCounts) -> dict[str, Any]:

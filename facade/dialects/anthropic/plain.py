@@ -37,16 +37,17 @@ def plain_request(
         settings: the `settings` of its `VerbatimRequest`.
     """
     messages: list[PlainMessage | Message] = []
-    _add_system(conversation, messages)
+    if "system" in conversation:
+        _add_system(conversation, messages)
     for message in conversation["messages"]:
         if not _add(message["role"], message["content"], messages):
             messages.append(assistant_message(message["content"]))
     if settings is not None and "tool_choice" in settings:
         settings = {**settings, "tool_choice": "auto"}
-    tools = [
-        _tool(tool) if tool.keys() <= _TOOL else custom_tool(tool, f"tools[{index}]")
-        for index, tool in enumerate(conversation.get("tools") or ())
-    ]
+    tools = []
+    for index, tool in enumerate(conversation.get("tools") or ()):
+        is_plain = tool.keys() <= _TOOL
+        tools.append(_tool(tool) if is_plain else custom_tool(tool, f"tools[{index}]"))
     return PlainRequest(messages, tools, settings)
 
 

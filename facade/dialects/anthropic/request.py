@@ -20,7 +20,7 @@ from facade.dialects.extensions import EXTENSION_FIELDS, is_plain, set_extension
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
 from facade.dialects.validation import check, exact_json, read_quickly, validate
-from facade.dialects.verbatim import Verbatim, VerbatimReader, VerbatimRequest
+from facade.dialects.verbatim import VerbatimReader, VerbatimRequest
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError, invalid
@@ -61,7 +61,8 @@ def parse_messages(
     source_map = SourceMap()
     lazy = None
     if lazily and len(betas) <= _FEW_BETAS:
-        lazy = _READER.read(body, partial(_LazyMessages, betas, coding, len(body), source_map))
+        lazy_of = partial(_LazyMessages, len(body), source_map, options=(betas, coding))
+        lazy = _READER.read(body, lazy_of)
     checked: MessagesBody
     if lazy is None:
         checked = validate(_MESSAGES, exact_json(body), body)
@@ -169,30 +170,20 @@ _READER = VerbatimReader[PartialMessagesBody](
 
 
 class _LazyMessages(VerbatimRequest[PartialMessagesBody]):
-    """A request of messages whose conversation is passed on as written."""
+    """A request of messages whose conversation is passed on as written.
 
-    def __init__(
-        self,
-        betas: Sequence[str],
-        coding: bool,
-        size: int,
-        source_map: SourceMap,
-        wire: PartialMessagesBody,
-        wire_json: bytes,
-        verbatim: Verbatim,
-    ) -> None:
-        self._betas = betas
-        self._coding = coding
-        super().__init__(size, source_map, wire, wire_json, verbatim)
+    Its options are the names in the `anthropic-beta` header, and whether it is for coding agents.
+    """
 
     def begin_request(self) -> pb.GenerateRequest:
         """Return the canonical request without the conversation and extensions."""
         wire = self.wire
-        request = _begin(wire, self._betas, self._coding)
+        betas, coding = self.options
+        request = _begin(wire, betas, coding)
         if self.settings is None:
             names = _names_of(wire)
             with_settings = self.read("tools") if "tool_choice" in names else wire
-            set_settings(request, with_settings, names, "", self._betas)
+            set_settings(request, with_settings, names, "", betas)
         else:
             request.max_tokens = self.settings["max_tokens"]
         return request

@@ -38,6 +38,11 @@ _THINKING = b'{"type":"thinking_delta","thinking":'
 _SIGNATURE = b'{"type":"signature_delta","signature":'
 _INPUT = b'{"type":"input_json_delta","partial_json":'
 _END = b"}}\n\n"
+# The start of an empty text block.
+_EMPTY_TEXT = (
+    b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,'
+    b'"content_block":{"type":"text","text":""}}\n\n'
+)
 # An event: its name, and its data as JSON.
 _EVENT = b"event: %s\ndata: %s\n\n"
 
@@ -231,6 +236,11 @@ class MessageStream:
                 return b""
             start = {"index": self._index, "content_block": content_block}
             return self._named("content_block_start", start)
+        if kind == "text" and not (block.text or block.citations or self._beside):
+            if not block.HasField("extra"):
+                # The fast path of nearly all blocks.
+                self._unopened = _EMPTY_TEXT % self._index
+                return b""
         fields = block_json(block)
         delta, content = b"", ""
         match kind:

@@ -151,7 +151,7 @@ def verbatim_of(fields: Mapping[str, Raw]) -> Verbatim | None:
     try:
         messages = _MESSAGES.decode(messages_json)
         thinks = _normalize(messages)
-        system = _plain_system(fields.get("system", NULL))
+        system = _plain_system(fields["system"]) if "system" in fields else (b"", False)
     except (DecodeError, RecursionError):
         return None
     tools = _plain_tools(fields["tools"]) if "tools" in fields else b""

@@ -45,6 +45,7 @@ class Choice:
     Attributes:
         head: JSON before a delta.
         text: JSON before the string of a text delta.
+        calls: its open tool calls, by block.
         has_answered: whether the message has content other than thinking.
         has_ended: whether its finish reason has been sent.
         length: characters of its texts so far.
@@ -53,8 +54,8 @@ class Choice:
     """
 
     __slots__ = (
-        *("_before", "_calls", "_has_text", "_index", "_number_of_calls", "_thinking"),
-        *("annotations", "has_answered", "has_ended", "head", "length", "signed", "text"),
+        *("_before", "_has_text", "_index", "_number_of_calls", "_thinking"),
+        *("annotations", "calls", "has_answered", "has_ended", "head", "length", "signed", "text"),
     )
 
     def __init__(self, index: int, head: bytes) -> None:
@@ -66,8 +67,7 @@ class Choice:
         self._thinking = Thinking()
         self.signed: SentThinking | None = None
         self._has_text = False
-        # Open tool calls by block.
-        self._calls: dict[int, _Call] = {}
+        self.calls: dict[int, _Call] = {}
         self._number_of_calls = 0
 
     def begin_with(self, head: bytes) -> None:
@@ -90,7 +90,7 @@ class Choice:
             case "tool_use":
                 self.has_answered = True
                 call = _Call(self._number_of_calls, block.tool_use)
-                self._calls[number] = call
+                self.calls[number] = call
                 self._number_of_calls += 1
                 opening = call.opening(block)
                 if self.signed is not None:
@@ -129,12 +129,12 @@ class Choice:
                 return self.signed.signature(event.signature)
             case "refusal":
                 return {"refusal": event.refusal}
-            case "input" if call := self._calls.get(event.block):
+            case "input" if call := self.calls.get(event.block):
                 return {"tool_calls": [call.more(event.input)]}
-            case "block_stop" if call := self._calls.pop(event.block, None):
+            case "block_stop" if call := self.calls.pop(event.block, None):
                 return {"tool_calls": [call.more("{}")]} if call.lacks_arguments else {}
             case "opaque" if fields := native_fields(event.opaque):
-                if call := self._calls.get(event.block):
+                if call := self.calls.get(event.block):
                     return {"tool_calls": [call.further(fields)]}
                 return fields
             case _:
@@ -219,7 +219,9 @@ class ChatStream:
                 choice, tail, text = self._choices[event.choice], self._text_tail, event.text
                 choice.length += len(text)
                 if pieces := event.pieces:
-                    _copy(pieces, choice.text, tail, out)
+                    # A chunk for each escaped piece.
+                    between = b'"' + tail + choice.text + b'"'
+                    out += (choice.text, b'"', between.join(pieces), b'"', tail)
                 else:
                     out += (choice.text, orjson.dumps(text), tail)
             elif kind == "start":
@@ -230,12 +232,12 @@ class ChatStream:
                 self._finish(event, out)
             elif kind == "block_start":
                 self._block_start(event, out)
-            elif kind == "extra_fields":
-                self._extra_fields(event, out)
-            elif kind == "continued":
-                self.route = event.continued
+            elif kind == "block_stop":
+                choice = self._choices[event.choice]
+                if choice.calls or choice.signed is not None:
+                    self._more(kind, event, out)
             elif kind is not None and kind != "unknown":
-                self._delta(kind, event, out)
+                self._more(kind, event, out)
         return b"".join(out)
 
     def finish(self) -> bytes:
@@ -313,7 +315,13 @@ class ChatStream:
         delta = opening | choice.start_block(event.block, event.block_start)
         self._chunk(choice, delta, event.logprobs, out)
 
-    def _delta(self, kind: str, event: Event, out: list[bytes]) -> None:
+    def _more(self, kind: str, event: Event, out: list[bytes]) -> None:
+        if kind == "extra_fields":
+            self._extra_fields(event, out)
+            return
+        if kind == "continued":
+            self.route = event.continued
+            return
         choice = self._choices[event.choice]
         if kind == "thinking" and choice.signed is not None:
             choice.signed.keep(event.thinking)
@@ -326,7 +334,8 @@ class ChatStream:
         around = orjson.dumps(choice.delta(kind, empty)).split(b'""')
         end = around[-1] + _RUNNING_ON + self._end
         if len(around) == 2:
-            _copy(event.pieces, choice.head + around[0], end, out)
+            head = choice.head + around[0]
+            out += (head, b'"', (b'"' + end + head + b'"').join(event.pieces), b'"', end)
         elif len(around) > 2:
             # Thinking is sent in several fields.
             for piece in event.pieces:
@@ -376,11 +385,6 @@ class ChatStream:
         else:
             return
         out += (choice.head, orjson.dumps(delta), end, self._end)
-
-
-def _copy(pieces: Iterable[bytes], head: bytes, tail: bytes, out: list[bytes]) -> None:
-    """Write a chunk for each escaped piece of text."""
-    out += (head, b'"', (b'"' + tail + head + b'"').join(pieces), b'"', tail)
 
 
 def _head(envelope: dict[str, Any]) -> bytes:

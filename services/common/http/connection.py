@@ -196,7 +196,9 @@ class UpstreamConnection(asyncio.BufferedProtocol):
                 raise copy(self._failure)
             self._waiter = self._loop.create_future()
             await self._waiter
-        data = self._taken()
+        self._size = 0
+        data = b"".join(self._pieces)
+        self._pieces.clear()
         if len(data) > self._most:
             self._pieces.append(data[self._most :])
             self._size = len(data) - self._most
@@ -226,15 +228,6 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             return self._on_piece is None
         finally:
             self._on_piece = self._raised = None
-
-    def _taken(self) -> bytes:
-        """Return and remove the received pieces, at least one."""
-        self._size = 0
-        if len(self._pieces) == 1:
-            return self._pieces.popleft()
-        data = b"".join(self._pieces)
-        self._pieces.clear()
-        return data
 
     async def whole(self) -> bytes:
         """Return the rest of the body once it is complete; see `ResponseBody.whole`."""
@@ -374,7 +367,10 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         """Pass received data to `on_piece`; wake the task at the end, or if it asks to stop."""
         if self._pieces:
             try:
-                if on_piece(self._taken()):
+                self._size = 0
+                piece = b"".join(self._pieces)
+                self._pieces.clear()
+                if on_piece(piece):
                     self._on_piece = None
             except Exception as error:
                 # Raised in the waiting task.

@@ -266,11 +266,12 @@ class Run:
         record.attempt = attempt
         attempt.facts = record.facts
         record.on_first_content = on_first_content
+        if attempt.stream:
+            self._allow_silences(index, attempt.call)
         try:
             try:
                 with Deadline(self.timers, deadline):
                     if attempt.stream:
-                        self._allow_silences(index, attempt.call)
                         batches = attempt.provider.stream(attempt.call)
                         if self.whole:
                             whole = await _read_whole(attempt, batches, record)

@@ -75,7 +75,9 @@ class FallbackRunner(Run):
                     attempt = started.attempt
                     while not attempt.is_done:
                         pass_on = (
-                            None if on_batch is None else _passing(attempt, delivered, on_batch)
+                            None
+                            if on_batch is None
+                            else partial(_pass_on, attempt, delivered, on_batch)
                         )
                         batches = started.batches
                         assert batches is not None, "it is no whole answer"
@@ -116,7 +118,9 @@ class FallbackRunner(Run):
             if record.outcome != "served" or started.attempt.usage is None:
                 record.delivered_tokens = delivered.tokens()
             try:
-                await started.close()
+                # Otherwise the provider's call has ended.
+                if record.outcome is None or started.attempt.is_done:
+                    await started.close()
             finally:
                 self.on_end(self)
 
@@ -292,18 +296,14 @@ class FallbackRunner(Run):
         return self.with_attempts(error)
 
 
-def _passing(attempt: Attempt, delivered: DeliveredPrefix, on_batch: OnBatch) -> OnBatch:
-    """Return a function that filters an attempt's batches and passes them to `on_batch`.
+def _pass_on(attempt: Attempt, delivered: DeliveredPrefix, on_batch: OnBatch, read: Batch) -> bool:
+    """Filter a batch of an attempt, and pass it to `on_batch`.
 
-    It returns True when `on_batch` does, or when the rest of the answer is not needed.
+    Return True when `on_batch` does, or when the rest of the answer is not needed.
     """
-
-    def pass_on(read: Batch) -> bool:
-        batch = attempt.apply_filters(read)
-        delivered.note(batch)
-        return (bool(batch) and on_batch(batch)) or attempt.is_done
-
-    return pass_on
+    batch = attempt.apply_filters(read)
+    delivered.note(batch)
+    return (bool(batch) and on_batch(batch)) or attempt.is_done
 
 
 async def _until(deadline: float, batches: Batches, on_batch: OnBatch | None) -> Batch:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Protocol
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, Dialect, MediaKind
+from gateway.conversation.v1.conversation_pb2 import Dialect, MediaKind
 from gateway.inference.v1.inference_pb2 import (
     EmbedRequest,
     EmbedResponse,
@@ -177,10 +177,6 @@ class Call:
     def prefills(self) -> bool:
         """Whether the request may end with an assistant message that the model continues."""
         return PREFILL not in self.refused_fields
-
-    def is_native(self, dialect: Dialect.ValueType) -> bool:
-        """Return whether the request was written in a provider's dialect."""
-        return self.request.dialect == dialect != DIALECT_UNSPECIFIED
 
     def complete(self) -> None:
         """Complete the canonical request from the lazy one."""

@@ -22,7 +22,7 @@ from services.inference.providers.base import (
     Transcript,
     no_transcripts,
 )
-from services.inference.providers.request_fields import RequestFields, read_object
+from services.inference.providers.request_fields import RequestFields, Rules, read_object
 from services.inference.providers.vectors import check_only_texts
 from services.inference.stream.batches import Batches
 from services.media.conversion.parts import Source, TextVectors
@@ -98,9 +98,7 @@ class EmbeddedProvider:
         """Return vectors; see `base.Provider.embed`."""
         inputs = call.inputs
         is_query = inputs.is_query or _says_query(inputs)
-        check_only_texts(
-            call, RequestFields(call, pass_stateful=False, fetches_urls=False), self.name
-        )
+        check_only_texts(call, RequestFields(call, Rules()), self.name)
         response = EmbedResponse(model=call.target.upstream)
         for begin in range(0, len(inputs.texts), _BATCH):
             made = await self._made(inputs.texts[begin : begin + _BATCH], is_query)

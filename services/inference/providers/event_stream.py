@@ -22,6 +22,9 @@ class EventStream:
 
     The caller sets the timeout of the first content: a model may think long after the provider has
     begun to answer. From then on each read, and the content, may take what `Patience` allows.
+
+    Attributes:
+        needs_stop: whether a timer may run, so that `stop` must be called.
     """
 
     def __init__(
@@ -47,8 +50,10 @@ class EventStream:
         self._step_timeout_s = limits.step_timeout_s
         self._call = call
         self._timers = timers
-        self._splitter = SseSplitter(limits.max_sse_line_bytes)
+        self._splitter: SseSplitter | None = None
+        self._max_event = limits.max_sse_line_bytes
         self._idle: IdleTimeoutReader | None = None
+        self.needs_stop = False
         # Raised after the events that preceded it have been returned.
         self._failure: UpstreamError | None = None
         self._on_batch: OnBatch | None = None
@@ -97,6 +102,8 @@ class EventStream:
     def _feed(self, piece: bytes) -> list[Event]:
         """Return the events that a piece completes, if any."""
         events: list[Event] = []
+        if self._splitter is None:
+            self._splitter = SseSplitter(self._max_event)
         if text := self._splitter.feed(piece):
             try:
                 self._reader.feed(text, events)
@@ -136,3 +143,4 @@ class EventStream:
         if self._idle is not None:
             self._idle.stop()
         self._idle = IdleTimeoutReader(self._body, patience, self._timers)
+        self.needs_stop = True

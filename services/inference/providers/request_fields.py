@@ -9,7 +9,7 @@ import json as python_json
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
@@ -41,6 +41,30 @@ _DIAGNOSTICS = "diagnostics"
 BILLING_LINE = "messages[].has_billing_line"
 
 
+class ServerRules(Protocol):
+    """What a provider's server may be sent.
+
+    Attributes:
+        pass_stateful: whether callers may refer to objects stored at the provider.
+        fetches_urls: whether it fetches media by URL.
+    """
+
+    @property
+    def pass_stateful(self) -> bool:
+        """See the class."""
+
+    @property
+    def fetches_urls(self) -> bool:
+        """See the class."""
+
+
+class Rules(NamedTuple):
+    """Rules of a server without others; see `ServerRules`."""
+
+    pass_stateful: bool = False
+    fetches_urls: bool = False
+
+
 class RequestFields:
     """Decides which parts of a call's request a provider is sent; base class of the adapters' own.
 
@@ -49,8 +73,7 @@ class RequestFields:
 
     Args:
         call: the call; dropped fields are added to `call.dropped`.
-        pass_stateful: whether callers may refer to objects stored at the provider.
-        fetches_urls: whether the provider fetches media by URL.
+        server: what the provider's server may be sent; also an attribute.
 
     Attributes:
         dialect: the dialect of the provider's API; DIALECT_UNSPECIFIED for any other.
@@ -61,10 +84,11 @@ class RequestFields:
 
     dialect: Dialect.ValueType = DIALECT_UNSPECIFIED
 
-    def __init__(self, call: Call, *, pass_stateful: bool, fetches_urls: bool) -> None:
-        self.is_native = call.is_native(self.dialect)
-        self.pass_stateful = pass_stateful
-        self.fetches_urls = fetches_urls
+    server: ServerRules
+
+    def __init__(self, call: Call, server: ServerRules) -> None:
+        self.is_native = call.request.dialect == self.dialect != DIALECT_UNSPECIFIED
+        self.server = server
         self.refused_fields = call.refused_fields
         self._call = call
 
@@ -136,7 +160,7 @@ class RequestFields:
                 provider, unless callers may do so.
         """
         fields = read_object(json, path)
-        if not self.pass_stateful:
+        if not self.server.pass_stateful:
             place = find_reference(fields, is_part=is_part, approvals=approvals)
             if place is not None:
                 raise self.stored_object_error(f"{path}.{place}")
@@ -148,7 +172,7 @@ class RequestFields:
         Raises:
             GatewayError: invalid, for a medium stored at the provider, unless allowed.
         """
-        if not self.pass_stateful and is_stored_address(url):
+        if not self.server.pass_stateful and is_stored_address(url):
             raise self.stored_object_error(path)
 
     def check_stored(self, path: str) -> None:
@@ -159,7 +183,7 @@ class RequestFields:
         Raises:
             GatewayError: invalid, unless allowed.
         """
-        if not self.pass_stateful:
+        if not self.server.pass_stateful:
             raise self.stored_object_error(path)
 
     def native_request_fields(self, extra: Opaque, *, but: Collection[str]) -> Json:
@@ -177,7 +201,7 @@ class RequestFields:
             return {}
         read = read_object(extra.json, "extra").items()
         fields = {name: value for name, value in read if value is not None and name not in but}
-        if not self.pass_stateful:
+        if not self.server.pass_stateful:
             self._leave_out_optional(fields)
             place = find_reference(fields)
             if place is not None:

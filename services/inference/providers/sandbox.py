@@ -32,7 +32,7 @@ from services.inference.offload import mark_large, offload
 from services.inference.paths import block_path
 from services.inference.providers import failures
 from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
-from services.inference.providers.request_fields import RequestFields, unknown_paths
+from services.inference.providers.request_fields import RequestFields, Rules, unknown_paths
 from services.inference.providers.vectors import check_only_texts
 from services.inference.request_changes import copied
 from services.inference.stream.batches import Batches
@@ -146,9 +146,7 @@ class SandboxProvider:
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
         """Return vectors; see `base.Provider.embed`."""
         inputs = call.inputs
-        check_only_texts(
-            call, RequestFields(call, pass_stateful=False, fetches_urls=False), self.name
-        )
+        check_only_texts(call, RequestFields(call, Rules()), self.name)
         try:
             model = models.find_model(call.target.upstream)
             made = await offload(vectors.embed, inputs.texts, model, inputs.dimensions or None)
@@ -190,7 +188,7 @@ def _mark_large_schemas(request: GenerateRequest) -> None:
 def _leave_out_tools(call: Call) -> None:
     """Remove optional tools of another dialect from the request."""
     if any(tool.optional for tool in call.request.tools):
-        fields = RequestFields(call, pass_stateful=False, fetches_urls=False)
+        fields = RequestFields(call, Rules())
         tools = [tool for _, tool in fields.accepted_tools(call.request)]
         call.request = copied(call.request)
         del call.request.tools[:]

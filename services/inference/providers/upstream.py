@@ -229,8 +229,10 @@ class Upstream:
             if content_type == _EVENT_STREAM or self._is_streamed(content_type):
                 stream = EventStream(response.body, reader, self.limits, self._timers, call)
                 on_batch: OnBatch | None = None
-                while (events := await stream.next(on_batch)) is not None:
+                has_more = True
+                while has_more and (events := await stream.next(on_batch)) is not None:
                     on_batch = yield events
+                    has_more = not reader.ended
                 if reader.ended and not response.body.is_received:
                     await _let_end(response.body)
             else:
@@ -239,15 +241,13 @@ class Upstream:
             if not reader.is_complete:
                 raise self._failure(error) from error
         finally:
-            if stream is not None:
+            if stream is not None and stream.needs_stop:
                 stream.stop()
             if response is not None:
                 response.body.release()
             self._live.inc(-1)
-        last: list[Event] = []
-        if whole is not None:
-            last = self.events_of(whole, reader)
-        else:
+        last = [] if whole is None else self.events_of(whole, reader)
+        if whole is None and not (reader.ended and reader.is_complete):
             reader.end(last)
         if last:
             yield last

@@ -100,7 +100,7 @@ class RequestMeter(Meter):
         if run is not None:
             self._records = run.records
         records = self._records
-        if len(records) == 1 and not self._task and not is_estimated(records[0]):
+        if len(records) == 1 and not self._task:
             self._end_of_only(records[0])
         else:
             self._end_of_all()
@@ -108,8 +108,12 @@ class RequestMeter(Meter):
             self._total.end()
 
     def _end_of_only(self, record: AttemptRecord) -> None:
-        """Record a request of one attempt with reported usage or without any, as nearly all are."""
+        """Record a request of one attempt, as nearly all are."""
         usage = None if record.attempt is None else record.attempt.usage
+        is_reported = usage is not None and record.delivered_tokens is None
+        if not is_reported and is_estimated(record):
+            self._end_of_all()
+            return
         counts: tuple[int | None, int, int, int, int]
         if isinstance(usage, TokenCounts):
             counts = usage

@@ -200,6 +200,17 @@ class InProcessCall(CallContext):
         if self.failure is not None:
             raise self.failure()
 
+    async def finish(self) -> None:
+        """Serve the call to its end in the current task, if its servicer does not pause.
+
+        Raises:
+            Exception: as `advance`.
+        """
+        try:
+            await self.advance()
+        finally:
+            self.failure = None  # it may hold an exception of the receiver, and that this frame
+
     def spawn(self) -> asyncio.Task[Any]:
         """Serve the call in a task of its own; return the task."""
         loop = asyncio.get_running_loop()

@@ -45,11 +45,7 @@ class ResponseStream:
         self._has_begun = False
         self._limit = server.max_message_bytes
         self._sent: _Sent | None = None  # what `read` returns
-
-    def __del__(self) -> None:
-        if self._call.is_running:
-            with suppress(RuntimeError):  # the event loop has ended
-                self.cancel()
+        self._reading: _Reading | None = None
 
     def __aiter__(self) -> Self:
         return self
@@ -70,7 +66,8 @@ class ResponseStream:
         call = self._call
         if self._sent is None:
             self._sent = _Sent(self._limit)
-            self._begin(self._sent)
+            self._reading = _Reading(call)
+            self.begin(self._sent)
         messages = self._sent.messages
         while not messages:
             if call.failure is not None:
@@ -84,15 +81,6 @@ class ResponseStream:
                     raise
         return messages.popleft()
 
-    async def deliver(self, receiver: Receiver) -> None:
-        """Pass every message to a receiver as it is sent; see `deliver`."""
-        call = self._call
-        self._begin(receiver)
-        try:
-            await call.advance()
-        finally:
-            call.failure = None  # it may hold an exception of the receiver, and that this frame
-
     def cancel(self) -> bool:
         """Cancel the call; return False if it has already ended."""
         call = self._call
@@ -101,7 +89,8 @@ class ResponseStream:
         call.interrupt(asyncio.CancelledError)
         return True
 
-    def _begin(self, receiver: Receiver) -> None:
+    def begin(self, receiver: Receiver) -> InProcessCall:
+        """Begin the call, which passes its messages to a receiver as they are sent; return it."""
         call = self._call
         if call.failure is not None:
             raise call.failure()
@@ -109,6 +98,19 @@ class ResponseStream:
         call.receiver = receiver
         request, self._request = self._request, None  # it may be large
         call.begin(request, self._timeout)
+        return call
+
+
+class _Reading:
+    """Cancels a call once its stream is abandoned, to which alone it belongs."""
+
+    def __init__(self, call: InProcessCall) -> None:
+        self._call = call
+
+    def __del__(self) -> None:
+        if self._call.is_running:
+            with suppress(RuntimeError):  # the event loop has ended
+                self._call.interrupt(asyncio.CancelledError)
 
 
 class _Sent:
@@ -144,7 +146,7 @@ def deliver(call: ReadableCall, receiver: Receiver) -> Awaitable[None]:
         Exception: raised by the receiver.
     """
     if isinstance(call, ResponseStream):
-        return call.deliver(receiver)
+        return call.begin(receiver).finish()
     return _read_all(call, receiver)
 
 

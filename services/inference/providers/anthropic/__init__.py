@@ -128,7 +128,7 @@ class AnthropicProvider:
             if event is not None:
                 return [event]
         as_one = call.accepts is not AnswerForm.EVENTS
-        translates = not call.is_native(self.dialect)
+        translates = call.request.dialect != self.dialect
         return events_from_whole(parsed, self._upstream, translates=translates, as_one=as_one)
 
     def stream(self, call: Call) -> Batches:
@@ -142,7 +142,7 @@ class AnthropicProvider:
         )
 
     def _reader(self, call: Call) -> StreamReader:
-        return StreamReader(self._upstream, translates=not call.is_native(self.dialect))
+        return StreamReader(self._upstream, translates=call.request.dialect != self.dialect)
 
     def _body(self, call: Call, build: Callable[..., bytes] = build_request) -> bytes:
         body = build(call, **self._rules)

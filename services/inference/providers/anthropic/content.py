@@ -353,7 +353,7 @@ class Conversation(ConversationWriter):
         path = self._path()
         source = media.WhichOneof("source")
         if source == "url":
-            if not self._fields.fetches_urls:
+            if not self._fields.server.fetches_urls:
                 raise self._refuse(f"URLs of {kind_in_words}s; send base64 data")
             self._fields.check_address(media.url, path)
             return {"type": "url", "url": media.url}

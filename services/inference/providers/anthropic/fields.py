@@ -6,7 +6,7 @@ from typing import Any
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
 from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.base import AnswerForm, Call
-from services.inference.providers.request_fields import Json, RequestFields
+from services.inference.providers.request_fields import Json, RequestFields, Rules
 from services.inference.providers.schemas import (
     OpenObjectError,
     for_answer,
@@ -33,7 +33,7 @@ class AnthropicFields(RequestFields):
     def __init__(
         self, call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool
     ) -> None:
-        super().__init__(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
+        super().__init__(call, Rules(pass_stateful, fetches_urls))
         self.official = official
         self.has_marks = False
         self.property_names: dict[str, PropertyNames] = {}

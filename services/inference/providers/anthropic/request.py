@@ -67,7 +67,7 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
     """
     lazy = call.lazy
     has_whole_body = lazy is not None and lazy.has_whole_body
-    if lazy is not None and has_whole_body and call.is_native(AnthropicFields.dialect):
+    if lazy is not None and has_whole_body and call.request.dialect == AnthropicFields.dialect:
         # Passed through as the caller wrote it.
         stream = {"stream": True} if call.stream else {}
         return orjson.dumps({"model": call.target.upstream, **lazy.writable(), **stream})

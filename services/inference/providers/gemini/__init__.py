@@ -31,7 +31,7 @@ from services.inference.providers.gemini.embeddings import (
 from services.inference.providers.gemini.events import AnswerReader
 from services.inference.providers.gemini.request import build_count, build_request
 from services.inference.providers.pruning import without_refused
-from services.inference.providers.request_fields import RequestFields
+from services.inference.providers.request_fields import RequestFields, Rules
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vectors import check_only_texts
 from services.inference.stream.batches import Batches
@@ -123,7 +123,7 @@ class GeminiProvider:
 
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
         """Return a vector for each text; see `Provider.embed`."""
-        fields = RequestFields(call, pass_stateful=self.pass_stateful, fetches_urls=False)
+        fields = RequestFields(call, Rules(self.pass_stateful))
         check_only_texts(call, fields, self.name)
         model = sanitizing.model_path(call.target.upstream)
         vectors: list[bytes] = []

@@ -241,7 +241,7 @@ class Conversation(ConversationWriter):
         if media.name and not (media.data and mime.startswith("text/")):
             self._fields.drop("messages[].blocks[].media.name")
         if source == "url":
-            if not self._fields.fetches_urls:
+            if not self._fields.server.fetches_urls:
                 raise self._refuse("URLs of media; send base64 data")
             self._fields.check_address(media.url, self._path())
             return _by_reference(media.url, mime)

@@ -12,7 +12,13 @@ from services.inference.providers.base import Call
 from services.inference.providers.gemini import sanitizing
 from services.inference.providers.gemini.content import Conversation
 from services.inference.providers.gemini.reasoning import thinking_config
-from services.inference.providers.request_fields import Json, RequestFields, read_object, write_body
+from services.inference.providers.request_fields import (
+    Json,
+    RequestFields,
+    Rules,
+    read_object,
+    write_body,
+)
 from services.inference.providers.schemas import for_gemini, has_no_arguments, object_schema
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
@@ -66,7 +72,7 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
         GatewayError: invalid or unsupported, with the path of the field.
     """
     request = call.request
-    fields = GeminiFields(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
+    fields = GeminiFields(call, Rules(pass_stateful, fetches_urls))
     body = _what_is_read(call, fields)
     if prefill_of(request):
         body["contents"].append({"role": "user", "parts": [{"text": CONTINUE}]})
@@ -94,7 +100,7 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
 
 def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes:
     """Return the body of a request to count tokens."""
-    fields = GeminiFields(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
+    fields = GeminiFields(call, Rules(pass_stateful, fetches_urls))
     model = sanitizing.model_path(call.target.upstream)
     return write_body({"generateContentRequest": {"model": model, **_what_is_read(call, fields)}})
 

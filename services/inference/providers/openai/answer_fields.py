@@ -44,6 +44,9 @@ def read_usage(reported: Json, previous: Usage | None) -> Event:
     Raises:
         ValueError: a count is invalid, or the unknown fields are too large.
     """
+    event = Event()
+    usage = event.usage
+    add_unknown_usage(usage, reported)
     prompt: Json = reported.get(_PROMPT) or {}
     completion: Json = reported.get(_COMPLETION) or {}
     # Some servers have the names of responses, and some only the total beside the input.
@@ -58,8 +61,6 @@ def read_usage(reported: Json, previous: Usage | None) -> Event:
         or reported.get("cached_tokens")
     )
     read, written = tokens(cached or 0), tokens(prompt.get("cache_write_tokens") or 0)
-    event = Event()
-    usage = event.usage
     usage.input_tokens = max(0, total - read - written)
     usage.output_tokens = output
     usage.cache_creation_input_tokens = written
@@ -67,7 +68,6 @@ def read_usage(reported: Json, previous: Usage | None) -> Event:
     usage.reasoning_tokens = tokens(completion.get("reasoning_tokens") or 0)
     if previous is not None:
         keep_counts(usage, previous)
-    add_unknown_usage(usage, reported)
     return event
 
 

@@ -184,7 +184,15 @@ class Blocks:
                 return
             self._close(out)
             self._begin(kind, out)
-        self._say(kind, text, logprobs, out)
+        event = Event(choice=self._choice, block=self._number, logprobs=logprobs)
+        if kind == "text":
+            self._length += len(text)
+            event.text = text
+        elif kind == "thinking":
+            event.thinking = text
+        else:
+            event.refusal = text
+        out.append(event)
 
     def tool(self, call: ToolCall, piece: str, logprobs: bytes, out: list[Event]) -> None:
         """Add a delta of a call's arguments; it may be empty.
@@ -279,7 +287,7 @@ class Blocks:
         else:
             self._begin(pending.kind, out)
             for text, logprobs in pending.waiting.take():
-                self._say(pending.kind, text, logprobs, out)
+                self.text(pending.kind, text, logprobs, out)
 
     def _begin(self, kind: TextKind, out: list[Event]) -> None:
         self._bounds.part()
@@ -325,17 +333,6 @@ class Blocks:
         out.append(Event(choice=self._choice, block=self._number, block_start=block))
         out.append(Event(choice=self._choice, block=self._number, block_stop=_STOP))
         self._number += 1
-
-    def _say(self, kind: TextKind, text: str, logprobs: bytes, out: list[Event]) -> None:
-        choice, block = self._choice, self._number
-        if kind == "text":
-            self._length += len(text)
-            event = Event(choice=choice, block=block, text=text, logprobs=logprobs)
-        elif kind == "thinking":
-            event = Event(choice=choice, block=block, thinking=text, logprobs=logprobs)
-        else:
-            event = Event(choice=choice, block=block, refusal=text, logprobs=logprobs)
-        out.append(event)
 
     def _say_input(self, call: ToolCall, text: str, logprobs: bytes, out: list[Event]) -> None:
         keep(call.said, text)

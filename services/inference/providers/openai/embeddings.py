@@ -10,7 +10,6 @@ from typing import Any
 
 import orjson
 
-from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import EmbedRequest, EmbedResponse
 from services.inference.estimate import estimate_inputs
 from services.inference.providers.base import EmbeddingCall
@@ -78,7 +77,7 @@ def read_embeddings(answer: bytes, call: EmbeddingCall, upstream: Upstream) -> E
     usage = _usage(parsed.get("usage"))
     response = EmbedResponse(estimated=usage is None)
     response.input_tokens = estimate_inputs(inputs) if usage is None else usage
-    if not (inputs.takes_passthrough and call.is_native(DIALECT_OPENAI)):
+    if not (inputs.takes_passthrough and call.request.dialect == OpenAIFields.dialect):
         response.model = _model(parsed.get("model"), call)
         response.vectors.extend(packed(vector, provider) for vector in vectors)
         return response

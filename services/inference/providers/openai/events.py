@@ -15,7 +15,7 @@ from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.delta_templates import DeltaTemplates
-from services.inference.providers.finish_reasons import canonical_reason
+from services.inference.providers.finish_reasons import OPENAI_REASONS, canonical_reason
 from services.inference.providers.openai.answer_fields import (
     KNOWN_ANSWER_FIELDS,
     KNOWN_CALL_FIELDS,
@@ -25,6 +25,7 @@ from services.inference.providers.openai.answer_fields import (
 )
 from services.inference.providers.openai.blocks import Blocks
 from services.inference.providers.openai.choice import Choice
+from services.inference.providers.openai.fields import OpenAIFields
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import read_event
@@ -35,8 +36,6 @@ DONE = b"[DONE]"
 # Exceptions that values of wrong types cause in the parsing code, at any depth.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _NOTHING = object()
-# The kinds of events that a template may repeat.
-_REPEATED = frozenset({"text", "thinking", "input"})
 
 
 class StreamReader:
@@ -66,7 +65,7 @@ class StreamReader:
         self._running = self._n  # choices without a finish reason
         self._usage: Usage | None = None  # as last received
         self._late_usage: Event | None = None  # received with or after the last finish reason
-        self._translates = call.request.dialect != conversation_pb2.DIALECT_OPENAI
+        self._translates = call.request.dialect != OpenAIFields.dialect
         self._reported: Json = {}  # the answer's unknown fields, as last reported
         self._early: Json = {}  # unknown fields received before the first choice
         self._templates = DeltaTemplates(_extract_delta, "obfuscation")
@@ -107,18 +106,15 @@ class StreamReader:
                 if chunk.get("error"):
                     raise self._errors.in_band(data)
                 self.read(chunk, "delta", out)
-                if len(out) > known_events and out[-1].WhichOneof("kind") in _REPEATED:
-                    self._learn(text[began:at], out[-1])
+                if len(out) > known_events:
+                    event = out[-1]
+                    piece = event.text or event.thinking or event.input
+                    if piece and not event.logprobs:
+                        self._current_choice = self._choices[event.choice]
+                        templates.learn(text[began:at], piece)
         except _MALFORMED as error:
             raise self._broken("streamed a malformed chunk", data) from error
-        self.has_content = self.has_content or has_content(out[already:])
-
-    def _learn(self, sent: bytes, event: Event) -> None:
-        """Learn to recognise server-sent events that differ from this one only in their text."""
-        text = event.text or event.thinking or event.input
-        if text and not event.logprobs:
-            self._current_choice = self._choices[event.choice]
-            self._templates.learn(sent, text)
+        self.has_content = self.has_content or self.is_complete or has_content(out[already:])
 
     def read_whole(self, answer: Json, out: list[Event]) -> None:
         """Append to `out` the events of a whole answer.
@@ -171,7 +167,8 @@ class StreamReader:
             if reason := choice_fields.get("finish_reason"):
                 if not isinstance(reason, str):
                     raise TypeError("finish_reason")
-                if (canonical := canonical_reason(reason)) is None:
+                canonical = OPENAI_REASONS.get(reason) or canonical_reason(reason)
+                if canonical is None:
                     raise failures.failed_answer(self._errors.name, reason)
                 self._running -= not choice.finish_reason
                 self.is_complete = self._running <= 0

@@ -7,7 +7,6 @@ import orjson
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from services.common.errors import GatewayError, unsupported
-from services.inference.providers.base import Call
 from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.cache_breakpoints import (
     BREAKPOINT,
@@ -43,11 +42,8 @@ class OpenAIFields(RequestFields):
     """Decides which parts of a call's request a server is sent; see `RequestFields`."""
 
     dialect = DIALECT_OPENAI
-
-    def __init__(self, call: Call, server: Server) -> None:
-        super().__init__(call, pass_stateful=server.pass_stateful, fetches_urls=server.fetches_urls)
-        self.server = server
-        self.has_breakpoints = False  # whether any has been written
+    server: Server
+    has_breakpoints = False  # whether any has been written
 
     @cached_property
     def takes_marks(self) -> bool:

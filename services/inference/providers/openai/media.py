@@ -53,7 +53,7 @@ def _image(media: Media, path: str, fields: OpenAIFields) -> Json:
         fields.check_stored(path)
         raise fields.unsupported(path, "file ids of images")
     if media.HasField("url"):
-        if not fields.fetches_urls:
+        if not fields.server.fetches_urls:
             raise fields.unsupported(
                 path,
                 "URLs of images; send base64 data (with the setting fetches_urls, the provider "

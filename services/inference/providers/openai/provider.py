@@ -120,7 +120,7 @@ class OpenAIProvider:
             _PATH,
             partial(build_request, call, self._server),
             reader=StreamReader(call, self._upstream, self._new_id),
-            headers=call.request_headers(self.dialect),
+            headers=call.request_headers(self.dialect) if call.request.headers else (),
             call=call,
         )
 

@@ -257,7 +257,7 @@ class Input(ConversationWriter):
             is_image = media.kind == conversation_pb2.MEDIA_KIND_IMAGE
             mime = image_type_of(media) if is_image else media.mime_type
             return f"data:{mime};base64,{base64_of(media.data)}"
-        if not self._fields.fetches_urls:
+        if not self._fields.server.fetches_urls:
             raise self._fields.unsupported(
                 self._path(),
                 f"URLs of {kind_in_words}; send base64 data (with the setting fetches_urls, the "
