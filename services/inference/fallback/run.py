@@ -78,7 +78,8 @@ class StartedAnswer:
         attempt: the attempt.
         record: the record of the attempt.
         head: the batches up to the first content.
-        batches: the remaining batches; None for a whole answer that was not streamed.
+        batches: the remaining batches; None after the last one, and for a whole answer that was not
+            streamed.
         answer: the whole answer instead of batches, if it is passed through or was accumulated
             from a stream; else None.
     """
@@ -196,11 +197,10 @@ class Run:
         limits_s = min(log.stream_idle_s, step.timeout_s), step.timeout_s
         call.make_patience = partial(Patience, *limits_s)
         if len(self.plan.steps) > 1:
-            usual_s, may_switch = (
-                partial(log.silences.of, step.key),
-                partial(self._may_switch, index),
+            usual_s, may_switch = log.silences.of, self._may_switch
+            call.make_patience = partial(
+                Patience, *limits_s, partial(usual_s, step.key), partial(may_switch, index)
             )
-            call.make_patience = partial(Patience, *limits_s, usual_s, may_switch)
 
     def _may_switch(self, index: int) -> bool:
         """Return whether another model or deployment may answer in place of a silent one."""

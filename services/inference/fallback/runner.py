@@ -88,6 +88,7 @@ class FallbackRunner(Run):
                                 else _until(deadline, batches, pass_on)
                             )
                         except StopAsyncIteration:
+                            started.batches = None
                             break
                         batch = attempt.apply_filters(read)
                         if batch or not read:
@@ -118,8 +119,7 @@ class FallbackRunner(Run):
             if record.outcome != "served" or started.attempt.usage is None:
                 record.delivered_tokens = delivered.tokens()
             try:
-                # Otherwise the provider's call has ended.
-                if record.outcome is None or started.attempt.is_done:
+                if started.batches is not None:
                     await started.close()
             finally:
                 self.on_end(self)

@@ -34,7 +34,7 @@ from services.inference.providers.request_fields import Json
 
 _Content = tuple[TextKind, str] | tuple[Literal["part"], Json]
 
-# Known fields of a message, beside its text.
+# Known fields of a message that have content other than its text.
 _NO_TEXT = ("refusal", "tool_calls", "reasoning_content")
 
 
@@ -51,7 +51,7 @@ class Choice:
     Attributes:
         number: the choice's index.
         finish_reason: the last finish reason of the server; "" before one.
-        canonical_reason: the canonical one.
+        canonical_reason: the canonical reason of that; the end of a turn before one.
         finish_fields: the unknown fields beside it.
         blocks: the writer of its events.
         pages: pages that the server names beside its answer, as last reported.

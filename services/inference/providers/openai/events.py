@@ -114,6 +114,7 @@ class StreamReader:
                         templates.learn(text[began:at], piece)
         except _MALFORMED as error:
             raise self._broken("streamed a malformed chunk", data) from error
+        # A complete answer has its end.
         self.has_content = self.has_content or self.is_complete or has_content(out[already:])
 
     def read_whole(self, answer: Json, out: list[Event]) -> None:
