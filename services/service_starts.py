@@ -1,0 +1,324 @@
+"""Start each service of a process, and add it to the server.
+
+The service of responses renders those in the background, with code of the facade's dialect.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import grpc
+from prometheus_client import CollectorRegistry
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from facade.dialects.admin.request_log import render_entry
+from facade.dialects.logged_bodies import render_bodies
+from facade.dialects.stored_responses import BackgroundRenderer
+from gateway.accounts.v1 import (
+    accounts_pb2_grpc,
+    admin_pb2_grpc,
+    limits_pb2_grpc,
+    requests_pb2_grpc,
+    usage_pb2_grpc,
+)
+from gateway.articles.v1 import articles_pb2_grpc
+from gateway.files.v1 import files_pb2_grpc
+from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
+from gateway.memory.v1 import conversations_pb2_grpc, memory_pb2_grpc, responses_pb2_grpc
+from services.accounts import servicer as accounts
+from services.accounts.admin import assembly as admin
+from services.accounts.admin.assembly import Administration
+from services.accounts.admin.authentication import AdminAuthenticator
+from services.accounts.caller_usage import CallerUsage
+from services.accounts.development import redeem_sign_in_code
+from services.accounts.limits import servicer as limits
+from services.accounts.limits.leases import LeaseRepository
+from services.accounts.limits.notifications import BudgetNotifier
+from services.accounts.limits.soft_limits import SoftLimits
+from services.accounts.limits.webhook import Webhook
+from services.accounts.repository import AccountRepository
+from services.accounts.requests import servicer as stored_requests
+from services.accounts.requests.assembly import StoredRequests
+from services.accounts.usage import servicer as usage
+from services.accounts.usage.assembly import UsageRecords
+from services.articles import assembly as articles
+from services.articles.assembly import ArticleService
+from services.common.clock import Clock
+from services.common.grpc.server import Server
+from services.common.process.byte_budget import ByteBudget
+from services.common.process.registry import ProcessRegistry
+from services.common.process.telemetry.spans import Telemetry
+from services.common.settings import Settings
+from services.common.storage.database import is_sqlite
+from services.common.storage.disk import DiskReserve
+from services.common.storage.secrets import Secrets
+from services.common.storage.sweeping import sweeper_lease
+from services.erasures import erase_batches
+from services.files import servicer as files
+from services.files.assembly import FileService
+from services.inference import servicer as inference
+from services.inference.allowances.assembly import Allowances
+from services.inference.assembly import ANSWERS, Inference, OtherServices, SharedStores
+from services.inference.files import FileStoreReader
+from services.inference.limits.limiter import Limiter
+from services.inference.memory.turn_client import TurnClient
+from services.inference.provider_states import servicer as provider_states
+from services.inference.provider_states.shared_folder import SharedFolder
+from services.inference.store_sweeper import ROUNDS
+from services.inference.usage.recorder import Send
+from services.inference.usage.usage_client import UsageClient
+from services.memory import assembly as memory
+from services.memory.assembly import MemoryService
+from services.request_log.assembly import open_request_log
+from services.request_log.grpc_calls import LoggedInference
+from services.request_log.recorder import RequestRecorder
+from services.responses import servicer as responses
+from services.responses.assembly import ResponseService
+from services.responses.conversations import servicer as conversations
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the services of a process share.
+
+    Attributes:
+        settings: all settings of the gateway.
+        clock: the clock.
+        database: the database.
+        secrets: the secrets of the deployment.
+        server: the server of all services.
+        channel: in-process channel to them; services call one another over it, like any caller.
+        identify_admin: returns the owner of an admin key.
+        budget: limits the bytes that the process holds for requests.
+        new_registry: returns a new registry of metrics.
+        for_rows: the reserve of free space for rows.
+        for_blobs: the reserve of free space for blobs.
+        telemetry: records spans; None without a collector.
+    """
+
+    settings: Settings
+    clock: Clock
+    database: AsyncEngine
+    secrets: Secrets
+    server: Server
+    channel: grpc.aio.Channel
+    identify_admin: AdminAuthenticator
+    budget: ByteBudget
+    new_registry: Callable[[], CollectorRegistry]
+    for_rows: DiskReserve
+    for_blobs: DiskReserve
+    telemetry: Telemetry | None
+
+
+@dataclass(slots=True)
+class Started:
+    """What runs in a process; None for what does not."""
+
+    request_log: RequestRecorder | None = None
+    usage: UsageRecords | None = None
+    stored_requests: StoredRequests | None = None
+    notifier: BudgetNotifier | None = None
+    administration: Administration | None = None
+    files: FileService | None = None
+    articles: ArticleService | None = None
+    processes: ProcessRegistry | None = None
+    memory: MemoryService | None = None
+    responses: ResponseService | None = None
+    inference: Inference | None = None
+    allowances: Allowances | None = None
+    provider_states: provider_states.ProviderStates | None = None
+
+
+def start_limits(shared: Shared, started: Started) -> None:
+    """Start the service of limits, which every process has: it reads them from the database."""
+    settings, clock, database = shared.settings, shared.clock, shared.database
+    has_webhook = bool(settings.budgets.webhook_url)
+    soft_limits = SoftLimits(clock, shared.new_registry(), notifies=has_webhook)
+    shared.server.add(
+        limits_pb2_grpc.add_LimitServiceServicer_to_server,
+        limits.LimitServicer(LeaseRepository(database, clock, soft_limits)),
+        limits.SERVICE_NAME,
+    )
+    if has_webhook:
+        webhook, registry = Webhook(settings, clock), shared.new_registry()
+        started.notifier = BudgetNotifier(database, clock, webhook, soft_limits.has_new, registry)
+
+
+async def _start_accounts(shared: Shared, started: Started) -> None:
+    settings, clock, database = shared.settings, shared.clock, shared.database
+    accounts_of_users = AccountRepository(database, clock)
+    shared.server.add(
+        accounts_pb2_grpc.add_AccountsServiceServicer_to_server,
+        accounts.AccountsServicer(
+            partial(redeem_sign_in_code, accounts_of_users, settings, clock),
+            CallerUsage(database, clock).of,
+        ),
+        accounts.SERVICE_NAME,
+    )
+    started.usage = UsageRecords.start(settings, database, clock, shared.new_registry())
+    shared.server.add(
+        usage_pb2_grpc.add_UsageServiceServicer_to_server,
+        started.usage.servicer,
+        usage.SERVICE_NAME,
+    )
+    started.stored_requests = StoredRequests.start(settings, database, clock, shared.for_blobs)
+    shared.server.add(
+        requests_pb2_grpc.add_RequestLogServiceServicer_to_server,
+        started.stored_requests.servicer,
+        stored_requests.SERVICE_NAME,
+    )
+    started.administration = Administration.start(
+        settings,
+        database,
+        clock,
+        shared.identify_admin,
+        erase_batches(settings, database, clock),
+        shared.new_registry(),
+    )
+    shared.server.add(
+        admin_pb2_grpc.add_AdminServiceServicer_to_server,
+        started.administration.servicer,
+        admin.SERVICE_NAME,
+    )
+
+
+async def _start_files(shared: Shared, started: Started) -> None:
+    started.files = FileService.start(
+        shared.settings, shared.database, shared.clock, shared.new_registry(), shared.for_blobs
+    )
+    shared.server.add(
+        files_pb2_grpc.add_FileStoreServiceServicer_to_server,
+        started.files.servicer,
+        files.SERVICE_NAME,
+    )
+
+
+async def _start_articles(shared: Shared, started: Started) -> None:
+    started.articles = ArticleService.start(
+        shared.settings,
+        shared.database,
+        shared.clock,
+        shared.new_registry(),
+        shared.channel,
+        shared.secrets.service_credential,
+        shared.for_rows,
+    )
+    shared.server.add(
+        articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server,
+        started.articles.servicer,
+        articles.SERVICE_NAME,
+    )
+
+
+async def _start_memory(shared: Shared, started: Started) -> None:
+    """Start the services of memory, and those of responses and conversations."""
+    settings = shared.settings
+    # With SQLite all processes are on this machine, so a dead one can be detected.
+    if is_sqlite(settings.storage):
+        started.processes = ProcessRegistry.register(settings.storage.data_dir)
+    started.memory = MemoryService.start(
+        settings,
+        shared.database,
+        shared.secrets,
+        shared.clock,
+        shared.new_registry(),
+        shared.channel,
+        shared.for_rows,
+        started.processes,
+        shared.budget,
+    )
+    shared.server.add(
+        memory_pb2_grpc.add_MemoryServiceServicer_to_server,
+        started.memory.servicer,
+        memory.SERVICE_NAME,
+    )
+    started.responses = ResponseService.start(
+        settings,
+        shared.database,
+        shared.clock,
+        shared.new_registry(),
+        shared.channel,
+        shared.for_rows,
+        started.processes,
+        shared.budget,
+        partial(BackgroundRenderer, now=shared.clock.now),
+    )
+    shared.server.add(
+        responses_pb2_grpc.add_ResponseServiceServicer_to_server,
+        started.responses.servicer,
+        responses.SERVICE_NAME,
+    )
+    shared.server.add(
+        conversations_pb2_grpc.add_ConversationServiceServicer_to_server,
+        started.responses.conversations,
+        conversations.SERVICE_NAME,
+    )
+
+
+async def _start_inference(shared: Shared, started: Started) -> None:
+    """Start the services of inference and of the states of providers, and the request log."""
+    settings, clock, channel = shared.settings, shared.clock, shared.channel
+    credential = shared.secrets.service_credential
+    send_usage: Send = UsageClient(channel, credential).send
+    if settings.request_log.enabled:
+        started.request_log = open_request_log(
+            settings,
+            clock,
+            shared.new_registry(),
+            channel,
+            credential,
+            render_bodies,
+            render_entry,
+            shared.telemetry,
+        )
+        send_usage = started.request_log.observing(send_usage)
+    started.allowances = Allowances(
+        channel, settings.limits, shared.secrets, clock, shared.new_registry()
+    )
+    every_s = ROUNDS * settings.limits.sweep_every_s
+    started.inference = await Inference.start(
+        settings,
+        shared.secrets,
+        clock,
+        shared.new_registry(),
+        OtherServices(FileStoreReader(channel), TurnClient(channel), send_usage),
+        SharedStores(
+            sweeper_lease(shared.database, "conversions", every_s, clock),
+            sweeper_lease(shared.database, ANSWERS, every_s, clock),
+            shared.for_blobs,
+        ),
+        telemetry=shared.telemetry,
+        budget=shared.budget,
+        admission=started.allowances.admission,
+    )
+    engine = started.inference.engine
+    limiter = Limiter(
+        started.allowances.admission, started.inference.cost_of, started.inference.demand_of
+    )
+    servicer: inference_pb2_grpc.InferenceServiceServicer = inference.InferenceServicer(
+        engine, limiter, started.inference.cache
+    )
+    if started.request_log is not None:
+        servicer = LoggedInference(servicer, started.request_log, clock)
+    shared.server.add(
+        inference_pb2_grpc.add_InferenceServiceServicer_to_server,
+        servicer,
+        inference.SERVICE_NAME,
+    )
+    folder = SharedFolder.enter(settings.storage.data_dir)
+    started.provider_states = provider_states.ProviderStates(engine, folder, clock)
+    shared.server.add(
+        providers_pb2_grpc.add_ProviderAdminServiceServicer_to_server,
+        started.provider_states,
+        provider_states.SERVICE_NAME,
+    )
+
+
+# By the names in `services.SERVICES`, in the order in which they start.
+STARTS: Mapping[str, Callable[[Shared, Started], Awaitable[None]]] = {
+    "accounts": _start_accounts,
+    "files": _start_files,
+    "articles": _start_articles,
+    "memory": _start_memory,
+    "inference": _start_inference,
+}
