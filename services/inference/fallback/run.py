@@ -284,11 +284,7 @@ class Run:
                             whole = answer
                             attempt.report_whole(answer)
                         else:
-                            batch = _content(attempt.apply_filters(answer), provider)
-                            first = batch[0]
-                            if first.HasField("whole") and first.whole.HasField("usage"):
-                                attempt.usage = first.whole.usage
-                            head = [batch]
+                            head = [_content(attempt, answer)]
                         record.started()
                         record.served()
             except TimeoutError:
@@ -403,14 +399,18 @@ def _add_announcement(batch: Batch, head: list[Batch]) -> None:
         head.append(batch)
 
 
-def _content(batch: Batch, provider: str) -> Batch:
-    """Return a whole answer unchanged.
+def _content(attempt: Attempt, answer: Sequence[Event]) -> Batch:
+    """Return the events of a whole answer; set the usage of the attempt.
 
     Raises:
         UpstreamError: the answer has no content.
     """
+    batch = attempt.apply_filters(answer)
     if not has_content(batch):
-        raise cut_off(provider)
+        raise cut_off(attempt.call.target.provider)
+    first = batch[0]
+    if first.HasField("whole") and first.whole.HasField("usage"):
+        attempt.usage = first.whole.usage
     return batch
 
 
