@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from facade.dialects.fallback import (
+    FALLBACK_FIELDS,
     FallbackFields,
     ReadParameters,
     may_set_parameters,
@@ -183,7 +184,8 @@ def set_extensions(
     """
     if fields.multimodal is not None:
         _set_multimodal(request.multimodal, fields.multimodal)
-    set_fallback(request, fields, read_parameters, source_map)
+    if not FALLBACK_FIELDS.isdisjoint(fields.model_fields_set):
+        set_fallback(request, fields, read_parameters, source_map)
     _set_memory(request, fields)
 
 

@@ -130,6 +130,8 @@ class FallbackFields(BaseModel):
         return (_kept_config if len(json) <= _KEPT_BYTES else _plain_config)(json)
 
 
+FALLBACK_FIELDS = frozenset(FallbackFields.model_fields)
+
 _FALLBACK_CONFIG: TypeAdapter[FallbackConfig] = TypeAdapter(FallbackConfig)
 _FALLBACK_MODES = {
     "disabled": pb.FALLBACK_MODE_DISABLED,

@@ -89,6 +89,10 @@ class RequestAttempts:
         self._refusals = refusals
         self._conversation = conversation
         self._has_thinking = has_thinking
+        # Whether requests of steps may have messages that the caller's has not.
+        self._adds_messages = (
+            rounds is not None or not self._alone or self._last_step.parameters is not None
+        )
         self._lazy = lazy
         self._prepared: tuple[Step, StepRequest] | None = None  # the latest
         self._step_media = step_media
@@ -411,22 +415,22 @@ class RequestAttempts:
         Raises:
             GatewayError: invalid, for a malformed tool.
         """
-        seen = self._with_thinking(provider, request)
-        sent = with_functions(with_allowed_tools(seen, provider.dialect), provider.dialect)
-        if thinking.loses_thinking(self._request, request, seen):
+        seen = request
+        if self._has_thinking or (self._adds_messages and request is not self._request):
+            seen = thinking.apply_strategy(
+                request,
+                target_checks=provider.checks_signatures,
+                target_dialect=provider.dialect,
+                signer=self._signer,
+            )
+        dialect = provider.dialect
+        allowed = with_allowed_tools(seen, dialect) if seen.HasField("tool_choice") else seen
+        sent = WithFunctions(allowed)
+        if request.dialect != dialect:
+            sent = with_functions(allowed, dialect)
+        if seen is not request and thinking.loses_thinking(self._request, request, seen):
             return sent._replace(dropped=[*sent.dropped, _THINKING])
         return sent
-
-    def _with_thinking(self, provider: Provider, request: GenerateRequest) -> GenerateRequest:
-        """Apply the request's thinking strategy for a provider; see `thinking.apply_strategy`."""
-        if request is self._request and not self._has_thinking:
-            return request
-        return thinking.apply_strategy(
-            request,
-            target_checks=provider.checks_signatures,
-            target_dialect=provider.dialect,
-            signer=self._signer,
-        )
 
 
 def _needs_stop_filter(request: GenerateRequest, provider: Provider) -> bool:

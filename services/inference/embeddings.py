@@ -53,7 +53,8 @@ async def embed(engine: Engine, request: EmbedRequest) -> EmbedResponse:
         mark_large()
     routed, plan = _routed(engine, request)
     plan = plan._replace(operation="embeddings")
-    plan = engine.balancer.expand_deployments(plan, routed, whole=True)
+    if plan.is_balanced:
+        plan = engine.balancer.expand_deployments(plan, routed, whole=True)
     attempts = EmbeddingAttempts(request, routed, engine.routes.providers, engine.refusals)
     meter = engine.metering.begin(routed, partial(estimate_inputs, request), endpoint="embeddings")
     runner = engine.runner(plan, attempts, whole=True, on_end=meter.end)

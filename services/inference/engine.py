@@ -281,16 +281,18 @@ class Engine:
         if prepared.tools is not None:
             async with aclosing(self._in_rounds(prepared, *prepared.tools, whole=True)) as batches:
                 return whole_of([batch async for batch in batches])
-        return await self._only_runner(prepared, whole=True).answer()
+        runner = self.runner(
+            prepared.plan, prepared.attempts, whole=True, on_end=prepared.meter.end
+        )
+        return await runner.answer()
 
     def _stream(self, prepared: PreparedRequest) -> Batches:
         if prepared.tools is not None:
             return self._in_rounds(prepared, *prepared.tools, whole=False)
-        return self._only_runner(prepared, whole=False).stream()
-
-    def _only_runner(self, prepared: PreparedRequest, *, whole: bool) -> FallbackRunner:
-        """Return the runner of a request that takes a single run."""
-        return self.runner(prepared.plan, prepared.attempts, whole=whole, on_end=prepared.meter.end)
+        runner = self.runner(
+            prepared.plan, prepared.attempts, whole=False, on_end=prepared.meter.end
+        )
+        return runner.stream()
 
     def _in_rounds(
         self, prepared: PreparedRequest, rounds: Rounds, web: WebTools, *, whole: bool
@@ -333,7 +335,7 @@ class Engine:
         plan = plans.plan_for(request)
         if plan.is_balanced:
             plan = self.balancer.expand_deployments(plan, request, whole=whole, lazy=lazy)
-        providers = routes.by_dialect.get(request.dialect, routes.providers)
+        providers = routes.providers_of(request.dialect)
         attempts = RequestAttempts(
             request, (), plan, providers, self._signer, self.refusals, lazy=lazy
         )

@@ -91,28 +91,41 @@ def check_request(
         GatewayError: the request or its chain breaks a rule, or a model does not exist.
     """
     kinds = validation.check(request)
-    plan = balancer.expand_deployments(plans.plan_for(request), request, whole=whole)
+    plan = plans.plan_for(request)
+    if plan.is_balanced:
+        plan = balancer.expand_deployments(plan, request, whole=whole)
     providers = routes.providers_of(request.dialect)
     has_tool_calls = not HISTORY_KINDS.isdisjoint(kinds)
-    offers_tools = _offers_tools(request, plan, routes, has_tool_calls=has_tool_calls)
-    if uses_memory(request):
+    offers_tools = (
+        bool(request.tools)
+        or request.use_built_in_tools
+        or request.HasField("web_search")
+        or request.HasField("fallback_config")
+    ) and _offers_tools(request, plan, providers, routes.web, has_tool_calls=has_tool_calls)
+    is_remembered = uses_memory(request)
+    media: Sequence[MediaRef] = ()
+    if is_remembered:
         check_steps(request, plan)
         # The answer is parsed here, to be committed to memory.
         request.takes_passthrough = False
-        return CheckedRequest(plan, providers, (), True, True, routes, offers_tools, has_tool_calls)
-    media = find_media(request) if "media" in kinds else ()
+    elif "media" in kinds:
+        media = find_media(request)
     has_thinking = not thinking.KINDS.isdisjoint(kinds)
     return CheckedRequest(
-        plan, providers, media, has_thinking, False, routes, offers_tools, has_tool_calls
+        plan, providers, media, has_thinking, is_remembered, routes, offers_tools, has_tool_calls
     )
 
 
 def _offers_tools(
-    request: GenerateRequest, plan: Plan, routes: Routes, *, has_tool_calls: bool
+    request: GenerateRequest,
+    plan: Plan,
+    providers: Mapping[str, Provider],
+    web: WebTools | None,
+    *,
+    has_tool_calls: bool,
 ) -> bool:
     """Return whether a model of the plan may call the gateway's own tools."""
-    available = NOTHING if routes.web is None else routes.web.available
-    providers = routes.providers_of(request.dialect)
+    available = NOTHING if web is None else web.available
     targets = ((providers[step.target.provider].dialect, step.target) for step in plan.steps)
     if not may_run_tools(request, targets, available, has_called=has_tool_calls):
         return False
@@ -180,18 +193,19 @@ class RequestPreparer:
         """
         plan, providers = checked.plan, checked.providers
         conversation = None if turn is None else turn.conversation
-        media = checked.media if conversation is None else conversation.callers_media()
+        media = checked.media if conversation is None else conversation.callers_media
         all_media = media
         if request.HasField("fallback_config"):
             all_media = [*media, *overriding_media(request, plan)]
-        stored = StoredFiles(self._files, charge)
-        # Memory and token counts are estimated from the content.
-        loads_all = counts or turn is not None
-        await self._place_files(
-            request, checked, charge, all_media, conversation, stored, loads_all=loads_all
-        )
+        stored: StoredFiles | None = None
         step_media = None
         if all_media or (conversation is not None and conversation.has_media):
+            stored = StoredFiles(self._files, charge)
+            # Memory and token counts are estimated from the content.
+            loads_all = counts or turn is not None
+            await self._place_files(
+                request, checked, charge, all_media, conversation, stored, loads_all=loads_all
+            )
             open_session = partial(
                 self._adaptation.session,
                 request.multimodal,
@@ -220,7 +234,7 @@ class RequestPreparer:
             has_thinking=checked.has_thinking,
             step_media=step_media,
             rounds=rounds,
-            stored=None if stored.is_empty else stored,
+            stored=None if stored is None or stored.is_empty else stored,
         )
         tools = None
         if rounds is not None and checked.offers_tools and web is not None:
@@ -260,9 +274,7 @@ class RequestPreparer:
             stored: collects the files that providers read by themselves.
             loads_all: whether the bytes of all files are loaded.
         """
-        remembered = {} if conversation is None else conversation.remembered_files()
-        if not media and not remembered:
-            return
+        remembered = {} if conversation is None else conversation.remembered_files
         plan = checked.plan
         providers = [checked.providers[step.target.provider] for step in plan.steps]
         keep_foreign = any(provider.pass_stateful for provider in providers)

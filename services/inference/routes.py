@@ -1,6 +1,6 @@
 """The routing tables: models, providers, roles and web tools."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -53,6 +53,22 @@ class _ProvidersOfResponses(Mapping[str, Provider]):
         return len(self._usual)
 
 
+class _ByDialect(dict[Dialect.ValueType, Mapping[str, Provider]]):
+    """The providers by name, for requests of each dialect; `others` for those it lacks."""
+
+    def __init__(
+        self,
+        others: Mapping[str, Provider],
+        of_dialects: Mapping[Dialect.ValueType, Mapping[str, Provider]],
+    ) -> None:
+        super().__init__(of_dialects)
+        self._others = others
+
+    def __missing__(self, _dialect: Dialect.ValueType) -> Mapping[str, Provider]:
+        # Not inserted: callers of gRPC may send any number.
+        return self._others
+
+
 @dataclass(frozen=True)
 class Routes:
     """The routing tables, replaced as a whole when settings are reloaded.
@@ -76,20 +92,21 @@ class Routes:
     servers: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
 
     @cached_property
-    def by_dialect(self) -> Mapping[Dialect.ValueType, Mapping[str, Provider]]:
-        """The providers by name, for requests of each dialect that a facade has."""
+    def providers_of(self) -> Callable[[Dialect.ValueType], Mapping[str, Provider]]:
+        """A function that returns the providers by name, for requests of a dialect, or of none."""
         of_responses = _ProvidersOfResponses(self.providers, self.responses)
-        return {
-            DIALECT_OPENAI: self.providers,
-            DIALECT_ANTHROPIC: self.providers,
-            DIALECT_RESPONSES: of_responses,
-        }
+        by_dialect = _ByDialect(
+            self.providers,
+            {
+                DIALECT_OPENAI: self.providers,
+                DIALECT_ANTHROPIC: self.providers,
+                DIALECT_RESPONSES: of_responses,
+            },
+        )
+        # Not a method: it is called for every request.
+        return by_dialect.__getitem__
 
     @property
     def has_search(self) -> bool:
         """Whether the gateway searches the web for models."""
         return self.web is not None and self.web.available.searches
-
-    def providers_of(self, dialect: Dialect.ValueType) -> Mapping[str, Provider]:
-        """Return the providers by name, for requests of a dialect, or of none."""
-        return self.by_dialect.get(dialect, self.providers)

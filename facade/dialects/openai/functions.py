@@ -21,19 +21,12 @@ from services.common.text.texts import quoted
 _FINISH_REASON = "function_call"
 
 
-def calls_functions(wire: ChatRequest) -> bool:
-    """Return whether a request uses functions instead of tools, and so must its answer."""
-    return wire.functions is not None or wire.function_call is not None
-
-
 def set_functions(request: GenerateRequest, wire: ChatRequest) -> None:
-    """Set the tools and the tool choice from the functions of a chat, if it has any.
+    """Set the tools and the tool choice from the functions of a chat that has functions.
 
     Raises:
         GatewayError: invalid, naming the field.
     """
-    if not calls_functions(wire):
-        return
     for field in ("tools", "tool_choice"):
         if getattr(wire, field) is not None:
             raise invalid(

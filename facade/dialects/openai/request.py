@@ -10,7 +10,7 @@ from facade.dialects.cache_marks import OPTIONS, set_lifetimes
 from facade.dialects.dialect_chain import has_chain, of_caller, take_chain
 from facade.dialects.extensions import EXTENSION_FIELDS, is_plain, set_extensions
 from facade.dialects.openai.formats import FORMATS, has_schema, set_format
-from facade.dialects.openai.functions import calls_functions, set_functions
+from facade.dialects.openai.functions import set_functions
 from facade.dialects.openai.messages import add_messages
 from facade.dialects.openai.plain import beginning, plain_request
 from facade.dialects.openai.tools import add_tools, read_choice, set_tool_choice
@@ -78,17 +78,20 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     lazy = _READER.read(body, partial(_LazyChat, len(body), source_map)) if lazily else None
     wire: ChatRequest = validate(_REQUEST, exact_json(body), body) if lazy is None else lazy.wire
     del body  # frees its megabytes, unless the caller keeps a reference
-    stream = wire.stream or False
+    stream, are_functions = wire.stream or False, False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: allowed only if stream is true")
     if lazy is None:
-        if has_chain(wire, _MODELS):
+        if wire.model_extra and has_chain(wire, _MODELS):
             take_chain(wire, _MODELS, wire.model, None, source_map)
         request = _parameters(wire, "")
         request.model = wire.model
-        set_functions(request, wire)
+        are_functions = _calls_functions(wire)
+        if are_functions:
+            set_functions(request, wire)
         add_messages(request, wire.messages, "messages", source_map)
-        set_lifetimes(request.messages, (wire.model_extra or {}).get(OPTIONS))
+        if wire.model_extra and OPTIONS in wire.model_extra:
+            set_lifetimes(request.messages, wire.model_extra[OPTIONS])
     else:
         request = lazy.request
     if not EXTENSION_FIELDS.isdisjoint(wire.model_fields_set):
@@ -104,10 +107,14 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         include_usage = bool(options.pop("include_usage", False))
         if options:
             keep_stream_options(request, options)
-    are_functions = lazy is None and calls_functions(wire)
     return ParsedRequest(
         lazy or request, wire.model, stream, source_map, include_usage, are_functions
     )
+
+
+def _calls_functions(wire: ChatRequest) -> bool:
+    """Return whether a request uses functions instead of tools, and so must its answer."""
+    return wire.functions is not None or wire.function_call is not None
 
 
 def _is_plain(wire: ChatRequest) -> bool:
@@ -115,7 +122,7 @@ def _is_plain(wire: ChatRequest) -> bool:
     return (
         is_plain(wire)
         and wire.web_search_options is None
-        and not calls_functions(wire)
+        and not _calls_functions(wire)
         and not has_chain(wire, _MODELS)
     )
 

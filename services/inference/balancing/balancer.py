@@ -57,13 +57,11 @@ class Balancer:
         With fallback mode `disabled` only the first deployment is kept.
 
         Args:
-            plan: a plan; returned as it is if no model has several deployments.
+            plan: a plan that is balanced: a model has several deployments.
             request: the request of the current task's caller.
             whole: whether the answer is whole or a stream.
             lazy: the lazy request; None if the request is complete.
         """
-        if not plan.is_balanced:
-            return plan
         size = request.ByteSize() if lazy is None else lazy.ByteSize()
         kind = load_class(size, whole=whole)
         affinity = b""

@@ -73,9 +73,7 @@ def with_functions(request: GenerateRequest, dialect: Dialect.ValueType) -> With
     Raises:
         GatewayError: invalid, for a malformed tool.
     """
-    if request.dialect == dialect or not (
-        any(map(_is_replaced, request.tools)) or any(map(_is_rewritten, _blocks(request)))
-    ):
+    if not (any(map(_is_replaced, request.tools)) or any(map(_is_rewritten, _blocks(request)))):
         return WithFunctions(request)
     rewriting = _Rewriting(copied(request), dialect)
     rewriting.replace_tools()

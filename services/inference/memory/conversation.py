@@ -7,7 +7,8 @@ turns are left out.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from services.inference.adaptation.media_types import essence
 from services.inference.adaptation.rules import DOCUMENT, IMAGE, adapts, is_plain_text
 from services.inference.estimate import MESSAGE, estimate_input_tokens, estimate_messages
 from services.inference.media import MediaRef, media_blocks
-from services.inference.memory.split import SplitRequest, call_ids, instructions, media_key
+from services.inference.memory.split import SplitRequest, call_ids, divide, media_key
 from services.inference.providers.base import Target
 from services.inference.request_changes import copied
 
@@ -122,6 +123,7 @@ class ModelView(NamedTuple):
     left_out: int
 
 
+@dataclass(slots=True)
 class _Part:
     """Messages that are included or left out together.
 
@@ -131,10 +133,9 @@ class _Part:
             that is not in the caller's request.
     """
 
-    def __init__(self, messages: Sequence[Message], paths: Sequence[str | None]) -> None:
-        self.messages = messages
-        self.paths = paths
-        self._tokens: int | None = None
+    messages: Sequence[Message]
+    paths: Sequence[str | None]
+    _tokens: int | None = None
 
     @property
     def tokens(self) -> int:
@@ -142,10 +143,6 @@ class _Part:
         if self._tokens is None:
             self._tokens = estimate_messages(self.messages)
         return self._tokens
-
-    def media(self) -> Iterator[tuple[str | None, Block]]:
-        """Yield the path and the block of each medium."""
-        return zip(self.paths, media_blocks(self.messages), strict=True)
 
 
 class Conversation:
@@ -158,6 +155,10 @@ class Conversation:
         inject_tokens: maximum tokens of notes and quotations together.
 
     Attributes:
+        callers_media: the media of the caller's request, wherever they occur.
+        remembered_files: media with a file id that are not in the caller's request, by id, newest
+            first.
+        has_media: whether the sent or the stored conversation has media.
         lacks_thinking: whether the last tool calls are without the thinking that led to them.
     """
 
@@ -174,8 +175,16 @@ class Conversation:
             self._recall(split)
         else:
             self._present = _Part(*split.kept)
-        parts = (self._before, *self._turns, self._present)
-        self._media = [medium for part in parts for medium in part.media()]
+        self.callers_media: list[MediaRef] = []
+        self.remembered_files: dict[str, list[MediaRef]] = {}
+        media = _media((self._before, *self._turns, self._present))
+        for path, block in media:
+            if path is not None:
+                self.callers_media.append(MediaRef(path, block))
+        for path, block in reversed(media):
+            if path is None and (file_id := block.media.file_id):
+                self.remembered_files.setdefault(file_id, []).append(MediaRef(_MEMORY, block))
+        self.has_media = bool(media)
 
     def _recall(self, split: SplitRequest) -> None:
         """Merge the sent conversation into the context from Memory."""
@@ -190,28 +199,11 @@ class Conversation:
                 message.CopyFrom(with_thinking)
         paths = _put_back(context.messages, split, is_present=True)
         self._present = _Part(context.messages, paths)
-        answers = [one for one in context.messages if one.role == conversation_pb2.ROLE_ASSISTANT]
-        self.lacks_thinking = (
-            bool(answers and call_ids(answers[-1]))
-            and answers[-1].blocks[0].WhichOneof("kind") not in thinking.KINDS
-        )
-
-    @property
-    def has_media(self) -> bool:
-        """Whether the sent or the stored conversation has media."""
-        return bool(self._media)
-
-    def callers_media(self) -> list[MediaRef]:
-        """Return the media of the caller's request, wherever they occur."""
-        return [MediaRef(path, block) for path, block in self._media if path is not None]
-
-    def remembered_files(self) -> dict[str, list[MediaRef]]:
-        """Return media with a file id that are not in the caller's request, by id, newest first."""
-        files: dict[str, list[MediaRef]] = {}
-        for path, block in reversed(self._media):
-            if path is None and block.media.file_id:
-                files.setdefault(block.media.file_id, []).append(MediaRef(_MEMORY, block))
-        return files
+        for message in reversed(context.messages):
+            if message.role == conversation_pb2.ROLE_ASSISTANT:
+                kind = message.blocks[0].WhichOneof("kind") if message.blocks else None
+                self.lacks_thinking = bool(call_ids(message)) and kind not in thinking.KINDS
+                break
 
     def view_for(self, request: GenerateRequest, target: Target) -> ModelView:
         """Return the request for one model.
@@ -225,22 +217,30 @@ class Conversation:
         del seen.messages[:]
         before = self._before
         if request.messages:
-            before = _instructed(list(instructions(request.messages, self._memory)))
+            before = _instructed(divide(request.messages, self._memory)[0])
         taken = estimate_input_tokens(seen) + before.tokens + self._present.tokens
         room = _room(request, target, taken)
-        notes, quotes = self._injected(target, room)
-        if room is not None:
-            room -= estimate_tokens(notes) + estimate_tokens(quotes)
+        notes = quotes = ""
+        context = self._context
+        if context.profile or context.summary or context.snippets:
+            notes, quotes = self._injected(target, room)
+            if room is not None:
+                room -= estimate_tokens(notes) + estimate_tokens(quotes)
         turns = self._fitting(room)
         seen.messages.extend(before.messages)
         if notes:
             seen.messages.append(_noted(notes, before.messages))
         for turn in turns:
             seen.messages.extend(turn.messages)
-        seen.messages.extend(self._present_with(quotes))
-        paths = chain.from_iterable(part.paths for part in (before, *turns, self._present))
-        blocks = zip(paths, media_blocks(seen.messages), strict=True)
-        media = _shown(blocks, target, request.multimodal)
+        present, newest = list(self._present.messages), context.newest_user_message_index
+        if quotes and newest < len(present):
+            quoted = Message(role=present[newest].role, blocks=[Block(text=quotes)])
+            present.insert(newest, quoted)
+        seen.messages.extend(present)
+        media: list[MediaRef] = []
+        if self.has_media or request.messages:
+            sent = _media((before, *turns, self._present), seen.messages)
+            media = _shown(sent, target, request.multimodal)
         return ModelView(seen, media, len(self._turns) - len(turns))
 
     def _injected(self, target: Target, room: int | None) -> tuple[str, str]:
@@ -262,16 +262,19 @@ class Conversation:
             room -= self._turns[first].tokens
         return self._turns[first:]
 
-    def _present_with(self, quotes: str) -> Iterator[Message]:
-        """Yield the present turn, with the quotations before the user's newest message."""
-        for index, message in enumerate(self._present.messages):
-            if quotes and index == self._context.newest_user_message_index:
-                yield Message(role=message.role, blocks=[Block(text=quotes)])
-            yield message
-
 
 def _instructed(messages: Sequence[Message]) -> _Part:
-    return _Part(messages, ["messages"] * sum(1 for _ in media_blocks(messages)))
+    return _Part(messages, ["messages"] * len(list(media_blocks(messages))))
+
+
+def _media(
+    parts: Sequence[_Part], messages: Iterable[Message] | None = None
+) -> list[tuple[str | None, Block]]:
+    """Return the path and the block of each medium in parts, or in `messages` made of them."""
+    if messages is None:
+        messages = chain.from_iterable(part.messages for part in parts)
+    paths = chain.from_iterable(part.paths for part in parts)
+    return list(zip(paths, media_blocks(messages), strict=True))
 
 
 def _describe(block: Block) -> None:

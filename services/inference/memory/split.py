@@ -5,7 +5,7 @@ the bytes stay here and are restored where Memory returns their hashes.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gateway.conversation.v1 import conversation_pb2
@@ -65,30 +65,26 @@ def check_steps(request: GenerateRequest, plan: Plan) -> None:
     for step in plan.steps:
         if step.parameters is None or not step.parameters.messages:
             continue
-        theirs = conversation_messages(step.parameters.messages, request.memory)
-        if list(theirs) != list(conversation_messages(request.messages, request.memory)):
+        _, theirs = divide(step.parameters.messages, request.memory)
+        if theirs != divide(request.messages, request.memory)[1]:
             path = f"{step.path}.parameters.messages"
             raise invalid(path, f"{path}: must be the same as in the request if a memory is used")
 
 
-def instructions(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
-    """Yield the instructions: with a memory all of them, else those at the beginning."""
-    for message in messages:
-        if message.role in _INSTRUCTIONS:
-            yield message
-        elif not memory.memory_id:
-            return
+def divide(
+    messages: Sequence[Message], memory: Memory
+) -> tuple[Sequence[Message], Sequence[Message]]:
+    """Return the instructions, and the messages of the conversation.
 
-
-def conversation_messages(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
-    """Yield the messages that are not `instructions`."""
-    begun = False
-    for message in messages:
-        if message.role not in _INSTRUCTIONS:
-            begun = True
-            yield message
-        elif begun and not memory.memory_id:
-            yield message
+    With a memory all system and developer messages are instructions, else those at the beginning.
+    """
+    if memory.memory_id:
+        before = [message for message in messages if message.role in _INSTRUCTIONS]
+        return before, [message for message in messages if message.role not in _INSTRUCTIONS]
+    begins = 0
+    while begins < len(messages) and messages[begins].role in _INSTRUCTIONS:
+        begins += 1
+    return messages[:begins], messages[begins:]
 
 
 def split_request(request: GenerateRequest) -> SplitRequest:
@@ -99,13 +95,14 @@ def split_request(request: GenerateRequest) -> SplitRequest:
     Raises:
         GatewayError: invalid, if there are only instructions.
     """
-    if all(message.role in _INSTRUCTIONS for message in request.messages):
+    before, conversation = divide(request.messages, request.memory)
+    if not conversation:
         raise invalid(
             "messages",
             "messages: must contain a message that is not an instruction if a memory is used",
         )
     split = _split_for_memory if request.memory.memory_id else _split_for_profile
-    parts = split(request)
+    parts = split(request, _copies(before), conversation)
     del request.messages[:]
     return parts
 
@@ -120,32 +117,31 @@ def media_key(media: Media) -> str:
     return f"{media.WhichOneof('source')} {media.sha256.hex() or media.url or media.file_id}"
 
 
-def _split_for_memory(request: GenerateRequest) -> SplitRequest:
-    memory = request.memory
-    before = _copies(instructions(request.messages, memory))
+def _split_for_memory(
+    request: GenerateRequest, before: list[Message], conversation: Sequence[Message]
+) -> SplitRequest:
     media: dict[str, tuple[str, Media]] = {}
     for one in find_media(request):
         itself = Media()
         itself.CopyFrom(one.block.media)
         _hash(one.block.media)
         media.setdefault(media_key(one.block.media), (one.path, itself))
-    begin = _begin_message(memory, conversation_messages(request.messages, memory))
-    messages_with_thinking = {
-        call_ids(message): message
-        for message in begin.messages
-        if any(block.WhichOneof("kind") in _NOT_KEPT for block in message.blocks)
-    }
-    messages_with_thinking.pop((), None)
+    begin = _begin_message(request.memory, conversation)
+    messages_with_thinking: dict[tuple[str, ...], Message] = {}
+    for message in begin.messages:
+        ids = call_ids(message)
+        if ids and any(block.WhichOneof("kind") in _NOT_KEPT for block in message.blocks):
+            messages_with_thinking[ids] = message
     return SplitRequest(begin, before, media=media, messages_with_thinking=messages_with_thinking)
 
 
-def _split_for_profile(request: GenerateRequest) -> SplitRequest:
-    memory = request.memory
+def _split_for_profile(
+    request: GenerateRequest, before: list[Message], conversation: Sequence[Message]
+) -> SplitRequest:
     paths = [one.path for one in find_media(request)]
-    before = _copies(instructions(request.messages, memory))
     paths = paths[sum(1 for _ in media_blocks(before)) :]
-    messages = _copies(conversation_messages(request.messages, memory))
-    begin = _begin_message(memory, _newest(messages))
+    messages = _copies(conversation)
+    begin = _begin_message(request.memory, _newest(messages))
     for block in media_blocks(begin.messages):
         _hash(block.media)
     return SplitRequest(begin, before, kept=(messages, paths))

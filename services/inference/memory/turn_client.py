@@ -35,7 +35,7 @@ from services.inference.offload import offload
 from services.inference.providers.base import Target
 from services.inference.stored_files import Files
 
-# Seconds to wait for Memory to release the lock after a turn; a commit does not depend on it.
+# Seconds to wait for Memory to release the lock after a turn that is not committed.
 _CLOSING_S = 2.0
 
 
@@ -119,9 +119,12 @@ class TurnCall:
         return answer
 
     async def commit(self, answer: Message) -> None:
-        """Commit the turn; see `MemoryTurn`."""
+        """Commit the turn; see `MemoryTurn`.
+
+        The end of the call is not waited for, as the commit has released the lock.
+        """
         await self.ask(RunTurnRequest(commit=CommitTurn(answer=answer)))
-        await self.close()
+        await self._call.done_writing()
 
     async def close(self) -> None:
         """End the call, and wait briefly for Memory to release the lock; see `MemoryTurn`."""
@@ -218,11 +221,10 @@ async def begin_turn(
 async def run_turn(
     request: GenerateRequest, memories: TurnFactory, inject_tokens: int, *, reads_only: bool = False
 ) -> AsyncIterator[RequestTurn]:
-    """Context manager of an open turn; a turn that is not ended in the block is dropped."""
+    """Context manager of an open turn, which the block commits or closes."""
     turn = await begin_turn(request, memories, inject_tokens, reads_only=reads_only)
     async with turn.closing_on_failure():
         yield turn
-    turn.turn.drop()
 
 
 async def place_remembered_files(

@@ -58,3 +58,10 @@ class Windows:
         pending = range(min(summarised + 1, window.start), window.start)
         due = pending[: self.summary] if len(pending) >= self.summary else None
         return TurnRanges(range(1, pending.start), pending, window, due)
+
+    def first_needed(self, turns: int, summarised: int) -> int:
+        """Return the first turn that a request may need, which may change the last turn or add one.
+
+        The arguments are those of `view`.
+        """
+        return min(self.view(max(turns - 1, 0), summarised).raw.start, turns)

@@ -18,8 +18,10 @@ import asyncio
 import logging
 from bisect import insort
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -30,16 +32,17 @@ from services.common.errors import GatewayError
 from services.common.process.registry import ProcessRegistry
 from services.common.storage.database import write, writing
 from services.common.storage.leased_rows import LeaseRenewer, holder_prefix, wait_briefly
-from services.memory.locks.lock_queue import (
+from services.memory.locks.claim_rows import (
     CLAIM,
     READ,
     WRITE,
+    LockClaim,
     LockMode,
-    LockQueue,
     QueueKey,
     assert_claimed,
     give_up_claim,
 )
+from services.memory.locks.lock_queue import LockQueue
 from services.memory.locks.opening import KnownMemory, Opening
 from services.memory.storage.memory_records import (
     OWNED,
@@ -75,48 +78,6 @@ class LockLimits:
     wait_s: float = 10
     max_readers: int = 5
     lease_s: float = 15
-
-
-@dataclass(frozen=True, slots=True)
-class WriteLock:
-    """A write lock on a memory.
-
-    Attributes:
-        entity_id: id of the memory.
-        owner_id: its owner.
-        claim_id: id of the claim behind the lock.
-        fence: fencing token, higher than that of any earlier write lock on the memory.
-        record: the memory's record, as of when the claim was added.
-        has_waited: whether others may have changed the memory since then.
-        lost: set when the claim has been removed, so that a commit would be refused.
-    """
-
-    entity_id: str
-    owner_id: str
-    claim_id: str
-    fence: int
-    record: MemoryRecord
-    has_waited: bool
-    lost: asyncio.Event
-
-
-@dataclass(eq=False, slots=True)
-class _LocalClaim:
-    """A claim of this process; what follows its id is known once it has been added."""
-
-    id: str
-    queue: QueueKey = field(init=False)
-    record: MemoryRecord | None = None
-    ticket: int = 0
-    claims_ahead: int = 0
-    has_waited: bool = False
-    is_removed: bool = False
-    woken: asyncio.Event = field(default_factory=asyncio.Event)
-    lost: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def is_waiting(self) -> bool:
-        return self.claims_ahead >= self.queue.mode.holders
 
 
 class MemoryLocks:
@@ -155,13 +116,12 @@ class MemoryLocks:
         if processes:
             processes.on_death.append(self.queue.remove_of_process)
         # The claims of this process that are in the database, by queue, in the order of tickets.
-        self._local_queues: dict[QueueKey, list[_LocalClaim]] = {}
-        # All claims that are in use by id, including those that are still being inserted.
-        self._open: dict[str, _LocalClaim] = {}
+        self._local_queues: dict[QueueKey, list[LockClaim]] = {}
+        # The ids of all claims that are in use, including those that are still being inserted.
+        self._open: set[str] = set()
         self._work: set[asyncio.Task[Any]] = set()
 
-    @asynccontextmanager
-    async def write_lock(self, record: MemoryRecord) -> AsyncIterator[WriteLock]:
+    def write_lock(self, record: MemoryRecord) -> AbstractAsyncContextManager[LockClaim]:
         """Hold the write lock of a memory.
 
         `record` may be outdated by the time the lock is held.
@@ -170,39 +130,43 @@ class MemoryLocks:
             GatewayError: memory_busy, when the lock is not free in time; conflict, when
                 the memory is gone.
         """
-        async with self.opened(KnownMemory(record)) as lock:
-            yield lock
+        return self.opened(KnownMemory(record))
 
-    @asynccontextmanager
-    async def opened(self, opening: Opening) -> AsyncIterator[WriteLock]:
-        """Hold the write lock of a memory that is found in the transaction of its claim.
-
-        Raises:
-            GatewayError: memory_busy, when the lock is not free in time; as `Opening.make`.
-        """
-        async with self._holding(_TO_WRITE, opening) as claim:
-            record = claim.record
-            assert record is not None, "the claim has been added"
-            yield WriteLock(
-                *(record.id, record.owner_id, claim.id, claim.ticket),
-                *(record, claim.has_waited, claim.lost),
-            )
-
-    @asynccontextmanager
-    async def read_lock(self, record: MemoryRecord) -> AsyncIterator[None]:
+    def read_lock(self, record: MemoryRecord) -> AbstractAsyncContextManager[LockClaim]:
         """Hold one of the read locks of a memory.
 
         Raises:
             GatewayError: memory_busy, when none is free in time; conflict, when the memory is
                 gone.
         """
-        mode = LockMode(READ, self._limits.max_readers)
-        async with self._holding(mode, KnownMemory(record)):
-            yield
+        return self.opened(KnownMemory(record), LockMode(READ, self._limits.max_readers))
+
+    @asynccontextmanager
+    async def opened(
+        self, opening: Opening, mode: LockMode = _TO_WRITE
+    ) -> AsyncIterator[LockClaim]:
+        """Hold a lock of a memory that is found in the transaction of its claim.
+
+        Raises:
+            GatewayError: memory_busy, when the lock is not free in time; as `Opening.make`.
+        """
+        claim_id = self._new_id(holder_prefix(CLAIM, self._process_name))
+        self._open.add(claim_id)
+        entering = self._start(self._enter(claim_id, mode, opening))
+        claim: LockClaim | None = None
+        try:
+            claim = await asyncio.shield(entering)
+            if claim.has_waited:
+                await self._wait(claim)
+            yield claim
+        finally:
+            if claim is None or not claim.is_removed:
+                # Shielded: the claim is removed even if the caller is cancelled here.
+                await asyncio.shield(self._start(self._leave(claim_id, entering, opening)))
 
     @asynccontextmanager
     async def committing(
-        self, lock: WriteLock
+        self, lock: LockClaim
     ) -> AsyncIterator[tuple[AsyncConnection, MemoryRecord]]:
         """Yield a transaction with exclusive write access to a memory, and the memory's record.
 
@@ -211,12 +175,12 @@ class MemoryLocks:
         """
         async with writing(self._engine) as connection:
             record = await _lock_record(connection, lock)
-            await assert_claimed(connection, lock.entity_id, lock.claim_id, lock.fence)
+            await assert_claimed(connection, lock)
             yield connection, record
 
     async def commit(
         self,
-        lock: WriteLock,
+        lock: LockClaim,
         work: Callable[[AsyncConnection, MemoryRecord], Coroutine[Any, Any, _T]],
     ) -> _T:
         """Return the result of `work`, called in a transaction that also releases the lock.
@@ -232,11 +196,12 @@ class MemoryLocks:
 
         async def work_and_release(connection: AsyncConnection) -> _T:
             record = await _lock_record(connection, lock)
-            await give_up_claim(connection, lock.entity_id, lock.claim_id, lock.fence)
+            await give_up_claim(connection, lock)
             return await work(connection, record)
 
         result = await write(self._engine, work_and_release)
-        self._open[lock.claim_id].is_removed = True
+        lock.is_removed = True
+        self._forget(lock)
         return result
 
     async def close(self) -> None:
@@ -245,36 +210,20 @@ class MemoryLocks:
             await asyncio.gather(*self._work, return_exceptions=True)
         await self._renewer.close()
 
-    @asynccontextmanager
-    async def _holding(self, mode: LockMode, opening: Opening) -> AsyncIterator[_LocalClaim]:
-        claim = _LocalClaim(self._new_id(holder_prefix(CLAIM, self._process_name)))
-        self._open[claim.id] = claim
-        entering = self._start(self._enter(claim, mode, opening))
-        try:
-            await asyncio.shield(entering)
-            await self._wait(claim)
-            yield claim
-        finally:
-            # Shielded: the claim is removed even if the caller is cancelled here.
-            await asyncio.shield(self._start(self._leave(claim, entering, opening)))
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
         """Run database work in a task of its own, since the caller may be cancelled."""
         task = asyncio.create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
         return task
 
-    async def _enter(self, claim: _LocalClaim, mode: LockMode, opening: Opening) -> None:
-        entry = await self.queue.enter(mode, claim.id, opening)
-        claim.queue, claim.ticket, claim.claims_ahead, claim.record = entry
-        claim.has_waited = claim.is_waiting
-        insort(
-            self._local_queues.setdefault(claim.queue, []), claim, key=lambda other: other.ticket
-        )
-        self._renewer.add(claim.id, lambda: self._lose(claim))
+    async def _enter(self, claim_id: str, mode: LockMode, opening: Opening) -> LockClaim:
+        claim = await self.queue.enter(mode, claim_id, opening)
+        insort(self._local_queues.setdefault(claim.queue, []), claim, key=attrgetter("ticket"))
+        self._renewer.add(claim.id, partial(self._lose, claim))
+        return claim
 
-    async def _wait(self, claim: _LocalClaim) -> None:
+    async def _wait(self, claim: LockClaim) -> None:
         try:
             async with asyncio.timeout(self._limits.wait_s):
                 poll_s = _FIRST_POLL_S
@@ -287,7 +236,7 @@ class MemoryLocks:
         except TimeoutError:
             raise busy() from None
 
-    async def _sleep(self, claim: _LocalClaim, poll_s: float) -> None:
+    async def _sleep(self, claim: LockClaim, poll_s: float) -> None:
         if self._is_foremost(claim):
             await wait_briefly(claim.woken, poll_s)
         else:
@@ -295,11 +244,11 @@ class MemoryLocks:
             await claim.woken.wait()
         claim.woken.clear()
 
-    def _is_foremost(self, claim: _LocalClaim) -> bool:
+    def _is_foremost(self, claim: LockClaim) -> bool:
         """Return whether only claims of other processes can keep a claim from the lock."""
         return claim in self._local_queues.get(claim.queue, [])[: claim.queue.mode.holders]
 
-    async def _remove_orphans(self, claim: _LocalClaim) -> None:
+    async def _remove_orphans(self, claim: LockClaim) -> None:
         """Remove ended claims of this process that are still in the database ahead of a claim.
 
         They are left when the database did not answer their removal, or was killed and lost its
@@ -307,24 +256,25 @@ class MemoryLocks:
         """
         await self.queue.remove_orphans(claim.queue, claim.ticket, self._process_name, self._open)
 
-    async def _poll(self, claim: _LocalClaim) -> None:
+    async def _poll(self, claim: LockClaim) -> None:
         if self._processes:
             await self._processes.reap_dead()
         ahead = await self.queue.count_ahead(claim.queue, claim.ticket)
         if ahead is None:
             raise lock_lost_error()
-        claim.claims_ahead = ahead
+        claim.ahead = ahead
 
     async def _leave(
-        self, claim: _LocalClaim, entering: asyncio.Task[None], opening: Opening
+        self, claim_id: str, entering: asyncio.Task[LockClaim], opening: Opening
     ) -> None:
         await asyncio.wait([entering])
+        claim = None if entering.exception() else entering.result()
         try:
-            if claim.record is None:
+            if claim is None:
                 # It may have been added, if the database did not answer.
-                await self.queue.leave(claim.id)
-            elif not claim.is_removed:
-                await self.queue.leave_memory(claim.id, opening, claim.record)
+                await self.queue.leave(claim_id)
+            else:
+                await self.queue.leave_memory(claim, opening)
         except GatewayError as error:
             # It is not renewed, so it expires, if it is not removed before.
             log.warning(
@@ -332,18 +282,19 @@ class MemoryLocks:
                 extra={"error": error.message},
             )
         finally:
-            del self._open[claim.id]
-            self._renewer.discard(claim.id)
-            if claim.record is not None:
-                self._remove(claim)
+            self._open.discard(claim_id)
+            if claim is not None:
+                self._forget(claim)
 
-    def _lose(self, claim: _LocalClaim) -> None:
+    def _lose(self, claim: LockClaim) -> None:
         claim.lost.set()
         claim.woken.set()
-        self._remove(claim)
+        self._forget(claim)
 
-    def _remove(self, claim: _LocalClaim) -> None:
-        """Remove a claim from its local queue, and wake the claims that may hold the lock now."""
+    def _forget(self, claim: LockClaim) -> None:
+        """Stop renewing a claim, and wake those of its local queue that may hold the lock now."""
+        self._open.discard(claim.id)
+        self._renewer.discard(claim.id)
         local_queue = self._local_queues.get(claim.queue, [])
         if claim not in local_queue:
             return
@@ -354,13 +305,13 @@ class MemoryLocks:
             del self._local_queues[claim.queue]
 
 
-async def _lock_record(connection: AsyncConnection, lock: WriteLock) -> MemoryRecord:
+async def _lock_record(connection: AsyncConnection, lock: LockClaim) -> MemoryRecord:
     """Return the record of a memory, whose row is locked until the transaction ends.
 
     Raises:
         GatewayError: conflict, when the memory was deleted.
     """
-    owner = owned(lock.entity_id, lock.owner_id)
+    owner = owned(lock.record.id, lock.record.owner_id)
     row = (await connection.execute(_LOCK_RECORD, owner)).one_or_none()
     if row is None:
         raise lock_lost_error()

@@ -4,6 +4,7 @@ A turn finds its memory, waits for the lock and reads what it needs in one trans
 one would wait for the database, and for the event loop, once more.
 """
 
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from sqlalchemy import ColumnElement, and_, bindparam
@@ -21,11 +22,13 @@ class Opening(Protocol):
     Attributes:
         condition: the condition on `memories` that the memory fulfils, if it can be locked as is;
             one for all memories, with bind parameters.
-        parameters: their values.
     """
 
     condition: ClassVar[ColumnElement[bool]]
-    parameters: dict[str, str]
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The values of the parameters of `condition`."""
 
     async def make(self, connection: AsyncConnection) -> str:
         """Return the id of the memory, made such that it can be locked.
@@ -52,6 +55,7 @@ class Opening(Protocol):
         """
 
 
+@dataclass(frozen=True)
 class KnownMemory:
     """A memory whose record is known: nothing is read or changed with its claims."""
 
@@ -59,8 +63,12 @@ class KnownMemory:
         memories.c.id == bindparam("opened_id"), memories.c.owner_id == bindparam("its_owner_id")
     )
 
-    def __init__(self, record: MemoryRecord) -> None:
-        self.parameters = {"opened_id": record.id, "its_owner_id": record.owner_id}
+    record: MemoryRecord
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The values of the parameters of `condition`."""
+        return {"opened_id": self.record.id, "its_owner_id": self.record.owner_id}
 
     async def make(self, _connection: AsyncConnection) -> str:
         """Refuse: the memory was deleted.

@@ -8,11 +8,14 @@ from sqlalchemy import and_, bindparam, literal_column, or_, select
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
+from services.common.process.byte_budget import UNCHARGED
 from services.common.text.texts import MAX_NAME
 from services.memory.storage.tables import memories
 
 # A memory that never had a turn counts as absent; one whose turns were all rewound does not.
 WAS_USED = or_(memories.c.turns > 0, memories.c.epoch > 0)
+# The content of a memory is charged twice, as its index takes up about as much again.
+CONTENT_FACTOR = 2
 # The predicate of the index of unused memories, in whose words a plan that uses it has to ask.
 IS_UNUSED = and_(memories.c.turns == literal_column("0"), memories.c.epoch == literal_column("0"))
 
@@ -54,6 +57,11 @@ class MemoryRecord:
     def was_used(self) -> bool:
         """Whether the memory ever had a turn, as `WAS_USED`."""
         return self.turns > 0 or self.epoch > 0
+
+    @property
+    def is_small(self) -> bool:
+        """Whether all its turns are read without being measured, and charged, before."""
+        return self.size_bytes <= CONTENT_FACTOR * UNCHARGED
 
 
 COLUMNS = [memories.c[one.name] for one in fields(MemoryRecord)]

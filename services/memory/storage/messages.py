@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b, sha256
 from itertools import accumulate, groupby
+from operator import attrgetter
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
@@ -99,7 +100,7 @@ def normalize(messages: Iterable[Message]) -> list[Message]:
     """
     made: list[Message] = []
     kept = (m for m in messages if not all(is_ignored(block) for block in m.blocks))
-    for role, neighbours in groupby(kept, key=lambda message: message.role):
+    for role, neighbours in groupby(kept, key=attrgetter("role")):
         run = list(neighbours)
         made += _merge_assistant_run(run) if role == _ASSISTANT else _split_user_run(run)
     return made

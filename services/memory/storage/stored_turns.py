@@ -8,6 +8,7 @@ messages alone, not on the requests that sent them.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message, ToolResult
@@ -82,49 +83,30 @@ def extend_turns(
         if that is cut, continued, or closed with calls pending. Empty only if there is no message
         at all.
     """
-    turn = _TurnBuilder(1, 0, now_ms, [])
+    number, first, created_at_ms = 1, 0, now_ms
+    collected: list[Message] = []
     if before is not None:
-        staying = list(before.messages[: keep - before.first_message])
-        turn = _TurnBuilder(before.number, before.first_message, before.created_at_ms, staying)
-    made: list[StoredTurn] = []
+        number, first, created_at_ms = before.number, before.first_message, before.created_at_ms
+        collected.extend(before.messages[: keep - first])
+    has_user = any(map(is_user_turn_start, collected))
+    turns: list[StoredTurn] = []
     for message in messages:
-        if turn.is_over_with(message):
-            made.append(turn.finished(is_open=False))
-            turn = _TurnBuilder(turn.number + 1, turn.first + len(turn.messages), now_ms, [])
-        turn.add(message)
-    if turn.messages:
-        made.append(turn.finished(is_open=bool(pending_call_ids(turn.messages))))
-    if len(made) > 1 and made[0] == before:
-        del made[0]
-    return made
-
-
-class _TurnBuilder:
-    """Collects the messages of a turn."""
-
-    def __init__(self, number: int, first: int, created_at_ms: int, messages: list[Message]):
-        self.number = number
-        self.first = first
-        self.messages = messages
-        self._created_at_ms = created_at_ms
-        self._has_user = any(is_user_turn_start(message) for message in messages)
-
-    def is_over_with(self, message: Message) -> bool:
-        """Return whether a message begins the next turn."""
-        if not self._has_user or not is_user_turn_start(message):
-            return False
-        return not is_user_turn_start(self.messages[-1])
-
-    def add(self, message: Message) -> None:
-        if self.messages and continues_message(self.messages[-1], message):
-            self.messages[-1] = merge_messages([self.messages[-1], message])
+        starts = is_user_turn_start(message)
+        if starts and has_user and not is_user_turn_start(collected[-1]):
+            turns.append(StoredTurn(number, tuple(collected), created_at_ms, False, first))
+            number, first, created_at_ms = number + 1, first + len(collected), now_ms
+            collected.clear()
+        if collected and continues_message(collected[-1], message):
+            collected[-1] = merge_messages([collected[-1], message])
         else:
-            self.messages.append(message)
-            self._has_user = self._has_user or is_user_turn_start(message)
-
-    def finished(self, *, is_open: bool) -> StoredTurn:
-        messages = tuple(self.messages)
-        return StoredTurn(self.number, messages, self._created_at_ms, is_open, self.first)
+            collected.append(message)
+            has_user = has_user or starts
+    if collected:
+        is_open = bool(pending_call_ids(collected))
+        turns.append(StoredTurn(number, tuple(collected), created_at_ms, is_open, first))
+    if len(turns) > 1 and turns[0] == before:
+        del turns[0]
+    return turns
 
 
 def append_answer(messages: Sequence[Message], answer: Message) -> tuple[Message, ...]:
@@ -160,7 +142,7 @@ def to_model_messages(messages: Iterable[Message]) -> list[Message]:
     """
     shown: list[Message] = []
     waiting: list[Message] = []
-    for role, run in groupby(messages, key=lambda message: message.role):
+    for role, run in groupby(messages, key=attrgetter("role")):
         if role == _ASSISTANT:
             waiting = list(run)
         else:

@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.memory.v1.memory_pb2 import Turn
 from services.common.process.offload import offload_if
 from services.common.storage.database import execute_many
+from services.memory.storage.memory_records import CONTENT_FACTOR
 from services.memory.storage.messages import KEY_SIZE, message_key
 from services.memory.storage.stored_turns import StoredTurn, have_many_messages, pending_call_ids
 from services.memory.storage.tables import keys, parts
@@ -30,8 +31,6 @@ from services.memory.storage.tables import keys, parts
 # Bytes charged for a part and for each of its messages besides the content: the row and the keys.
 _PART_BYTES = 512
 _MESSAGE_BYTES = 64
-# The content is charged twice, as its index takes up about as much again.
-CONTENT_FACTOR = 2
 # Bytes of memory charged for each byte of content that is read: the row, the messages, the context
 # made of them, their copies in the request, and the body that is sent to a provider.
 TURN_COST = 6

@@ -16,7 +16,7 @@ from services.memory.archive.archive import QuestionVector, excerpt
 from services.memory.jobs.stores import Stores
 from services.memory.jobs.summaries import NO_SUMMARY, Summary
 from services.memory.jobs.task_client import TaskClient
-from services.memory.jobs.windows import TurnRanges, Windows
+from services.memory.jobs.windows import Windows
 from services.memory.metrics import MemoryMetrics
 from services.memory.profile.facts import profile_text
 from services.memory.storage.memory_records import MemoryRecord
@@ -73,21 +73,28 @@ class ContextReader:
             newest: the newest stored turns, which are not read again.
             admit: called with the bytes of further stored turns before they are read.
             summary: the current summary of the memory, if it has been read.
+
+        Raises:
+            GatewayError: invalid, when no message of the turn can be sent to a model.
         """
-        present = reconciliation.present
-        context = await offload_if(have_many_messages([present]), present_turn_context, present)
+        turns = reconciliation.turns
+        if record is not None and record.summarised:
+            if reconciliation.rewinds and reconciliation.changed <= record.summarised:
+                # The newest one of turns that the request leaves unchanged.
+                summary = await self._stores.summaries.before(record.id, reconciliation.changed)
+            elif summary is None:
+                summary = await self._stores.summaries.current(record.id)
+        summary = summary or NO_SUMMARY
+        view = windows.view(turns[-1].number - 1, summary.last_turn)
+        if record is not None:
+            shown = range(view.raw.start, turns[0].number)
+            turns = [*await self._stored(record, shown, newest, admit), *turns]
+        context = await offload_if(have_many_messages(turns), build_context, turns)
         if with_profile:
             context.profile = profile_text(await self._stores.facts.of(owner_id))
-        if record is None:
-            await _append_turns(context, reconciliation.turns[:-1])
-            return context
-        summary = await self._summary(record, reconciliation, summary)
-        view = windows.view(present.number - 1, summary.last_turn)
-        earlier = await self._earlier(record, reconciliation, view, newest, admit)
-        await _append_turns(context, earlier)
-        if view.summarised:
+        if record is not None and view.summarised:
             context.summary = summary.text
-            await self._retrieve(owner_id, record, present, view.raw.start, context)
+            await self._retrieve(owner_id, record, turns[-1], view.raw.start, context)
         return context
 
     async def embed_question(self, owner_id: str, question: str) -> QuestionVector | None:
@@ -104,32 +111,19 @@ class ContextReader:
             return None
         return QuestionVector(embedding.model, embedding.vectors[0])
 
-    async def _summary(
-        self, record: MemoryRecord, reconciliation: Reconciliation, current: Summary | None
-    ) -> Summary:
-        """Return the newest summary of turns that the request leaves unchanged."""
-        if not record.summarised:
-            return NO_SUMMARY
-        if reconciliation.rewinds and reconciliation.changed <= record.summarised:
-            return await self._stores.summaries.before(record.id, reconciliation.changed)
-        return current or await self._stores.summaries.current(record.id)
-
-    async def _earlier(
+    async def _stored(
         self,
         record: MemoryRecord,
-        reconciliation: Reconciliation,
-        view: TurnRanges,
+        shown: range,
         newest: Sequence[StoredTurn],
         admit: Admit | None,
     ) -> list[StoredTurn]:
-        """Return the turns before the present one that the model gets verbatim."""
-        first, first_new = view.raw.start, reconciliation.turns[0].number
-        stored: list[StoredTurn] = []
-        if newest and newest[0].number <= first:
-            stored = [turn for turn in newest if first <= turn.number < first_new]
-        elif first < first_new:
-            stored = await self._stores.repository.turns(record.id, first, first_new - 1, admit)
-        return [*stored, *reconciliation.turns[:-1]]
+        """Return the stored turns with the numbers in `shown`."""
+        if newest and newest[0].number <= shown.start:
+            return [turn for turn in newest if turn.number in shown]
+        if not shown:
+            return []
+        return await self._stores.repository.turns(record.id, shown.start, shown.stop - 1, admit)
 
     async def _retrieve(
         self,
@@ -159,28 +153,23 @@ class ContextReader:
             context.snippets.add(**snippet._asdict())
 
 
-def present_turn_context(turn: StoredTurn) -> TurnContext:
-    """Return a context that contains only the present turn.
+def build_context(turns: Sequence[StoredTurn]) -> TurnContext:
+    """Return the context of the last of some turns, which has those before it.
 
     Raises:
-        GatewayError: invalid, when no message of the turn can be sent to a model.
+        GatewayError: invalid, when no message of the last turn can be sent to a model.
     """
-    messages = to_model_messages(turn.messages)
-    if not messages:
+    *earlier, present = turns
+    context = TurnContext(messages=to_model_messages(present.messages))
+    if not context.messages:
         raise invalid("messages", "messages: a user message is required")
-    starts = [place for place, one in enumerate(messages) if is_user_turn_start(one)]
-    return TurnContext(messages=messages, newest_user_message_index=starts[-1] if starts else 0)
-
-
-async def _append_turns(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
-    await offload_if(have_many_messages(turns), _append_model_turns, context, turns)
-
-
-def _append_model_turns(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
-    for turn in turns:
-        messages = to_model_messages(turn.messages)
-        if messages:
+    for index, message in enumerate(context.messages):
+        if is_user_turn_start(message):
+            context.newest_user_message_index = index
+    for turn in earlier:
+        if messages := to_model_messages(turn.messages):
             context.turns.append(turn_to_proto(turn, messages))
+    return context
 
 
 def turn_to_proto(turn: StoredTurn, messages: Sequence[Message] | None = None) -> memory_pb2.Turn:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gateway.conversation.v1.conversation_pb2 import Message
 from services.common.process.byte_budget import Admit
 from services.common.process.offload import offload_if
-from services.memory.storage.memory_records import MemoryRecord
+from services.memory.storage.memory_records import CONTENT_FACTOR, MemoryRecord
 from services.memory.storage.messages import has_large_messages, has_many_messages
 from services.memory.storage.repository import MemoryRepository
 from services.memory.storage.stored_turns import (
@@ -15,8 +15,8 @@ from services.memory.storage.stored_turns import (
     pending_call_ids,
     user_text,
 )
-from services.memory.storage.transcript_rows import CONTENT_FACTOR
 from services.memory.turns.transcript_merge import (
+    MergePoint,
     StoredTranscript,
     find_merge_point,
     needs_keys,
@@ -34,22 +34,20 @@ class Reconciliation:
     Attributes:
         keep: number of stored messages that stay, from the first on.
         rewinds: whether there are other stored messages, which are superseded.
-        turns: the turns that are new, continued or changed, in order; the last is the present.
+        turns: the turns that are new, continued or changed, in order; the last is the present,
+            which the model answers.
         changed: number of the first stored turn that is cut or superseded, or of the next turn
             when none is.
         before: the stored turn that contains the last message that stays, if any does.
+        new_bytes: approximate stored size of the new messages, without the answer.
     """
 
     keep: int
     rewinds: bool
     turns: Sequence[StoredTurn]
     changed: int
-    before: StoredTurn | None = None
-
-    @property
-    def present(self) -> StoredTurn:
-        """The present turn: the one that the model answers."""
-        return self.turns[-1]
+    before: StoredTurn | None
+    new_bytes: int
 
     @property
     def turns_with_new_text(self) -> list[StoredTurn]:
@@ -57,18 +55,29 @@ class Reconciliation:
         known = self.before and (self.before.number, user_text(self.before.messages))
         return [turn for turn in self.turns if (turn.number, user_text(turn.messages)) != known]
 
-    def stored_size(self) -> int:
-        """Return the approximate stored size of the new messages in bytes, without the answer."""
-        return CONTENT_FACTOR * sum(
-            message.ByteSize()
-            for turn in self.turns
-            for message in turn.messages[max(self.keep - turn.first_message, 0) :]
-        )
 
+def continue_transcript(
+    new: Sequence[Message],
+    now_ms: int,
+    keep: int = 0,
+    before: StoredTurn | None = None,
+    *,
+    rewinds: bool = False,
+    changed: int = 1,
+) -> Reconciliation:
+    """Return how new messages continue a transcript, by default one that has no turn yet.
 
-def start_transcript(sent: Sequence[Message], now_ms: int) -> Reconciliation:
-    """Return the reconciliation of a request with a memory that has no turn yet."""
-    return Reconciliation(0, False, extend_turns(None, 0, sent, now_ms), 1)
+    Args:
+        new: the messages that are not stored yet, in normal form.
+        now_ms: Unix milliseconds.
+        keep: see `Reconciliation`, as all that follow.
+        before: the same.
+        rewinds: the same.
+        changed: the same.
+    """
+    turns = extend_turns(before, keep, new, now_ms)
+    new_bytes = CONTENT_FACTOR * sum(map(Message.ByteSize, new))
+    return Reconciliation(keep, rewinds, turns, changed, before, new_bytes)
 
 
 async def reconcile(
@@ -93,17 +102,15 @@ async def reconcile(
         MemoryRewoundError: the memory was rewound during the call; the write lock prevents that.
     """
     if not record.messages:
-        return await offload_if(has_many_messages(sent), start_transcript, sent, now_ms)
+        return await offload_if(has_many_messages(sent), continue_transcript, sent, now_ms)
     last = newest[-1] if newest else None
     if last is None or last.first_message + len(last.messages) != record.messages:
         raise MemoryRewoundError
     pending = pending_call_ids(last.messages) if last.open else frozenset[str]()
-    keys = b""
+    point = MergePoint(record.messages, 0)
     if needs_keys(sent, record.messages, pending):
-        keys = await repository.keys(record.id)
-    transcript = StoredTranscript(record.messages, pending, keys)
-    point = await offload_if(has_large_messages(sent), find_merge_point, sent, transcript)
-    rewinds = point.keep < record.messages
+        transcript = StoredTranscript(record.messages, pending, await repository.keys(record.id))
+        point = await offload_if(has_large_messages(sent), find_merge_point, sent, transcript)
     before: StoredTurn | None = None
     changed = 1
     if point.keep:
@@ -115,5 +122,13 @@ async def reconcile(
         is_cut = point.keep < before.first_message + len(before.messages)
         changed = before.number if is_cut else before.number + 1
     new = sent[point.known :]
-    turns = await offload_if(has_many_messages(new), extend_turns, before, point.keep, new, now_ms)
-    return Reconciliation(point.keep, rewinds, turns, changed, before)
+    return await offload_if(
+        has_many_messages(new),
+        continue_transcript,
+        new,
+        now_ms,
+        point.keep,
+        before,
+        rewinds=point.keep < record.messages,
+        changed=changed,
+    )

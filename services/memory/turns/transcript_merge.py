@@ -56,7 +56,7 @@ def needs_keys(sent: Sequence[Message], messages: int, pending: frozenset[str]) 
         messages: count of stored messages.
         pending: ids of the last turn's tool calls that have no result yet.
     """
-    if not messages or _answers_pending_calls(sent, pending):
+    if not messages or (pending and _answers_calls(sent, pending)):
         return False
     return not _is_newest_only(sent) or len(sent) > messages
 
@@ -90,13 +90,11 @@ def _is_user_message(message: Message) -> bool:
 
 
 def _is_newest_only(sent: Sequence[Message]) -> bool:
-    return all(_is_user_message(message) for message in sent)
+    return all(map(_is_user_message, sent))
 
 
-def _answers_pending_calls(sent: Sequence[Message], pending: frozenset[str]) -> bool:
-    """Return whether tool results at the beginning answer calls of the open turn."""
-    if not pending:
-        return False
+def _answers_calls(sent: Sequence[Message], pending: frozenset[str]) -> bool:
+    """Return whether tool results at the beginning answer pending calls of the open turn."""
     return any(
         block.tool_result.tool_use_id in pending
         for message in takewhile(has_results, sent)

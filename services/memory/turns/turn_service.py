@@ -20,9 +20,13 @@ from services.common.settings import Memory
 from services.common.storage.disk import DiskReserve
 from services.memory.jobs.job_runner import JobRunner
 from services.memory.jobs.stores import Stores
-from services.memory.jobs.summaries import Summary
-from services.memory.jobs.windows import Windows
-from services.memory.locks.locks import MemoryLocks, WriteLock
+from services.memory.jobs.windows import (
+    DEFAULT_HISTORY_WINDOW,
+    DEFAULT_SUMMARY_WINDOW,
+    Windows,
+)
+from services.memory.locks.claim_rows import LockClaim
+from services.memory.locks.locks import MemoryLocks
 from services.memory.metrics import MemoryMetrics
 from services.memory.storage.memory_records import MemoryRecord, check_storage, lock_lost_error
 from services.memory.storage.messages import has_large_messages, has_many_messages, normalize
@@ -34,12 +38,12 @@ from services.memory.storage.stored_turns import (
 )
 from services.memory.storage.transcript_rows import TURN_COST
 from services.memory.turns.context import ContextReader
-from services.memory.turns.opened_memory import OpenedMemory, is_small, newest_turns
+from services.memory.turns.opened_memory import OpenedMemory
 from services.memory.turns.reconciliation import (
     MemoryRewoundError,
     Reconciliation,
+    continue_transcript,
     reconcile,
-    start_transcript,
 )
 
 
@@ -110,35 +114,42 @@ class TurnService:
         if not sent:
             raise invalid("messages", "messages: at least one message with content is required")
         owner_id = caller.user_id
+        # 0 where the caller leaves it to the gateway.
+        windows = Windows(
+            begin.history_window or DEFAULT_HISTORY_WINDOW,
+            begin.summary_window or DEFAULT_SUMMARY_WINDOW,
+        )
         if not begin.memory_id:
-            yield await self._without_memory(owner_id, begin, sent)
-        elif begin.mode == BeginTurn.MODE_READ_ONLY:
-            with Charge(self._budget, owner_id, request_charge.get()) as charge:
-                async with self._reading(charge, begin, sent) as turn:
-                    yield turn
-        else:
+            yield await self._without_memory(owner_id, begin, sent, windows)
+            return
+        reads_only = begin.mode == BeginTurn.MODE_READ_ONLY
+        if not reads_only:
             self._reserve.check()
-            plan = plan_name(caller.plan)
-            with Charge(self._budget, owner_id, request_charge.get()) as charge:
-                async with self._writing(charge, plan, begin, sent) as turn:
-                    yield turn
+        with Charge(self._budget, owner_id, request_charge.get()) as charge:
+            if reads_only:
+                opening = self._reading(charge, begin, sent, windows)
+            else:
+                plan = plan_name(caller.plan)
+                opening = self._writing(charge, plan, begin, sent, windows)
+            async with opening as turn:
+                yield turn
 
     @asynccontextmanager
     async def _reading(
-        self, charge: Charge, begin: BeginTurn, sent: Sequence[Message]
+        self, charge: Charge, begin: BeginTurn, sent: Sequence[Message], windows: Windows
     ) -> AsyncIterator[TurnInProgress]:
         owner_id = charge.user_id
         record = await self._stores.repository.find(owner_id, begin.memory_id)
         if record is None:
-            yield await self._without_memory(owner_id, begin, sent)
+            yield await self._without_memory(owner_id, begin, sent, windows)
             return
         began = self._clock.monotonic()
         async with self._locks.read_lock(record):
             self._metrics.lock_wait_s.observe(self._clock.monotonic() - began)
             while True:
                 record = await self._current(record)
-                admit = _admit(record, charge)
-                newest = await self._newest(record, begin, admit)
+                admit = None if record.is_small else charge.at(TURN_COST)
+                newest = await self._newest(record, windows, admit)
                 try:
                     reconciliation = await reconcile(
                         self._stores.repository, record, newest, sent, self._clock.now_ms(), admit
@@ -146,56 +157,66 @@ class TurnService:
                     break
                 except MemoryRewoundError:
                     continue  # readers do not wait for the writer
-            context = await self._context(owner_id, record, begin, reconciliation, newest, admit)
+            context = await self._contexts.read(
+                *(owner_id, record, reconciliation, windows),
+                with_profile=begin.personal_memory,
+                newest=newest,
+                admit=admit,
+            )
             yield TurnInProgress(context, _refuse_commit)
 
     @asynccontextmanager
     async def _writing(
-        self, charge: Charge, plan: str, begin: BeginTurn, sent: Sequence[Message]
+        self,
+        charge: Charge,
+        plan: str,
+        begin: BeginTurn,
+        sent: Sequence[Message],
+        windows: Windows,
     ) -> AsyncIterator[TurnInProgress]:
         owner_id = charge.user_id
         repository = self._stores.repository
         max_memories = limit_of(self._settings.quota, plan)
         max_bytes = limit_of(self._settings.storage, plan)
-        windows = _windows(begin)
         memory = OpenedMemory(self._stores, owner_id, begin.memory_id, max_memories, windows)
         began = self._clock.monotonic()
         async with self._locks.opened(memory) as lock:
             self._metrics.lock_wait_s.observe(self._clock.monotonic() - began)
-            opened = await self._current(lock.record) if lock.has_waited else lock.record
-            record = await self._synchronised(opened, windows)
-            admit = _admit(record, charge)
-            is_read = memory.was_read and record is opened
-            newest = memory.newest if is_read else None
+            record = await self._current(lock.record) if lock.has_waited else lock.record
+            is_due = windows.view(record.turns, record.summarised).due is not None
+            if is_due:
+                record = await self._synchronised(record, windows)
+            if is_due or lock.has_waited:
+                # What was read with the lock is outdated, or was not read.
+                memory.newest = memory.summary = None
+                memory.owner_bytes = await repository.stored_bytes(owner_id)
+            # Measuring turns takes a query: those of a small memory are not charged.
+            admit = None if record.is_small else charge.at(TURN_COST)
+            newest = memory.newest
             if newest is None:
-                newest = await self._newest(record, begin, admit)
-            stored_bytes = (
-                memory.owner_bytes if is_read else await repository.stored_bytes(owner_id)
-            )
+                newest = await self._newest(record, windows, admit)
             reconciliation = await reconcile(
                 repository, record, newest, sent, self._clock.now_ms(), admit
             )
             # An early check, before a model is called; the binding one is at the commit.
-            size = await offload_if(
-                have_many_messages(reconciliation.turns), reconciliation.stored_size
-            )
-            check_storage(stored_bytes + size, max_bytes)
-            context = await self._context(
-                *(owner_id, record, begin, reconciliation, newest, admit),
-                summary=memory.summary if is_read else None,
+            check_storage(memory.owner_bytes + reconciliation.new_bytes, max_bytes)
+            context = await self._contexts.read(
+                *(owner_id, record, reconciliation, windows),
+                with_profile=begin.personal_memory,
+                newest=newest,
+                admit=admit,
+                summary=memory.summary,
             )
             yield TurnInProgress(
-                context, partial(self._append, lock, begin, reconciliation, max_bytes)
+                context, partial(self._append, lock, begin, reconciliation, windows, max_bytes)
             )
 
     async def _synchronised(self, record: MemoryRecord, windows: Windows) -> MemoryRecord:
-        """Return a memory's record once no batch of older turns is due to be summarised.
+        """Return a memory's record once the batch of older turns that is due is summarised.
 
         Raises:
-            GatewayError: memory_not_synchronized, when a due batch cannot be summarised now.
+            GatewayError: memory_not_synchronized, when it cannot be summarised now.
         """
-        if windows.view(record.turns, record.summarised).due is None:
-            return record
         try:
             await self._jobs.summarise_now(record, windows, self._settings.sync_wait_s)
             record = await self._current(record)
@@ -214,50 +235,34 @@ class TurnService:
         return current
 
     async def _newest(
-        self, record: MemoryRecord, begin: BeginTurn, admit: Admit | None
+        self, record: MemoryRecord, windows: Windows, admit: Admit | None
     ) -> Sequence[StoredTurn]:
         """Return the last turn of a memory, and those that are shown with it or its next one."""
         if not record.turns:
             return []
-        first = newest_turns(record, _windows(begin)).start
+        first = windows.first_needed(record.turns, record.summarised)
         return await self._stores.repository.turns(record.id, first, record.turns, admit)
 
     async def _without_memory(
-        self, owner_id: str, begin: BeginTurn, sent: Sequence[Message]
+        self, owner_id: str, begin: BeginTurn, sent: Sequence[Message], windows: Windows
     ) -> TurnInProgress:
         now_ms = self._clock.now_ms()
-        reconciliation = await offload_if(has_many_messages(sent), start_transcript, sent, now_ms)
-        context = await self._context(owner_id, None, begin, reconciliation)
+        reconciliation = await offload_if(
+            has_many_messages(sent), continue_transcript, sent, now_ms
+        )
+        context = await self._contexts.read(
+            owner_id, None, reconciliation, windows, with_profile=begin.personal_memory
+        )
         if begin.mode == BeginTurn.MODE_READ_ONLY:
             return TurnInProgress(context, _refuse_commit)
         return TurnInProgress(context, partial(self._extract_facts, owner_id, reconciliation))
 
-    async def _context(
-        self,
-        owner_id: str,
-        record: MemoryRecord | None,
-        begin: BeginTurn,
-        reconciliation: Reconciliation,
-        newest: Sequence[StoredTurn] = (),
-        admit: Admit | None = None,
-        summary: Summary | None = None,
-    ) -> TurnContext:
-        return await self._contexts.read(
-            owner_id,
-            record,
-            reconciliation,
-            _windows(begin),
-            with_profile=begin.personal_memory,
-            newest=newest,
-            admit=admit,
-            summary=summary,
-        )
-
     async def _append(
         self,
-        lock: WriteLock,
+        lock: LockClaim,
         begin: BeginTurn,
         reconciliation: Reconciliation,
+        windows: Windows,
         max_bytes: int,
         answer: Message,
     ) -> int:
@@ -275,7 +280,7 @@ class TurnService:
             if reconciliation.rewinds:
                 await stores.rewind(connection, record, reconciliation.keep)
             check_storage(await stores.repository.append(connection, record, turns), max_bytes)
-            has_jobs = await self._jobs.put_summary(connection, record, _windows(begin))
+            has_jobs = await self._jobs.put_summary(connection, record, windows)
             if begin.personal_memory:
                 for turn in reconciliation.turns_with_new_text:
                     text = user_text(turn.messages)
@@ -292,30 +297,14 @@ class TurnService:
         self, owner_id: str, reconciliation: Reconciliation, _answer: Message
     ) -> int:
         """Queue the extraction of facts from the user's text outside of any memory."""
-        text = user_text(reconciliation.present.messages)
+        text = user_text(reconciliation.turns[-1].messages)
         await self._jobs.put_facts_alone(owner_id, text)
         self._jobs.wake()
         return 0
 
 
-def _admit(record: MemoryRecord, charge: Charge) -> Admit | None:
-    """Return what admits stored turns of a memory; None for a small memory, which is not charged.
-
-    Measuring turns takes a query.
-    """
-    return None if is_small(record) else charge.at(TURN_COST)
-
-
 async def _refuse_commit(_answer: Message) -> int:
     raise invalid("commit", "commit: the turn was opened read-only")
-
-
-def _windows(begin: BeginTurn) -> Windows:
-    windows = Windows()
-    return Windows(
-        begin.history_window if begin.HasField("history_window") else windows.history,
-        begin.summary_window if begin.HasField("summary_window") else windows.summary,
-    )
 
 
 def _not_synchronized() -> GatewayError:

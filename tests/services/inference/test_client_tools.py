@@ -88,8 +88,6 @@ def test_free_text_loses_nothing() -> None:
 
 
 def test_other_requests_stay_as_they_are() -> None:
-    own = request_of(DIALECT_RESPONSES, OF_RESPONSES)
-    assert with_functions(own, DIALECT_RESPONSES).request is own
     searching = GenerateRequest(dialect=DIALECT_RESPONSES)
     for fields in ({"type": "file_search"}, {"type": "mcp", "server_label": "custom"}):
         extra = opaque(DIALECT_RESPONSES, fields)

@@ -79,7 +79,7 @@ class LockHolder:
             async with self._locks.committing(lock) as (connection, stored):
                 assert stored == before, "two wrote at once"
                 written = turn(
-                    before.turns + 1, before.messages, f"{self._name}/{number}", f"{lock.fence}"
+                    before.turns + 1, before.messages, f"{self._name}/{number}", f"{lock.ticket}"
                 )
                 await self._repository.append(connection, stored, [written])
 

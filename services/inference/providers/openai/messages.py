@@ -285,11 +285,11 @@ class Conversation(ConversationWriter):
         }
 
     def _add_assistant(self, message: Message) -> None:
-        if all(self._is_plain(block) for block in message.blocks):
+        if all(map(self._is_plain, message.blocks)):
             # Texts of a model are concatenated, those of a user are joined with line breaks.
             text = "".join(block.text for block in message.blocks)
             written: Json = {"role": "assistant", "content": text}
-            if text:
+            if text and self._fields.refused_fields:
                 add_thoughts(written, (), self._fields)
             self._close(self.messages, written, message)
             return

@@ -128,9 +128,9 @@ def _conversation(call: Call, fields: OpenAIFields, native: Json) -> Json:
     if lazy is not None and fields.is_native:
         return {name: orjson.Fragment(json) for name, json in lazy.verbatim.items()}
     plain = call.plain
+    tools: Sequence[Any] = ()
     if lazy is not None and plain is not None:
         messages = Conversation(fields, plain.messages).messages
-        tools: Sequence[Any] = ()
         if plain.tools:
             tools = plain_tools(plain.tools, lazy.json_of("tools"), fields)
     else:
@@ -139,7 +139,8 @@ def _conversation(call: Call, fields: OpenAIFields, native: Json) -> Json:
         messages = Conversation(fields, request.messages).messages
         if prefill_of(request) and not _continues_by_itself(request, native):
             messages.append({"role": "user", "content": CONTINUE})
-        tools = tools_of(request, fields)
+        if request.tools:
+            tools = tools_of(request, fields)
     conversation: Json = {"messages": messages, "tools": tools} if tools else {"messages": messages}
     if fields.has_breakpoints and not call.request.cache_control:
         conversation[OPTIONS] = EXPLICIT

@@ -203,9 +203,9 @@ def test_remembered_files_are_shown_to_models_that_read_them() -> None:
     asked = request(user("Hi"))
     turn = [user("See", image(file_id="file-1"))]
     talk = conversation_of(asked, context(user("Hi"), turns=[turn]))
-    ((file_id, (place,)),) = talk.remembered_files().items()
+    ((file_id, (place,)),) = talk.remembered_files.items()
     assert file_id == "file-1"
-    assert talk.callers_media() == []
+    assert talk.callers_media == []
     place.block.media.data = PICTURE
     for target in (SEES, BLIND):
         shown = talk.view_for(asked, target)
@@ -223,7 +223,7 @@ def test_remembered_text_is_read_by_every_model() -> None:
     asked = request(user("Hi"))
     file = Block(media=Media(kind=DOCUMENT, file_id="file-1", name="a.txt"))
     talk = conversation_of(asked, context(user("Hi"), turns=[[user(file)]]))
-    ((place,),) = talk.remembered_files().values()
+    ((place,),) = talk.remembered_files.values()
     place.block.media.data = b"Hello"
     place.block.media.mime_type = "text/plain"
     asked.multimodal.enabled = False

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import exc
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
@@ -33,6 +34,22 @@ async def test_claim_cannot_be_removed_during_a_commit(
             assert room.entered == []
     assert room.entered == ["theirs"]
     assert await ours.said(stored) == ["hello", "hi", "q", "a"]
+
+
+async def test_a_commit_frees_the_lock_before_its_call_ends(
+    ours: MemoryProcess, start: Start, record: MemoryRecord
+) -> None:
+    async def append(connection: AsyncConnection, stored: MemoryRecord) -> None:
+        await ours.repository.append(connection, stored, [turn(2, 2, "q", "a")])
+
+    room = Room(record)
+    async with asyncio.TaskGroup() as tasks, ours.locks.write_lock(record) as lock:
+        waiting = tasks.create_task(room.write(ours, "ours"))
+        await until_waiting(ours.engine, 2)
+        await ours.locks.commit(lock, append)
+        await waiting
+        async with start(HASTY).locks.write_lock(record):
+            assert room.entered == ["ours"]
 
 
 async def test_waiter_for_a_deleted_memory_gets_conflict(

@@ -12,7 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.storage.database import reading, writing
-from services.memory.locks.lock_queue import WRITE, LockMode, LockQueue
+from services.memory.locks.claim_rows import WRITE, LockMode
+from services.memory.locks.lock_queue import LockQueue
 from services.memory.locks.opening import KnownMemory
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims
@@ -36,7 +37,7 @@ async def test_fences_only_grow(
     fences = []
     for number in range(6):
         async with (ours, theirs)[number % 2].locks.write_lock(record) as lock:
-            fences.append(lock.fence)
+            fences.append(lock.ticket)
     assert fences == sorted(set(fences))
 
 
@@ -55,7 +56,7 @@ async def test_expired_holder_is_succeeded_and_cannot_commit(
         ).reason == errors_pb2.REASON_MEMORY_BUSY
         clock.now_s += 0.001
         async with theirs.locks.write_lock(record) as lock:
-            assert lock.fence > dead.fence
+            assert lock.ticket > dead.ticket
             with pytest.raises(GatewayError) as raised:
                 async with ours.locks.committing(dead):
                     raise AssertionError("a dead holder may commit")
@@ -63,7 +64,7 @@ async def test_expired_holder_is_succeeded_and_cannot_commit(
             async with theirs.locks.committing(lock) as (connection, stored):
                 await theirs.repository.append(connection, stored, [turn(2, 2, "q", "a")])
             with pytest.raises(GatewayError):
-                async with ours.locks.committing(replace(dead, fence=lock.fence)):
+                async with ours.locks.committing(replace(dead, ticket=lock.ticket)):
                     raise AssertionError("a number alone serves nobody")
     assert await ours.said(await ours.add(record, turn(3, 4, "more", "yes"))) == [
         *("hello", "hi", "q", "a", "more", "yes")
@@ -157,7 +158,7 @@ async def test_lost_lock_is_signalled_and_cannot_commit(start: Start, record: Me
         waiting = asyncio.create_task(room.write(ours, "next"))
         await until_waiting(ours.engine, 2)
         async with writing(ours.engine) as connection:
-            await connection.execute(delete(claims).where(claims.c.id == lock.claim_id))
+            await connection.execute(delete(claims).where(claims.c.id == lock.id))
         await lock.lost.wait()
         with pytest.raises(GatewayError) as raised:
             async with ours.locks.committing(lock):

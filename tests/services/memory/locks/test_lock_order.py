@@ -4,7 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from gateway.errors.v1 import errors_pb2
-from services.memory.locks.lock_queue import WRITE, LockMode
+from services.memory.locks.claim_rows import WRITE, LockMode
 from services.memory.locks.opening import KnownMemory
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims

@@ -45,7 +45,7 @@ class Parent:
             self.locks.opened(memory) as lock,
             self.locks.committing(lock) as (connection, stored),
         ):
-            written = turn(stored.turns + 1, stored.messages, text, f"{lock.fence}")
+            written = turn(stored.turns + 1, stored.messages, text, f"{lock.ticket}")
             await self.repository.append(connection, stored, [written])
 
     async def said(self) -> tuple[list[str], list[int]]:

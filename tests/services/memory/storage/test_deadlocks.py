@@ -11,7 +11,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.storage.database import reading, writing
 from services.common.storage.owners import charge
-from services.memory.locks.lock_queue import WRITE, LockMode
+from services.memory.locks.claim_rows import WRITE, LockMode
 from services.memory.locks.opening import KnownMemory
 from services.memory.storage import quota
 from services.memory.storage.memory_records import OWNED, owned

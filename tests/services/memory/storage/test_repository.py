@@ -89,7 +89,7 @@ async def test_the_id_of_a_memory_serves_its_owner_alone(memory: MemoryProcess) 
     assert reason_of(raised) == errors_pb2.REASON_CONFLICT
     async with memory.locks.write_lock(hers) as lock:
         with pytest.raises(GatewayError) as raised:
-            async with memory.locks.committing(replace(lock, owner_id="eve")):
+            async with memory.locks.committing(replace(lock, record=stolen)):
                 raise AssertionError("a foreign memory was opened")
     assert reason_of(raised) == errors_pb2.REASON_CONFLICT
     await memory.release(replace(stolen, turns=0))
