@@ -12,6 +12,9 @@ from tests.bench.trace import ROOT, Trace, traces
 FIRST = f"{ROOT}/facade/http/connection.py"
 WALKTHROUGHS = ROOT / "docs" / "internals" / "walkthroughs.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+# At most so many files, functions and moves; a request that begins a new journal enters two files
+# more than others.
+BOUNDS = {"remembered turn, whole": (90, 392, 360)}
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +36,20 @@ def test_each_request_is_traced_from_its_connection_on(by_name: Mapping[str, Tra
         assert trace.moves >= len(trace.files), name
     assert f"{ROOT}/services/articles/committer.py" in by_name["edit"].files
     assert f"{ROOT}/services/memory/servicer.py" in by_name["remembered turn, whole"].files
+
+
+def test_requests_pass_through_few_files_and_functions(by_name: Mapping[str, Trace]) -> None:
+    counts = {
+        name: (len(trace.files), len(trace.functions), trace.moves)
+        for name, trace in by_name.items()
+        if name in BOUNDS
+    }
+    over = [
+        name
+        for name, numbers in counts.items()
+        if any(number > most for number, most in zip(numbers, BOUNDS[name], strict=True))
+    ]
+    assert over == [], counts
 
 
 def test_the_walkthroughs_name_every_traced_file(by_name: Mapping[str, Trace]) -> None:

@@ -1,6 +1,7 @@
 """The rows of claims on memories: statements in the transactions of `lock_queue` and `locks`."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from services.common.storage.database import insert_in
 from services.common.storage.owners import owners
 from services.memory.locks.opening import Opening
-from services.memory.storage.memory_records import COLUMNS, MemoryRecord, lock_lost_error
+from services.memory.storage.memory_records import COLUMNS, MemoryRecord, lock_lost_error, to_record
 from services.memory.storage.tables import claims, memories, queues
 
 WRITE = "write"
@@ -81,7 +82,7 @@ class LockClaim:
 
 
 # Built once: SQLAlchemy takes longer to build them than to execute them.
-ENTERED = select(
+_ENTERED = select(
     *COLUMNS,
     select(func.count())
     .where(
@@ -97,7 +98,7 @@ ENTERED = select(
         0,
     ),
 ).where(memories.c.id == bindparam("entity_id"))
-ADD_CLAIM = insert(claims)
+_ADD_CLAIM = insert(claims)
 _REMOVE_CLAIM = delete(claims).where(claims.c.id == bindparam("claim_id"))
 _GIVE_UP = delete(claims).where(
     claims.c.id == bindparam("claim_id"),
@@ -116,6 +117,44 @@ class QueuePosition(NamedTuple):
     first_end_ms: int
     last_end_ms: int
     is_queued: bool
+
+
+async def add_claim(
+    connection: AsyncConnection,
+    claim_id: str,
+    mode: LockMode,
+    opening: Opening,
+    ends_at_ms: Callable[[], int],
+) -> LockClaim:
+    """Add a claim at the end of a queue of the memory that is opened; read it if the lock is free.
+
+    Args:
+        connection: the connection of the transaction.
+        claim_id: the id of the claim.
+        mode: the mode of the lock.
+        opening: finds the memory.
+        ends_at_ms: returns when the claim expires.
+
+    Raises:
+        GatewayError: conflict, when the memory is gone; as `Opening.make`.
+        IntegrityError: the memory was deleted between two statements.
+    """
+    entity_id, ticket = await _take_ticket(connection, mode, opening)
+    queued = {"entity_id": entity_id, "mode": mode.name, "ticket": ticket}
+    await connection.execute(_ADD_CLAIM, {**queued, "id": claim_id, "ends_at_ms": ends_at_ms()})
+    # Read last: whoever held the lock before has committed.
+    *memory, ahead, owner_bytes = (await connection.execute(_ENTERED, queued)).one()
+    record = to_record(memory)
+    waits = ahead >= mode.holders
+    if not waits:
+        await opening.read(connection, record, owner_bytes)
+    return LockClaim(claim_id, QueueKey(entity_id, mode), ticket, ahead, record, waits)
+
+
+async def leave_memory(connection: AsyncConnection, claim: LockClaim, opening: Opening) -> None:
+    """Leave a memory that was opened, and remove the claim on it."""
+    await opening.leave(connection, claim.record)
+    await remove_claim(connection, claim.id)
 
 
 async def assert_claimed(connection: AsyncConnection, claim: LockClaim) -> None:
@@ -157,7 +196,7 @@ async def remove_claim(connection: AsyncConnection, claim_id: str) -> None:
     await connection.execute(_REMOVE_CLAIM, {"claim_id": claim_id})
 
 
-async def take_ticket(
+async def _take_ticket(
     connection: AsyncConnection, mode: LockMode, opening: Opening
 ) -> tuple[str, int]:
     """Return the id of the memory that is opened, and the next ticket of its queue."""

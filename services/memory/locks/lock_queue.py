@@ -16,31 +16,21 @@ of its own that have reappeared.
 """
 
 from collections.abc import Collection
-from functools import partial
 from typing import Any
 
 from sqlalchemy import and_, select
-from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.clock import Clock
 from services.common.storage.database import reading_once, write
 from services.common.storage.leased_rows import LeasedRows, delete_in_order, is_held_by_process
 from services.memory.locks.claim_rows import (
-    ADD_CLAIM,
     CLAIM,
-    ENTERED,
     WRITE,
-    LockClaim,
-    LockMode,
     QueueKey,
     is_ahead,
     position_of,
-    remove_claim,
-    take_ticket,
 )
-from services.memory.locks.opening import Opening
-from services.memory.storage.memory_records import lock_lost_error, to_record
 from services.memory.storage.tables import claims
 
 
@@ -54,32 +44,9 @@ class LockQueue:
         self._engine = engine
         self._rows = LeasedRows(claims, clock, length_s)
 
-    async def enter(self, mode: LockMode, claim_id: str, opening: Opening) -> LockClaim:
-        """Add a claim at the end of a queue of the memory that is opened.
-
-        Raises:
-            GatewayError: conflict, when the memory is gone; as `Opening.make`.
-        """
-
-        async def enter(connection: AsyncConnection) -> LockClaim:
-            entity_id, ticket = await take_ticket(connection, mode, opening)
-            queued = {"entity_id": entity_id, "mode": mode.name, "ticket": ticket}
-            await connection.execute(
-                ADD_CLAIM, {**queued, "id": claim_id, "ends_at_ms": self._rows.ends_at_ms()}
-            )
-            # Read last: whoever held the lock before has committed.
-            *memory, ahead, owner_bytes = (await connection.execute(ENTERED, queued)).one()
-            record = to_record(memory)
-            waits = ahead >= mode.holders
-            if not waits:
-                await opening.read(connection, record, owner_bytes)
-            return LockClaim(claim_id, QueueKey(entity_id, mode), ticket, ahead, record, waits)
-
-        try:
-            return await write(self._engine, enter, is_lasting=False)
-        except IntegrityError as error:
-            # The memory was deleted between two statements.
-            raise lock_lost_error() from error
+    def ends_at_ms(self) -> int:
+        """Return when a claim that is added now expires, in Unix milliseconds."""
+        return self._rows.ends_at_ms()
 
     async def count_ahead(self, queue: QueueKey, ticket: int) -> int | None:
         """Return the number of claims ahead of a ticket; None when the ticket's claim is gone.
@@ -95,19 +62,6 @@ class LockQueue:
             return position.ahead
         expired = and_(is_ahead(queue, ticket), self._rows.has_expired())
         return position.ahead - await self._delete(expired)
-
-    async def leave(self, claim_id: str) -> None:
-        """Remove a claim, if it exists."""
-        await write(self._engine, partial(remove_claim, claim_id=claim_id), is_lasting=False)
-
-    async def leave_memory(self, claim: LockClaim, opening: Opening) -> None:
-        """Leave a memory that was opened, and remove the claim on it."""
-
-        async def leave(connection: AsyncConnection) -> None:
-            await opening.leave(connection, claim.record)
-            await remove_claim(connection, claim.id)
-
-        await write(self._engine, leave, is_lasting=False)
 
     async def renew(self, claim_ids: Collection[str]) -> set[str]:
         """Renew claims for the whole length of a lease; return the ids of those that exist."""

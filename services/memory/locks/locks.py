@@ -24,6 +24,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
@@ -39,8 +40,11 @@ from services.memory.locks.claim_rows import (
     LockClaim,
     LockMode,
     QueueKey,
+    add_claim,
     assert_claimed,
     give_up_claim,
+    leave_memory,
+    remove_claim,
 )
 from services.memory.locks.lock_queue import LockQueue
 from services.memory.locks.opening import KnownMemory, Opening
@@ -218,7 +222,18 @@ class MemoryLocks:
         return task
 
     async def _enter(self, claim_id: str, mode: LockMode, opening: Opening) -> LockClaim:
-        claim = await self.queue.enter(mode, claim_id, opening)
+        add = partial(
+            add_claim,
+            claim_id=claim_id,
+            mode=mode,
+            opening=opening,
+            ends_at_ms=self.queue.ends_at_ms,
+        )
+        try:
+            claim = await write(self._engine, add, is_lasting=False)
+        except IntegrityError as error:
+            # The memory was deleted between two statements.
+            raise lock_lost_error() from error
         insort(self._local_queues.setdefault(claim.queue, []), claim, key=attrgetter("ticket"))
         self._renewer.add(claim.id, partial(self._lose, claim))
         return claim
@@ -270,11 +285,11 @@ class MemoryLocks:
         await asyncio.wait([entering])
         claim = None if entering.exception() else entering.result()
         try:
-            if claim is None:
-                # It may have been added, if the database did not answer.
-                await self.queue.leave(claim_id)
-            else:
-                await self.queue.leave_memory(claim, opening)
+            # Without an answer of the database it may have been added.
+            leave = partial(remove_claim, claim_id=claim_id)
+            if claim is not None:
+                leave = partial(leave_memory, claim=claim, opening=opening)
+            await write(self._engine, leave, is_lasting=False)
         except GatewayError as error:
             # It is not renewed, so it expires, if it is not removed before.
             log.warning(

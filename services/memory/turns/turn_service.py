@@ -4,9 +4,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.accounts.v1.accounts_pb2 import Plan
 from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.memory_pb2 import BeginTurn, TurnContext
@@ -63,6 +65,13 @@ class TurnInProgress:
     commit: Callable[[Message], Awaitable[int]]
 
 
+class _Limits(NamedTuple):
+    """How many memories a user of a plan may have, and how large they may be in total."""
+
+    memories: int
+    size_bytes: int
+
+
 class TurnService:
     """Opens and commits turns.
 
@@ -96,6 +105,13 @@ class TurnService:
         self._contexts = contexts
         self._jobs = jobs
         self._settings = settings
+        self._limits = {
+            plan: _Limits(
+                limit_of(settings.quota, plan_name(plan)),
+                limit_of(settings.storage, plan_name(plan)),
+            )
+            for plan in Plan.values()
+        }
         self._clock = clock
         self._metrics = metrics
         self._reserve = reserve
@@ -129,8 +145,7 @@ class TurnService:
             if reads_only:
                 opening = self._reading(charge, begin, sent, windows)
             else:
-                plan = plan_name(caller.plan)
-                opening = self._writing(charge, plan, begin, sent, windows)
+                opening = self._writing(charge, self._limits[caller.plan], begin, sent, windows)
             async with opening as turn:
                 yield turn
 
@@ -169,16 +184,14 @@ class TurnService:
     async def _writing(
         self,
         charge: Charge,
-        plan: str,
+        limits: _Limits,
         begin: BeginTurn,
         sent: Sequence[Message],
         windows: Windows,
     ) -> AsyncIterator[TurnInProgress]:
         owner_id = charge.user_id
         repository = self._stores.repository
-        max_memories = limit_of(self._settings.quota, plan)
-        max_bytes = limit_of(self._settings.storage, plan)
-        memory = OpenedMemory(self._stores, owner_id, begin.memory_id, max_memories, windows)
+        memory = OpenedMemory(self._stores, owner_id, begin.memory_id, limits.memories, windows)
         began = self._clock.monotonic()
         async with self._locks.opened(memory) as lock:
             self._metrics.lock_wait_s.observe(self._clock.monotonic() - began)
@@ -199,7 +212,7 @@ class TurnService:
                 repository, record, newest, sent, self._clock.now_ms(), admit
             )
             # An early check, before a model is called; the binding one is at the commit.
-            check_storage(memory.owner_bytes + reconciliation.new_bytes, max_bytes)
+            check_storage(memory.owner_bytes + reconciliation.new_bytes, limits.size_bytes)
             context = await self._contexts.read(
                 *(owner_id, record, reconciliation, windows),
                 with_profile=begin.personal_memory,
@@ -208,7 +221,7 @@ class TurnService:
                 summary=memory.summary,
             )
             yield TurnInProgress(
-                context, partial(self._append, lock, begin, reconciliation, windows, max_bytes)
+                context, partial(self._append, lock, begin, reconciliation, windows, limits)
             )
 
     async def _synchronised(self, record: MemoryRecord, windows: Windows) -> MemoryRecord:
@@ -263,7 +276,7 @@ class TurnService:
         begin: BeginTurn,
         reconciliation: Reconciliation,
         windows: Windows,
-        max_bytes: int,
+        limits: _Limits,
         answer: Message,
     ) -> int:
         """Append the turns of a request and the answer, and release the memory's lock.
@@ -279,7 +292,8 @@ class TurnService:
             """Append the turns; return whether there are jobs to do for them."""
             if reconciliation.rewinds:
                 await stores.rewind(connection, record, reconciliation.keep)
-            check_storage(await stores.repository.append(connection, record, turns), max_bytes)
+            size = await stores.repository.append(connection, record, turns)
+            check_storage(size, limits.size_bytes)
             has_jobs = await self._jobs.put_summary(connection, record, windows)
             if begin.personal_memory:
                 for turn in reconciliation.turns_with_new_text:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.errors import GatewayError
-from services.common.storage.database import reading
+from services.common.storage.database import reading, write
+from services.memory.locks.claim_rows import WRITE, LockMode, add_claim
 from services.memory.locks.locks import LockLimits
+from services.memory.locks.opening import KnownMemory
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims
 from tests.engine_events import listening
@@ -50,6 +53,18 @@ class Room:
         async with process.locks.read_lock(self.record):
             self.entered.append(name)
             await self.leave.wait()
+
+
+async def add_dead_claim(process: MemoryProcess, record: MemoryRecord) -> None:
+    """Add a claim of a writer that has died: nobody renews it."""
+    add = partial(
+        add_claim,
+        claim_id="claim_dead",
+        mode=LockMode(WRITE, 1),
+        opening=KnownMemory(record),
+        ends_at_ms=process.locks.queue.ends_at_ms,
+    )
+    await write(process.engine, add)
 
 
 async def refusal(taking: Any) -> GatewayError:

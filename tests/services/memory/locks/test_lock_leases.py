@@ -12,9 +12,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.storage.database import reading, writing
-from services.memory.locks.claim_rows import WRITE, LockMode
-from services.memory.locks.lock_queue import LockQueue
-from services.memory.locks.opening import KnownMemory
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims
 from tests.manual_clock import ManualClock
@@ -25,6 +22,7 @@ from tests.services.memory.locks.lock_helpers import (
     RENEWING,
     Room,
     Start,
+    add_dead_claim,
     ends_of,
     noted,
     refusal,
@@ -93,9 +91,7 @@ async def test_expired_waiter_does_not_block_others(
     room = Room(record)
     async with asyncio.TaskGroup() as tasks:
         async with ours.locks.write_lock(record):
-            # A claim with no process behind it.
-            dead = LockQueue(ours.engine, clock, LEASE_S)
-            await dead.enter(LockMode(WRITE, 1), "claim_dead", KnownMemory(record))
+            await add_dead_claim(ours, record)
             tasks.create_task(room.write(theirs, "theirs"))
             await until_waiting(ours.engine, 3)
         with noted(theirs) as looks:

@@ -4,13 +4,19 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from gateway.errors.v1 import errors_pb2
-from services.memory.locks.claim_rows import WRITE, LockMode
-from services.memory.locks.opening import KnownMemory
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims
 from tests.manual_clock import ManualClock
 from tests.services.memory.builders import MemoryProcess, count_all, turn, until_waiting
-from tests.services.memory.locks.lock_helpers import HASTY, LEASE_S, Room, Start, noted, refusal
+from tests.services.memory.locks.lock_helpers import (
+    HASTY,
+    LEASE_S,
+    Room,
+    Start,
+    add_dead_claim,
+    noted,
+    refusal,
+)
 
 
 async def test_writers_are_served_in_order(
@@ -110,12 +116,11 @@ async def test_readers_and_expired_claims_are_not_writers(
     queue = ours.locks.queue
     async with ours.locks.read_lock(record):
         assert await queue.being_written([record.id]) == set()
-    # Of a process that died: nobody renews it.
-    await queue.enter(LockMode(WRITE, 1), "claim", KnownMemory(record))
+    await add_dead_claim(ours, record)
     assert await queue.being_written([record.id]) == {record.id}
     clock.now_s += LEASE_S + 1
     assert await queue.being_written([record.id]) == set()
-    await queue.leave("claim")
+    assert await queue.remove_expired() == 1
 
 
 async def test_waiting_too_long_raises_memory_busy(start: Start, record: MemoryRecord) -> None:

@@ -11,8 +11,6 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.storage.database import reading, writing
 from services.common.storage.owners import charge
-from services.memory.locks.claim_rows import WRITE, LockMode
-from services.memory.locks.opening import KnownMemory
 from services.memory.storage import quota
 from services.memory.storage.memory_records import OWNED, owned
 from tests.services.memory.builders import QUOTA, MemoryProcess
@@ -58,9 +56,7 @@ async def test_memory_that_is_deleted_can_be_waited_for(memory: MemoryProcess) -
     record = await memory.make()
     async with writing(memory.engine) as connection:
         await connection.execute(OWNED.with_for_update(), owned(record.id, record.owner_id))
-        entering = asyncio.create_task(
-            memory.locks.queue.enter(LockMode(WRITE, 1), "claim_1", KnownMemory(record))
-        )
+        entering = asyncio.create_task(memory.locks.write_lock(record).__aenter__())
         await until_one_waits(memory.engine)
         await quota.delete_memory(connection, record)
     with pytest.raises(GatewayError) as raised:
