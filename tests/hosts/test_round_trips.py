@@ -13,7 +13,7 @@ from tests.hosts.round_trips import CountingProxy, counting_proxy
 # of the fewest round trips among some requests.
 BOUNDS = {
     "chat": 0,
-    "chat with memory": 15,
+    "chat with memory": 14,
     "response, stored": 7,
     "  after another": 10,
     "upload of 10 KB": 6,

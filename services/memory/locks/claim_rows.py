@@ -82,23 +82,25 @@ class LockClaim:
 
 
 # Built once: SQLAlchemy takes longer to build them than to execute them.
-_ENTERED = select(
-    *COLUMNS,
+_CLAIMED = memories.c.id == bindparam("claimed_id")
+# Returns the memory, the claims ahead, and the size of all that the memory's owner stores.
+_ADD_CLAIM = insert(claims).returning(
+    *(select(column).where(_CLAIMED).scalar_subquery() for column in COLUMNS),
     select(func.count())
+    .select_from(_ahead := claims.alias("ahead"))
     .where(
-        claims.c.entity_id == bindparam("entity_id"),
-        claims.c.mode == bindparam("mode"),
-        claims.c.ticket < bindparam("ticket"),
+        _ahead.c.entity_id == bindparam("claimed_id"),
+        _ahead.c.mode == bindparam("claimed_mode"),
+        _ahead.c.ticket < bindparam("claim_ticket"),
     )
     .scalar_subquery(),
     func.coalesce(
         select(owners.c.size_bytes)
-        .where(owners.c.owner_id == memories.c.owner_id)
+        .where(owners.c.owner_id == select(memories.c.owner_id).where(_CLAIMED).scalar_subquery())
         .scalar_subquery(),
         0,
     ),
-).where(memories.c.id == bindparam("entity_id"))
-_ADD_CLAIM = insert(claims)
+)
 _REMOVE_CLAIM = delete(claims).where(claims.c.id == bindparam("claim_id"))
 _GIVE_UP = delete(claims).where(
     claims.c.id == bindparam("claim_id"),
@@ -140,10 +142,21 @@ async def add_claim(
         IntegrityError: the memory was deleted between two statements.
     """
     entity_id, ticket = await _take_ticket(connection, mode, opening)
-    queued = {"entity_id": entity_id, "mode": mode.name, "ticket": ticket}
-    await connection.execute(_ADD_CLAIM, {**queued, "id": claim_id, "ends_at_ms": ends_at_ms()})
-    # Read last: whoever held the lock before has committed.
-    *memory, ahead, owner_bytes = (await connection.execute(_ENTERED, queued)).one()
+    added = await connection.execute(
+        _ADD_CLAIM,
+        {
+            "id": claim_id,
+            "entity_id": entity_id,
+            "mode": mode.name,
+            "ticket": ticket,
+            "ends_at_ms": ends_at_ms(),
+            "claimed_id": entity_id,
+            "claimed_mode": mode.name,
+            "claim_ticket": ticket,
+        },
+    )
+    # Read after the ticket was taken: whoever held the lock before has committed.
+    *memory, ahead, owner_bytes = added.one()
     record = to_record(memory)
     waits = ahead >= mode.holders
     if not waits:
