@@ -63,6 +63,7 @@ from services.inference.files import FileStoreReader
 from services.inference.limits.limiter import Limiter
 from services.inference.memory.turn_client import TurnClient
 from services.inference.provider_states import servicer as provider_states
+from services.inference.provider_states.servicer import ProviderStates
 from services.inference.provider_states.shared_folder import SharedFolder
 from services.inference.store_sweeper import ROUNDS
 from services.inference.usage.recorder import Send
@@ -126,7 +127,7 @@ class Started:
     responses: ResponseService | None = None
     inference: Inference | None = None
     allowances: Allowances | None = None
-    provider_states: provider_states.ProviderStates | None = None
+    provider_states: ProviderStates | None = None
 
 
 def start_limits(shared: Shared, started: Started) -> None:
@@ -306,7 +307,7 @@ async def _start_inference(shared: Shared, started: Started) -> None:
         inference.SERVICE_NAME,
     )
     folder = SharedFolder.enter(settings.storage.data_dir)
-    started.provider_states = provider_states.ProviderStates(engine, folder, clock)
+    started.provider_states = ProviderStates(engine, folder, clock)
     shared.server.add(
         providers_pb2_grpc.add_ProviderAdminServiceServicer_to_server,
         started.provider_states,
