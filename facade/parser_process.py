@@ -35,6 +35,8 @@ def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], li
             "include_usage": parsed.include_usage,
             "calls_functions": parsed.calls_functions,
             "base64": parsed.base64,
+            "metadata": parsed.metadata,
+            "end_user": parsed.end_user,
             "state": None if parsed.state is None else parsed.state.dump(),
         }
         return head, parts

@@ -297,7 +297,7 @@ async def _start_inference(shared: Shared, started: Started) -> None:
         started.allowances.admission, started.inference.cost_of, started.inference.demand_of
     )
     servicer: inference_pb2_grpc.InferenceServiceServicer = inference.InferenceServicer(
-        engine, limiter, started.inference.cache
+        engine, limiter, started.inference.cache, started.inference.labels
     )
     if started.request_log is not None:
         servicer = LoggedInference(servicer, started.request_log, clock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ class ParsedRequest:
         include_usage: whether a chat's stream ends with a usage chunk.
         calls_functions: whether a chat has functions in place of tools.
         base64: whether the answer has vectors in base64.
+        metadata: the caller's notes, not validated; None without any.
+        end_user: the end user of the caller, or "".
         state: for responses, the storage options and the fields that the response echoes.
     """
 
@@ -35,4 +38,6 @@ class ParsedRequest:
     include_usage: bool = False
     calls_functions: bool = False
     base64: bool = False
+    metadata: Mapping[str, Any] | None = None
+    end_user: str = ""
     state: ResponseState | None = None

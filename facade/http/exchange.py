@@ -1,6 +1,6 @@
 """One HTTP exchange: a request and the state of its response."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol, Self
 
@@ -147,6 +147,7 @@ class Exchange:
         began: when it arrived, by the monotonic clock.
         first_content_s: seconds until the first content of a streamed answer; None before.
         trace: the trace that it is part of, if any.
+        labels: metadata of its calls with its tags and end user.
     """
 
     path_values: Mapping[str, str] = _EMPTY
@@ -165,6 +166,7 @@ class Exchange:
     body_charge: Charge | None = None
     dialect: Dialect.ValueType = DIALECT_UNSPECIFIED
     caller_paths: CallerPaths | None = None
+    labels: Sequence[tuple[str, str]] = ()
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from facade.dialects.paths import CallerPaths
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.http_errors import unsupported_media_type
+from facade.labels import label_metadata
 from facade.parsing import BodyFormat, Option
 from facade.route_headers import add_dropped, answer_headers
 from facade.sse import Encoder, EndObserver, relay
@@ -70,6 +71,9 @@ async def parse(exchange: Exchange, body_format: BodyFormat, **options: Option) 
             received.keep()
         if exchange.body_charge is not None:
             request_charge.set(exchange.body_charge)
+    usage = context.settings.usage
+    if usage.has_labels:
+        exchange.labels = label_metadata(exchange.headers, parsed, usage)
     exchange.model, exchange.dialect = parsed.model, body_format.dialect
     names = body_format.field_names
     if parsed.calls_functions and body_format.function_names is not None:
@@ -86,6 +90,8 @@ def rpc_metadata(exchange: Exchange) -> Metadata:
     passed = exchange.headers.get(HOPS_KEY)
     if passed is not None:
         carried = (*carried, (HOPS_KEY, str(parse_hops(passed))))
+    if exchange.labels:
+        carried = (*carried, *exchange.labels)
     if exchange.trace is not None:
         carried = (*carried, *exchange.trace.pairs())
     return carried

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from gateway.accounts.v1.usage_pb2 import UsageSum
 
-Grouping = Literal["day", "user", "team", "key", "model", "provider"]
+Grouping = Literal["day", "user", "team", "key", "model", "provider", "tag", "end_user"]
 
 _PAGE_SIZE = 1_000
 _COLUMNS = (
@@ -27,6 +27,21 @@ def usage(
         str, typer.Option("--from", metavar="DAY", help="First day (UTC), for example 2026-11-01.")
     ] = "",
     last: Annotated[str, typer.Option("--to", metavar="DAY", help="Last day (UTC).")] = "",
+    tag: Annotated[
+        str,
+        typer.Option(
+            "--tag",
+            metavar="KEY[=VALUE]",
+            help="With --by tag, the key of the tag; otherwise only usage with this tag, for "
+            "example project=alpha.",
+        ),
+    ] = "",
+    user: Annotated[
+        str, typer.Option("--user", metavar="NAME", help="Only usage of this user.")
+    ] = "",
+    end_user: Annotated[
+        str, typer.Option("--end-user", help="Only usage of this end user of --user.")
+    ] = "",
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per line.")
@@ -36,7 +51,7 @@ def usage(
 
     UNPRICED is the number of answers without a known price; the sums do not include their cost.
     """
-    sums = on_database(lambda engine, _: _sums(engine, by, first, last))
+    sums = on_database(lambda engine, _: _sums(engine, by, first, last, tag, user, end_user))
     if as_json:
         _print_json(sums, by)
     elif as_csv:
@@ -45,11 +60,27 @@ def usage(
         _print_table(sums, by)
 
 
-async def _sums(engine: "AsyncEngine", by: Grouping, first: str, last: str) -> "list[UsageSum]":
-    from gateway.accounts.v1.usage_pb2 import ReportUsageRequest, UsageGrouping
+async def _sums(
+    engine: "AsyncEngine",
+    by: Grouping,
+    first: str,
+    last: str,
+    tag: str,
+    user: str,
+    end_user: str,
+) -> "list[UsageSum]":
+    from gateway.accounts.v1.usage_pb2 import ReportUsageRequest, UsageFilter, UsageGrouping
+    from services.accounts.admin.users import UserAdministration
     from services.accounts.usage.reporting import report
 
+    usage_filter = UsageFilter(end_user=end_user)
+    if user:
+        usage_filter.user_id = (await UserAdministration(engine).named(user)).id
+    if by != "tag":
+        usage_filter.tag, tag = tag, ""
     request = ReportUsageRequest(
+        tag=tag,
+        filter=usage_filter,
         by=UsageGrouping.Value(f"USAGE_GROUPING_{by.upper()}"),
         from_day=first,
         to_day=last,

@@ -47,6 +47,7 @@ from services.inference.thinking import Signer
 from services.inference.tools.backends import search_backend
 from services.inference.tools.pages import Pages
 from services.inference.tools.running import WebTools
+from services.inference.usage.label_reader import LabelReader
 from services.inference.usage.lines import UsedModel
 from services.inference.usage.metering import Metering
 from services.inference.usage.metrics import UsageMetrics
@@ -104,6 +105,7 @@ class Inference:
     Attributes:
         engine: generates answers.
         cache: caches answers; None unless the settings enable it.
+        labels: reads the labels of requests; None if the settings enable none.
     """
 
     def __init__(
@@ -141,6 +143,11 @@ class Inference:
             others.send_usage,
             UsageMetrics(counters),
             lambda name: self.engine.routes.models.offers_name(name),
+        )
+        self.labels = (
+            LabelReader(settings.usage, clock.now, self._recorder.metrics)
+            if settings.usage.has_labels
+            else None
         )
         self._metering = Metering(self._recorder.lines if settings.usage.enabled else None)
         self._conversions = open_store(settings.storage, stores.reserve, CONVERSIONS)

@@ -10,6 +10,7 @@ import grpc
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from services.common.errors import model_not_found
 from services.common.grpc.authentication import caller
+from services.common.labels import request_labels
 from services.common.messages.large_request import LargeRequest
 from services.common.messages.lazy_request import LazyRequest
 from services.inference import embeddings, tasks
@@ -23,6 +24,7 @@ from services.inference.response_cache.cached_answers import CachedAnswers, Dire
 from services.inference.response_cache.directives import CacheDirectives
 from services.inference.stream.batches import EventBatch, OnBatch, observed
 from services.inference.stream.filters import Batch
+from services.inference.usage.label_reader import LabelReader
 
 # Sends a message at once; returns whether the next ones should wait.
 Send = Callable[[Any], bool]
@@ -39,14 +41,20 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         engine: answers requests.
         limiter: admits requests of callers with limits.
         cache: caches the engine's answers; None without a cache.
+        labels: reads the labels of requests; None if the settings enable none.
     """
 
     def __init__(
-        self, engine: Engine, limiter: Limiter, cache: CachedAnswers | None = None
+        self,
+        engine: Engine,
+        limiter: Limiter,
+        cache: CachedAnswers | None = None,
+        labels: LabelReader | None = None,
     ) -> None:
         self._engine = engine
         self._limiter = limiter
         self._cache = cache
+        self._labels = labels
 
     async def Generate(
         self,
@@ -56,6 +64,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Return a whole answer, as a message or a `PassthroughAnswer`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
+        self._read_labels(context)
         answers: Engine | DirectedAnswers = self._engine
         if self._cache is not None:
             answers = DirectedAnswers(self._cache, _directives(context))
@@ -75,6 +84,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Yield the events of an answer in `EventBatch`es; see `CallContext.write_all`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
+        self._read_labels(context)
         answers: Engine | DirectedAnswers = self._engine
         if self._cache is not None:
             answers = DirectedAnswers(self._cache, _directives(context))
@@ -118,6 +128,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.EmbedResponse:
         """Return the embeddings of texts."""
+        self._read_labels(context)
         limits = caller.get().limits
         if not limits:
             return await embeddings.embed(self._engine, request)
@@ -156,6 +167,16 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     ) -> inference_pb2.RunTaskResponse:
         """Run a task of the gateway's own."""
         return await tasks.run(self._engine, request)
+
+    def _read_labels(self, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        """Set the labels of the current task's request.
+
+        Raises:
+            GatewayError: invalid_request, naming the key of the metadata.
+        """
+        if self._labels is not None:
+            metadata = context.invocation_metadata() or ()
+            request_labels.set(self._labels.read(caller.get(), metadata))
 
     def _with_prices(self, model: inference_pb2.Model) -> inference_pb2.Model:
         rates = self._engine.routes.costs.token_rates(model.provider, model.name, "")

@@ -21,7 +21,7 @@ ADMIN_KEY = make_admin_key(bytes(32))
 PRICE = {"input": 0, "output": 0, "request": 250}
 SECTIONS = {
     "admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()},
-    "usage": {"write_every_s": 0.05},
+    "usage": {"write_every_s": 0.05, "tags": ["project"]},
     "limits": {"breaker_failures": 1},
     "models": [
         {"name": name, "provider": "openai", "upstream": upstream, "price": PRICE}
@@ -36,6 +36,7 @@ async def chat(gateway: Gateway, model: str) -> None:
         "model": model,
         "fallback": "disabled",
         "messages": [{"role": "user", "content": "Hi"}],
+        "metadata": {"project": "alpha"},
     }
     address = f"{gateway.url}/beta/v1/chat/completions"
     async with gateway.http.post(address, json=body, headers=gateway.bearer()) as answer:
@@ -114,6 +115,15 @@ async def test_activity_is_charted_by_model_and_user(operations):
     await expect(requests.get_by_text("tester").first).to_be_attached()
     await operations.get_by_label("Period").select_option("30 days")
     await expect(requests.locator("canvas")).to_be_visible()
+
+
+async def test_usage_is_shown_by_the_values_of_a_tag(operations):
+    section = operations.get_by_role("region", name="Usage by tag", exact=True).first
+    await section.get_by_label("Key of the tag").fill("project")
+    await section.get_by_role("button", name="Show").click()
+    row = section.get_by_role("row").filter(has_text="alpha")
+    await expect(row).to_contain_text("3")
+    await expect(row).to_contain_text("$0.5")
 
 
 async def test_a_new_key_opens_the_gateway_until_revoked(operations, used_gateway):

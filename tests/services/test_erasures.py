@@ -35,12 +35,13 @@ OWNED = {
     *("article_operations", "article_sessions", "article_group_members", "article_usage"),
     *("memories", "memory_owners", "memory_facts", "responses"),
     *("conversations", "request_log", "usage_records", "usage_days", "usage_hours"),
+    "usage_label_days",
 }
 ADMIN_KEY = make_admin_key(bytes(32))
 SECTIONS: Mapping[str, Any] = {
     "admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()},
     "limits": {"sweep_every_s": 0.05},
-    "usage": {"write_every_s": 0.05},
+    "usage": {"write_every_s": 0.05, "tags": ["project"], "end_users": True},
     "request_log": {"enabled": True, "bodies": True, "write_every_s": 0.05},
     "response_cache": {"enabled": True},
     "memory": {"job_poll_s": 0.05},
@@ -74,7 +75,8 @@ async def fill(user: User, groups: Iterable[int]) -> Mapping[str, Any]:
     uploads = [await user.upload(b"content %d" % number) for number in range(3)]
     for memory in ({"memory_id": "diary"}, {"memory_id": "plans"}, {}):
         config = {"personal_memory": True}
-        answer = await user.chat("My name is Robin.", memory_config=config, **memory)
+        labels = {"user": "end-user", "metadata": {"project": "a"}}
+        answer = await user.chat("My name is Robin.", memory_config=config, **labels, **memory)
         assert answer.status == 200, answer
     response = await user.response("Hello there")
     assert (await user.chat("cache me")).status == 200

@@ -39,7 +39,17 @@ class _Filter(bodies.Page):
 class UsageQuery(_Filter):
     """Selects the usage to sum up, and its grouping."""
 
-    by: Literal["day", "user", "team", "key", "model", "provider"] = "day"
+    by: Literal["day", "user", "team", "key", "model", "provider", "tag", "end_user"] = Field(
+        "day", description="`tag` needs `tag`, `end_user` needs `user_id`."
+    )
+    tag: Annotated[str, Field(min_length=1, max_length=97)] | None = Field(
+        None,
+        description="The key of a tag, with `by=tag`; otherwise only usage with this tag, such as "
+        "`project=alpha`.",
+    )
+    end_user: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
+        None, description="Only usage of this end user of `user_id`."
+    )
     from_day: _DAY | None = Field(None, description="The first day (UTC).")
     to_day: _DAY | None = Field(None, description="The last day (UTC).")
 
@@ -65,8 +75,8 @@ class ActivityQuery(_Filter):
 _SUM_FIELDS: JsonObject = {
     "id": {
         "type": "string",
-        "description": "The day, the id of the user, team or key, or the name of the model "
-        "or provider; empty for usage without one.",
+        "description": "The day, the id of the user, team or key, the name of the model or "
+        "provider, the value of the tag, or the end user; empty for usage without one.",
     },
     "name": {
         "type": ["string", "null"],
@@ -121,13 +131,18 @@ ACTIVITY = answers.object_schema(
 def usage_request(arguments: Arguments) -> usage_pb2.ReportUsageRequest:
     """Return the request for a list of usage."""
     query: UsageQuery = arguments.query
+    usage_filter, tag = _filter(query), query.tag or ""
+    usage_filter.end_user = query.end_user or ""
+    if query.by != "tag":
+        usage_filter.tag, tag = tag, ""
     return usage_pb2.ReportUsageRequest(
+        tag=tag,
         by=UsageGrouping.Value(f"USAGE_GROUPING_{query.by.upper()}"),
         from_day=query.from_day or "",
         to_day=query.to_day or "",
         page_size=query.limit,
         page_token=query.page,
-        filter=_filter(query),
+        filter=usage_filter,
     )
 
 

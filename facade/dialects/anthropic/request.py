@@ -72,7 +72,10 @@ def parse_messages(
         checked, request = lazy.wire, lazy.request
     if not EXTENSION_FIELDS.isdisjoint(checked.model_fields_set):
         _set_extensions(request, checked, betas, source_map)
-    return ParsedRequest(lazy or request, checked.model, checked.stream or False, source_map)
+    end_user = (checked.metadata or {}).get("user_id") or ""
+    return ParsedRequest(
+        lazy or request, checked.model, checked.stream or False, source_map, end_user=end_user
+    )
 
 
 def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> ParsedRequest:

@@ -108,7 +108,9 @@ def parse_embeddings(body: bytes) -> ParsedRequest:
     source_map = SourceMap()
     set_fallback(request, wire, _no_parameters, source_map)
     is_base64 = wire.encoding_format == "base64"
-    return ParsedRequest(request, wire.model, False, source_map, base64=is_base64)
+    return ParsedRequest(
+        request, wire.model, False, source_map, base64=is_base64, end_user=wire.user or ""
+    )
 
 
 def render_embeddings(response: EmbedResponse, *, base64: bool) -> bytes:

@@ -107,9 +107,16 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         include_usage = bool(options.pop("include_usage", False))
         if options:
             keep_stream_options(request, options)
-    return ParsedRequest(
+    parsed = ParsedRequest(
         lazy or request, wire.model, stream, source_map, include_usage, are_functions
     )
+    further = wire.model_extra
+    if further:
+        metadata, safety_identifier = further.get("metadata"), further.get("safety_identifier")
+        parsed.metadata = metadata if isinstance(metadata, dict) else None
+        parsed.end_user = safety_identifier if isinstance(safety_identifier, str) else ""
+    parsed.end_user = parsed.end_user or wire.user or ""
+    return parsed
 
 
 def _calls_functions(wire: ChatRequest) -> bool:

@@ -120,7 +120,15 @@ def parse_request(
             wire.memory_id = wire.memory_id or conversation_name(wire)
     if not EXTENSION_FIELDS.isdisjoint(wire.model_fields_set):
         set_extensions(request, wire, partial(_step_parameters, wire), source_map)
-    return ParsedRequest(lazy or request, wire.model, stream, source_map, state=state)
+    return ParsedRequest(
+        lazy or request,
+        wire.model,
+        stream,
+        source_map,
+        metadata=wire.metadata,
+        end_user=wire.safety_identifier or wire.user or "",
+        state=state,
+    )
 
 
 class _PartialRequest(PartialResponseRequest):

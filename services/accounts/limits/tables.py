@@ -19,6 +19,8 @@ limits = Table(
     # A JSON array. With groups, `allowed_models` is not NULL: programs that do not know groups then
     # allow too little rather than everything.
     Column("allowed_model_groups", Text),
+    # Of a tag, its key and value; of an end user, the id that the caller has sent.
+    Column("subject_name", Text),
 )
 
 # The amount that each worker holds of an allowance: of the use of a measure by a subject in a

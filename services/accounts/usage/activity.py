@@ -26,6 +26,7 @@ from gateway.accounts.v1.usage_pb2 import (
     UsageSum,
 )
 from services.accounts.usage.grouping import (
+    OF_LABELS,
     check_page_size,
     group_of_token,
     names_of,
@@ -69,6 +70,9 @@ async def report_activity(
     """
     check_page_size(request.page_size)
     _check_groupings(request)
+    for name in OF_LABELS:
+        if getattr(request.filter, name):
+            raise invalid(name, f"{name}: is for sums of usage, not of activity")
     now_ms = clock.now_ms()
     sources = sources_of(request, _interval(request, now_ms), now_ms)
     async with reading(engine) as connection:

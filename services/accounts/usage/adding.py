@@ -56,11 +56,12 @@ def adding_rows_to_sqlite(table: Table) -> str:
     return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({values}) {adding_to(table)}"
 
 
-def _adding_in_postgresql(source: str) -> str:
-    """Return the statement that adds the sums of records, and returns the number of records.
+def _adding_in_postgresql(source: str, returns: str) -> str:
+    """Return the statement that adds the sums of records.
 
     Args:
         source: writes records, and returns the columns `SUMMED_UP` of each.
+        returns: what the statement returns of the records: their number, or their ids.
     """
     measured = ", ".join(
         f"CASE WHEN requests = 1 AND outcome = {USAGE_OUTCOME_SERVED} THEN {measure} END"
@@ -87,14 +88,14 @@ def _adding_in_postgresql(source: str) -> str:
         f"FROM measured GROUP BY {_places(hour_key)}"
     )
     return (
-        f"WITH written AS ({source} RETURNING {', '.join(SUMMED_UP)}), "
+        f"WITH written AS ({source} RETURNING {', '.join(('id', *SUMMED_UP))}), "
         f"measured AS (SELECT {others}, {measured} FROM written), "
         f"summed AS MATERIALIZED ({summed}), "
         # PostgreSQL executes the last of them first.
         f"to_models AS ({_adding_sums(model_hours, 'hour')}), "
         f"to_hours AS ({_adding_sums(hours, 'hour')}), "
         f"to_days AS ({_adding_sums(days, 'hour / 24')}) "
-        "SELECT count(*) FROM written"
+        f"SELECT {returns} FROM written"
     )
 
 
@@ -128,10 +129,11 @@ def _places(key: Sequence[str]) -> str:
     return ", ".join(str(place) for place in range(1, len(key) + 1))
 
 
-def adding_records_to_postgresql(names: Sequence[str]) -> str:
+def adding_records_to_postgresql(names: Sequence[str], returns: str = "count(*)") -> str:
     """Return the statement that adds the records that are new, and their sums.
 
-    Its parameters are arrays with the values of the columns `names`.
+    Its parameters are arrays with the values of the columns `names`; it returns the number of the
+    new records, or their ids.
     """
     arrays = ", ".join(
         f"CAST(${number} AS {records.c[name].type.compile()}[])"
@@ -139,5 +141,6 @@ def adding_records_to_postgresql(names: Sequence[str]) -> str:
     )
     return _adding_in_postgresql(
         f"INSERT INTO {records.name} ({', '.join(names)}) "
-        f"SELECT * FROM unnest({arrays}) ON CONFLICT (id) DO NOTHING"
+        f"SELECT * FROM unnest({arrays}) ON CONFLICT (id) DO NOTHING",
+        returns,
     )

@@ -12,6 +12,7 @@ from sqlalchemy import Column, Table, delete, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.accounts.usage.adding import adding_to
+from services.accounts.usage.label_sums import unname_labels
 from services.accounts.usage.sums import KEYS, SUMS
 from services.accounts.usage.tables import HOUR_MS, MAXIMUMS, days, hours, records
 from services.common.ids import RECORD, time_prefix
@@ -41,7 +42,11 @@ class UsageErasure:
         async with reading_once(self._engine) as connection:
             hour = await connection.scalar(first.limit(1))
         if hour is None:
-            return await write(self._engine, partial(_unname, days, days.c.day, user_id))
+            removed = await write(self._engine, partial(_unname, days, days.c.day, user_id))
+            return removed or await write(
+                self._engine,
+                lambda connection: unname_labels(connection, user_id, _TIMES_AT_ONCE),
+            )
         removed = await self._remove_records(user_id, hour, count)
         return removed or await write(
             self._engine, partial(_unname, hours, hours.c.hour, user_id, at_once=1)

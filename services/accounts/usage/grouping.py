@@ -13,6 +13,8 @@ from services.common.errors import invalid
 from services.common.storage import page_tokens
 
 MAX_PAGE_SIZE = 1_000
+# Fields of filters on labels.
+OF_LABELS = ("tag", "end_user")
 
 _NAMES: Mapping[int, tuple[Column[Any], Column[Any]]] = {
     usage_pb2.USAGE_GROUPING_USER: (users.c.id, users.c.name),
@@ -32,8 +34,15 @@ def check_page_size(page_size: int) -> None:
 
 
 def conditions_of(usage_filter: UsageFilter, table: Table) -> Sequence[ColumnElement[bool]]:
-    """Return the SQL conditions of a filter; the table's columns have the names of its fields."""
-    return [table.c[field.name] == value for field, value in usage_filter.ListFields()]
+    """Return the SQL conditions of a filter, without those on labels.
+
+    The table's columns have the names of its fields.
+    """
+    return [
+        table.c[field.name] == value
+        for field, value in usage_filter.ListFields()
+        if field.name not in OF_LABELS
+    ]
 
 
 async def names_of(

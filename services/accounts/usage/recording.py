@@ -16,6 +16,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.accounts.usage.adding import adding_records_to_postgresql, adding_rows_to_sqlite
+from services.accounts.usage.label_sums import add_label_sums
 from services.accounts.usage.sums import sums_of
 from services.accounts.usage.tables import days, hours, model_hours, records
 from services.common.messages.usage_batch import OWN, SHARED, UsageBatch
@@ -60,8 +61,15 @@ async def _add_to_postgresql(connection: AsyncConnection, batch: UsageBatch) -> 
     # All transactions insert in this order, which prevents deadlocks.
     rows = sorted({own[0]: (*own, *shared) for shared, own in _rows(batch)}.values())
     columns = tuple(map(_storable, zip(*rows, strict=True)))
-    added = await connection.exec_driver_sql(_ADD_TO_POSTGRESQL, columns)
-    return int(added.scalar_one())
+    if not batch.labels:
+        added = await connection.exec_driver_sql(_ADD_TO_POSTGRESQL, columns)
+        return int(added.scalar_one())
+    new_ids = set(
+        (await connection.exec_driver_sql(_ADD_LABELLED_TO_POSTGRESQL, columns)).scalars()
+    )
+    known_ids = {own[0] for _, own in _rows(batch)} - new_ids
+    await add_label_sums(connection, batch.without(known_ids))
+    return len(new_ids)
 
 
 def _rows(batch: UsageBatch) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
@@ -99,6 +107,8 @@ async def _add_to_sqlite(connection: AsyncConnection, batch: UsageBatch) -> None
     if added:
         for statement, sums in zip(_ADD_SUMS_TO_SQLITE, sums_of(batch), strict=True):
             await connection.exec_driver_sql(statement, sums)
+        if batch.labels:
+            await add_label_sums(connection, batch)
 
 
 def _parameters(batch: UsageBatch, rows: int) -> Iterator[Sequence[Any]]:
@@ -122,6 +132,7 @@ def _adding_to_sqlite(rows: int) -> str:
 
 
 _ADD_TO_POSTGRESQL = adding_records_to_postgresql((*OWN, *SHARED))
+_ADD_LABELLED_TO_POSTGRESQL = adding_records_to_postgresql((*OWN, *SHARED), returns="id")
 _KNOWN_TO_SQLITE = text(
     f"SELECT id FROM {records.name} WHERE id IN (SELECT value FROM json_each(:ids))"
 )

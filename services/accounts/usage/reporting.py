@@ -1,11 +1,11 @@
-"""Paginated sums of usage by day, user, team, key, model or provider."""
+"""Paginated sums of usage by day, user, team, key, model, provider, tag or end user."""
 
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, func, select
+from sqlalchemy import Column, ColumnElement, Table, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import usage_pb2
@@ -17,7 +17,8 @@ from services.accounts.usage.grouping import (
     names_of,
     token_of,
 )
-from services.accounts.usage.tables import TOKENS, days
+from services.accounts.usage.label_filter import label_of
+from services.accounts.usage.tables import TOKENS, days, label_days
 from services.common.errors import invalid
 from services.common.money import decimal_dollars
 from services.common.storage.database import reading
@@ -25,13 +26,16 @@ from services.common.storage.page_tokens import invalid_token
 
 _EPOCH = date(1970, 1, 1)
 _DAY_NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
-_GROUPS: Mapping[int, Column[Any]] = {
-    usage_pb2.USAGE_GROUPING_DAY: days.c.day,
-    usage_pb2.USAGE_GROUPING_USER: days.c.user_id,
-    usage_pb2.USAGE_GROUPING_TEAM: days.c.team_id,
-    usage_pb2.USAGE_GROUPING_KEY: days.c.key_id,
-    usage_pb2.USAGE_GROUPING_MODEL: days.c.model,
-    usage_pb2.USAGE_GROUPING_PROVIDER: days.c.provider,
+# The columns of groupings.
+_GROUPS: Mapping[int, str] = {
+    usage_pb2.USAGE_GROUPING_DAY: "day",
+    usage_pb2.USAGE_GROUPING_USER: "user_id",
+    usage_pb2.USAGE_GROUPING_TEAM: "team_id",
+    usage_pb2.USAGE_GROUPING_KEY: "key_id",
+    usage_pb2.USAGE_GROUPING_MODEL: "model",
+    usage_pb2.USAGE_GROUPING_PROVIDER: "provider",
+    usage_pb2.USAGE_GROUPING_TAG: "value",
+    usage_pb2.USAGE_GROUPING_END_USER: "value",
 }
 COUNTS = ("requests", "failed_requests", *TOKENS, "unpriced", "estimated")
 # Costs are summed in two parts, each of which fits into SQLite's 64-bit integers.
@@ -44,17 +48,19 @@ async def report(engine: AsyncEngine, request: ReportUsageRequest) -> ReportUsag
     Raises:
         GatewayError: invalid, naming the field; unavailable, when the database does not answer.
     """
-    group = _GROUPS.get(request.by)
+    label = label_of(request)
+    table = days if label is None else label_days
+    group = table.c.get(_GROUPS.get(request.by, ""))
     if group is None:
-        raise invalid("by", "by: must be day, user, team, key, model or provider")
+        raise invalid("by", "by: must be day, user, team, key, model, provider, tag or end_user")
     check_page_size(request.page_size)
     query = (
         select(
             group.label("grp"),
-            *(func.sum(days.c[name]).label(name) for name in COUNTS),
-            *cost_columns(),
+            *(func.sum(table.c[name]).label(name) for name in COUNTS),
+            *cost_columns(table),
         )
-        .where(*_conditions(request, group))
+        .where(*_conditions(request, table, group), *() if label is None else label.conditions())
         .group_by(group)
         .order_by(group)
         .limit(request.page_size + 1)
@@ -69,11 +75,11 @@ async def report(engine: AsyncEngine, request: ReportUsageRequest) -> ReportUsag
     return response
 
 
-def cost_columns() -> Sequence[ColumnElement[Any]]:
+def cost_columns(table: Table = days) -> Sequence[ColumnElement[Any]]:
     """Return the columns of a sum of costs, for `cost_of`."""
     return [
-        func.coalesce(func.sum(days.c.cost_pusd // _PART), 0).label("whole"),
-        func.coalesce(func.sum(days.c.cost_pusd % _PART), 0).label("rest"),
+        func.coalesce(func.sum(table.c.cost_pusd // _PART), 0).label("whole"),
+        func.coalesce(func.sum(table.c.cost_pusd % _PART), 0).label("rest"),
     ]
 
 
@@ -87,17 +93,20 @@ def picodollars_of(row: Any) -> int:
     return int(row.whole) * _PART + int(row.rest)
 
 
-def _conditions(request: ReportUsageRequest, group: Column[Any]) -> Sequence[ColumnElement[bool]]:
-    conditions = [*conditions_of(request.filter, days)]
+def _conditions(
+    request: ReportUsageRequest, table: Table, group: Column[Any]
+) -> Sequence[ColumnElement[bool]]:
+    conditions = [*conditions_of(request.filter, table)]
     if request.from_day:
-        conditions.append(days.c.day >= _day("from_day", request.from_day))
+        conditions.append(table.c.day >= _day("from_day", request.from_day))
     if request.to_day:
-        conditions.append(days.c.day <= _day("to_day", request.to_day))
+        conditions.append(table.c.day <= _day("to_day", request.to_day))
     if request.page_token:
         after = group_of_token(request.page_token)
-        if group is days.c.day and not _DAY_NUMBER.fullmatch(after):
+        is_day = group is table.c.day
+        if is_day and not _DAY_NUMBER.fullmatch(after):
             raise invalid_token()
-        conditions.append(group > (int(after) if group is days.c.day else after))
+        conditions.append(group > (int(after) if is_day else after))
     return conditions
 
 

@@ -6,7 +6,15 @@ from sqlalchemy import Table, delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.usage.metrics import StoredUsageMetrics
-from services.accounts.usage.tables import DAY_MS, HOUR_MS, days, hours, model_hours, records
+from services.accounts.usage.tables import (
+    DAY_MS,
+    HOUR_MS,
+    days,
+    hours,
+    label_days,
+    model_hours,
+    records,
+)
 from services.common.clock import Clock
 from services.common.ids import RECORD, time_prefix
 from services.common.settings import Usage
@@ -37,6 +45,7 @@ def usage_sweeper(
         oldest_hour = (now_ms - max(keep_records_ms, _KEEP_HOURS_MS)) // HOUR_MS
         for table, oldest in (
             (days, (now_ms - int(settings.keep_days_s * 1000)) // DAY_MS),
+            (label_days, (now_ms - int(settings.keep_days_s * 1000)) // DAY_MS),
             (hours, oldest_hour),
             (model_hours, oldest_hour),
             (records, time_prefix(RECORD, now_ms - keep_records_ms)),

@@ -103,6 +103,20 @@ hours = Table(
     Index("ix_usage_hours_key_id_hour", "key_id", "hour"),
 )
 
+# Of requests with tags or an end user, a row for each of them.
+label_days = Table(
+    "usage_label_days",
+    metadata,
+    Column("day", Integer, primary_key=True),
+    Column("label", String(32), primary_key=True),
+    Column("value", String(64), primary_key=True),
+    *_callers(),
+    *_models(),
+    *_counts(),
+    Index("ix_usage_label_days_label_day", "label", "day"),
+    Index("ix_usage_label_days_user_id_label_day", "user_id", "label", "day"),
+)
+
 model_hours = Table(
     "usage_model_hours",
     metadata,

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 
 from services.common.grpc.hops import HOPS_KEY
+from services.common.labels import END_USER_KEY, TAGS_KEY
 from services.common.process.telemetry.trace_context import TRACEPARENT_KEY, TRACESTATE_KEY
 from services.common.settings import Grpc
 
@@ -23,7 +24,10 @@ _TCP_LOOKAHEAD = 64 << 10
 _IDENTITY = 1
 # Entries of a call's metadata that belong to the request that it is made for.
 _FORWARDED = frozenset(
-    ("authorization", REQUEST_ID_KEY, HOPS_KEY, TRACEPARENT_KEY, TRACESTATE_KEY, "cache-control")
+    {
+        *("authorization", REQUEST_ID_KEY, HOPS_KEY, TRACEPARENT_KEY, TRACESTATE_KEY),
+        *("cache-control", TAGS_KEY, END_USER_KEY),
+    }
 )
 Metadata = tuple[tuple[str, str], ...]
 

@@ -7,7 +7,8 @@ Within a process, the values are therefore passed as they are written to the dat
 from collections.abc import Collection, Iterator
 from typing import Any, Self
 
-from gateway.accounts.v1.usage_pb2 import RecordUsageRequest, UsageRecord
+from gateway.accounts.v1.usage_pb2 import RecordUsageRequest, UsageLabel, UsageRecord
+from services.common.labels import Labels
 
 # Columns that records of one caller, model and outcome share, and columns of each single record.
 # `requests` is 0 if the record `is_part`, else 1.
@@ -39,11 +40,13 @@ class UsageBatch:
 
     Attributes:
         groups: the records, grouped by their `Shared` values.
+        labels: the labels of records that have any, by their ids.
     """
 
     def __init__(self) -> None:
         """Create an empty batch."""
         self.groups: dict[Shared, list[Own]] = {}
+        self.labels: dict[str, Labels] = {}
 
     @classmethod
     def of(cls, request: RecordUsageRequest) -> Self:
@@ -51,6 +54,8 @@ class UsageBatch:
         batch = cls()
         for record in request.records:
             batch.rows(_shared(record)).append(_own(record))
+            if record.labels:
+                batch.labels[record.id] = tuple((one.name, one.value) for one in record.labels)
         return batch
 
     @property
@@ -79,6 +84,8 @@ class UsageBatch:
                 if own[0] not in seen_ids:
                     seen_ids.add(own[0])
                     remaining.rows(shared).append(own)
+                    if own[0] in self.labels:
+                        remaining.labels[own[0]] = self.labels[own[0]]
         return remaining
 
     def records(self) -> Iterator[UsageRecord]:
@@ -89,6 +96,10 @@ class UsageBatch:
             for own in rows:
                 values = dict(zip(OWN, own, strict=True))
                 values["estimated"] = bool(values["estimated"])
+                values["labels"] = [
+                    UsageLabel(name=name, value=value)
+                    for name, value in self.labels.get(own[0], ())
+                ]
                 yield UsageRecord(**common, **values)
 
     # The methods of protobuf messages that code which sends messages calls.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from services.common.settings.base import Section, VariableName, setting
 
@@ -346,6 +346,15 @@ class Adaptation(Section):
     )
 
 
+def _tag_key(value: str) -> str:
+    if value == "end_user":
+        raise ValueError("end_user cannot be the key of a tag; set usage.end_users")
+    return value
+
+
+TagKey = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,31}$"), AfterValidator(_tag_key)]
+
+
 class Usage(Section):
     """Usage records of requests."""
 
@@ -362,9 +371,31 @@ class Usage(Section):
         details="they are counted ([usage.md](usage.md))",
         seen="nothing",
     )
+    tags: Annotated[list[TagKey], Field(max_length=8)] = setting(
+        [],
+        "keys of tags: requests are summed up by these keys of `metadata` and of the header "
+        "x-gateway-tags (docs/usage.md#tags-and-end-users); read at the start",
+        example=["project", "feature"],
+    )
+    end_users: bool = setting(
+        False,
+        "whether requests are summed up by the end users of callers: `safety_identifier`, `user`, "
+        "`metadata.user_id`, or the header x-gateway-end-user; read at the start",
+    )
+    max_label_values: Annotated[int, Field(ge=1, le=100_000)] = setting(
+        1_000,
+        "values of a tag, or end users, of one user that a process counts apart in a day (UTC)",
+        details="at most 100,000 in total",
+        seen="nothing: further ones count as `(other)`",
+    )
     keep_records_s: Annotated[float, Field(ge=86_400)] = setting(
         30 * 86_400, "time that the record of a request is stored", seen="nothing"
     )
     keep_days_s: Annotated[float, Field(ge=31 * 86_400)] = setting(
         731 * 86_400, "time that the sums of a day are stored", seen="nothing"
     )
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether requests are summed up by tags or end users."""
+        return bool(self.tags) or self.end_users

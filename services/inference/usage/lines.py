@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from gateway.accounts.v1 import usage_pb2
 from gateway.accounts.v1.usage_pb2 import UsageOutcome
+from services.common.labels import Labels
 
 # Separates the two parts of a plain line.
 SEPARATOR = b"\t"
@@ -70,6 +71,7 @@ class UsedLine(NamedTuple):
         duration_ms: milliseconds from the first attempt to the end.
         is_helper: whether the models helped another request; the line then counts as no request.
         used: the usage by model; the model that answered comes first.
+        labels: its labels; left out if there are none.
     """
 
     time_s: float
@@ -86,3 +88,4 @@ class UsedLine(NamedTuple):
     duration_ms: int
     is_helper: bool
     used: Sequence[UsedModel]
+    labels: Labels = ()

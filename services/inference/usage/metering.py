@@ -8,6 +8,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect, HelperUsage, Usage
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.grpc.authentication import Caller, caller
+from services.common.labels import request_labels
 from services.common.messages.passthrough_answer import TokenCounts
 from services.common.process import logs
 from services.inference.fallback.attempt_log import AttemptRecord
@@ -65,7 +66,7 @@ class RequestMeter(Meter):
     """
 
     __slots__ = (
-        *("_endpoint", "_estimate_input", "_id", "_owner", "_records"),
+        *("_endpoint", "_estimate_input", "_id", "_labels", "_owner", "_records"),
         *("_request", "_task", "_total", "_writer"),
     )
 
@@ -89,6 +90,7 @@ class RequestMeter(Meter):
         self._task = task
         self._endpoint = endpoint
         self._id = logs.request_id.get()
+        self._labels = request_labels.get()
         self._records: list[AttemptRecord] = []
 
     def add(self, run: Run) -> None:
@@ -100,7 +102,7 @@ class RequestMeter(Meter):
         if run is not None:
             self._records = run.records
         records = self._records
-        if len(records) == 1 and not self._task:
+        if len(records) == 1 and not (self._task or self._labels):
             self._end_of_only(records[0])
         else:
             self._end_of_all()
@@ -184,6 +186,7 @@ class RequestMeter(Meter):
                 duration_ms,
                 self._task != "",
                 used,
+                *((self._labels,) if self._labels else ()),
             )
         )
 
@@ -246,11 +249,13 @@ class Metering:
         if writer is None or owner is None:
             return
         endpoint = "generate" if owner.key_id else _TASK
+        labels = request_labels.get()
         writer.write(
             (
                 *(writer.now(), logs.request_id.get()),
                 *(owner.user_id, owner.team_id, owner.key_id, endpoint, requested, task),
                 *(SERVED, 1, None, 0, task != "", (used,)),
+                *((labels,) if labels else ()),
             )
         )
 

@@ -54,6 +54,14 @@ class UsageMetrics:
             registry=registry,
         )
 
+        self.other_labels = Counter(
+            "gateway_usage_labels_other",
+            "Requests whose tag or end user counts as (other), since the label has had "
+            "usage.max_label_values values, by label: the key of the tag, or end_user.",
+            ("label",),
+            registry=registry,
+        )
+
     def count(self, batch: UsageBatch) -> None:
         """Count records that were stored."""
         for shared, rows in batch.groups.items():

@@ -152,7 +152,7 @@ class BatchMaker:
         line = orjson.loads(content)
         time_s, request_id, user_id, team_id, key_id = line[:5]
         endpoint, requested, step, outcome, attempts = line[5:10]
-        first_ms, duration_ms, is_part, models = line[10:]
+        first_ms, duration_ms, is_part, models, *labels = line[10:]
         time_ms = int(time_s * 1000)
         rows: list[tuple[Shared, Own]] = []
         for place, values in enumerate(models):
@@ -182,6 +182,8 @@ class BatchMaker:
             is_part = True  # all models but the first
         for shared, own in rows:
             self.batch.rows(self._names.bounded(shared)).append(own)
+            if labels:
+                self.batch.labels[own[0]] = tuple((name, value) for name, value in labels[0])
 
 
 def _cost_untold(outcome: int) -> int | None:

@@ -69,6 +69,10 @@ class _UsageGroupingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UsageGr
     """By provider."""
     USAGE_GROUPING_HOUR: _UsageGrouping.ValueType  # 7
     """By hour (UTC); only for activity."""
+    USAGE_GROUPING_TAG: _UsageGrouping.ValueType  # 8
+    """By the values of a tag; not for activity. Requests without the tag are left out."""
+    USAGE_GROUPING_END_USER: _UsageGrouping.ValueType  # 9
+    """By the end users of a user; not for activity. Requests without an end user are left out."""
 
 class UsageGrouping(_UsageGrouping, metaclass=_UsageGroupingEnumTypeWrapper):
     """Grouping of usage sums."""
@@ -89,6 +93,10 @@ USAGE_GROUPING_PROVIDER: UsageGrouping.ValueType  # 6
 """By provider."""
 USAGE_GROUPING_HOUR: UsageGrouping.ValueType  # 7
 """By hour (UTC); only for activity."""
+USAGE_GROUPING_TAG: UsageGrouping.ValueType  # 8
+"""By the values of a tag; not for activity. Requests without the tag are left out."""
+USAGE_GROUPING_END_USER: UsageGrouping.ValueType  # 9
+"""By the end users of a user; not for activity. Requests without an end user are left out."""
 Global___UsageGrouping: _TypeAlias = UsageGrouping  # noqa: Y015
 
 @_typing.final
@@ -169,6 +177,7 @@ class UsageRecord(_message.Message):
     COST_PUSD_FIELD_NUMBER: _builtins.int
     IS_PART_FIELD_NUMBER: _builtins.int
     ESTIMATED_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. At most 64 characters; sorts by time."""
     time_ms: _builtins.int
@@ -221,6 +230,10 @@ class UsageRecord(_message.Message):
     """Whether tokens, and thus the cost, are estimated, since the provider did not report them: the
     answer broke off, was cut off, its caller disconnected, or the provider never reports usage.
     """
+    @_builtins.property
+    def labels(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageLabel]:
+        """Optional. At most 9, with different names: the tags and the end user of the request."""
+
     def __init__(
         self,
         *,
@@ -248,10 +261,11 @@ class UsageRecord(_message.Message):
         cost_pusd: _builtins.int | None = ...,
         is_part: _builtins.bool = ...,
         estimated: _builtins.bool = ...,
+        labels: _abc.Iterable[Global___UsageLabel] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd", "_first_content_ms", b"_first_content_ms", "cost_pusd", b"cost_pusd", "first_content_ms", b"first_content_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd", "_first_content_ms", b"_first_content_ms", "attempts", b"attempts", "cache_written_tokens", b"cache_written_tokens", "cached_tokens", b"cached_tokens", "cost_pusd", b"cost_pusd", "duration_ms", b"duration_ms", "endpoint", b"endpoint", "estimated", b"estimated", "first_content_ms", b"first_content_ms", "id", b"id", "input_tokens", b"input_tokens", "is_part", b"is_part", "key_id", b"key_id", "model", b"model", "outcome", b"outcome", "output_tokens", b"output_tokens", "provider", b"provider", "reasoning_tokens", b"reasoning_tokens", "request_id", b"request_id", "requested_model", b"requested_model", "step", b"step", "team_id", b"team_id", "time_ms", b"time_ms", "upstream_model", b"upstream_model", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd", "_first_content_ms", b"_first_content_ms", "attempts", b"attempts", "cache_written_tokens", b"cache_written_tokens", "cached_tokens", b"cached_tokens", "cost_pusd", b"cost_pusd", "duration_ms", b"duration_ms", "endpoint", b"endpoint", "estimated", b"estimated", "first_content_ms", b"first_content_ms", "id", b"id", "input_tokens", b"input_tokens", "is_part", b"is_part", "key_id", b"key_id", "labels", b"labels", "model", b"model", "outcome", b"outcome", "output_tokens", b"output_tokens", "provider", b"provider", "reasoning_tokens", b"reasoning_tokens", "request_id", b"request_id", "requested_model", b"requested_model", "step", b"step", "team_id", b"team_id", "time_ms", b"time_ms", "upstream_model", b"upstream_model", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost_pusd: _TypeAlias = _typing.Literal["cost_pusd"]  # noqa: Y015
     _WhichOneofArgType__cost_pusd: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd"]  # noqa: Y015
@@ -265,6 +279,32 @@ class UsageRecord(_message.Message):
 Global___UsageRecord: _TypeAlias = UsageRecord  # noqa: Y015
 
 @_typing.final
+class UsageLabel(_message.Message):
+    """A tag of a request, or its end user."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Required. The key of the tag, or `end_user`; at most 32 characters."""
+    value: _builtins.str
+    """Required. The value of the tag, or the end user; at most 64 characters."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        value: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UsageLabel: _TypeAlias = UsageLabel  # noqa: Y015
+
+@_typing.final
 class UsageFilter(_message.Message):
     """Selects records whose fields equal all non-empty fields of the filter."""
 
@@ -275,6 +315,8 @@ class UsageFilter(_message.Message):
     KEY_ID_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
+    TAG_FIELD_NUMBER: _builtins.int
+    END_USER_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """Optional. Id of a user."""
     team_id: _builtins.str
@@ -285,6 +327,10 @@ class UsageFilter(_message.Message):
     """Optional. The model that answered, by its name for callers."""
     provider: _builtins.str
     """Optional. Name of a provider."""
+    tag: _builtins.str
+    """Optional, not for activity. A tag, such as `project=alpha`."""
+    end_user: _builtins.str
+    """Optional, not for activity, and only with `user_id`. An end user of that user."""
     def __init__(
         self,
         *,
@@ -293,10 +339,12 @@ class UsageFilter(_message.Message):
         key_id: _builtins.str = ...,
         model: _builtins.str = ...,
         provider: _builtins.str = ...,
+        tag: _builtins.str = ...,
+        end_user: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key_id", b"key_id", "model", b"model", "provider", b"provider", "team_id", b"team_id", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_user", b"end_user", "key_id", b"key_id", "model", b"model", "provider", b"provider", "tag", b"tag", "team_id", b"team_id", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -314,6 +362,7 @@ class ReportUsageRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
+    TAG_FIELD_NUMBER: _builtins.int
     by: Global___UsageGrouping.ValueType
     """Required."""
     from_day: _builtins.str
@@ -324,9 +373,13 @@ class ReportUsageRequest(_message.Message):
     """Required. Maximum rows per page, 1 to 1,000."""
     page_token: _builtins.str
     """Optional. `next_page_token` of the previous page."""
+    tag: _builtins.str
+    """Required by tag, and only then. The key of the tag."""
     @_builtins.property
     def filter(self) -> Global___UsageFilter:
-        """Optional."""
+        """Optional. By end user, it must have a `user_id`. By tag or end user, it cannot have a tag or an
+        end user; otherwise at most one of both.
+        """
 
     def __init__(
         self,
@@ -337,10 +390,11 @@ class ReportUsageRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         filter: Global___UsageFilter | None = ...,
+        tag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "filter", b"filter", "from_day", b"from_day", "page_size", b"page_size", "page_token", b"page_token", "to_day", b"to_day"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "filter", b"filter", "from_day", b"from_day", "page_size", b"page_size", "page_token", b"page_token", "tag", b"tag", "to_day", b"to_day"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -376,7 +430,7 @@ Global___ReportUsageResponse: _TypeAlias = ReportUsageResponse  # noqa: Y015
 
 @_typing.final
 class UsageSum(_message.Message):
-    """The usage of a day, user, team, key, model or provider."""
+    """The usage of a day, user, team, key, model, provider, tag or end user."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -393,7 +447,9 @@ class UsageSum(_message.Message):
     UNPRICED_FIELD_NUMBER: _builtins.int
     ESTIMATED_FIELD_NUMBER: _builtins.int
     group: _builtins.str
-    """The day, the name of the model or provider, or the id; empty for records without one."""
+    """The day, the name of the model or provider, the value of the tag, the end user, or the id; empty
+    for records without one.
+    """
     name: _builtins.str
     """The name of a user or team, or the prefix of a key; empty if it no longer exists."""
     requests: _builtins.int

@@ -72,12 +72,13 @@ class UsageServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReportUsage(self, request, context):
-        """Returns sums of usage by day, user, team, key, model or provider, in that order.
+        """Returns sums of usage by day, user, team, key, model, provider, value of a tag, or end user, in
+        that order.
 
         For administrators, with an admin key.
 
-        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid day, a page size
-        outside 1 to 1,000, or an unknown page token. UNAUTHENTICATED
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid day, a combination of
+        groupings and filters that is not supported, a page size outside 1 to 1,000, or an unknown page token. UNAUTHENTICATED
         (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the
         gateway has no admin key.
         UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.

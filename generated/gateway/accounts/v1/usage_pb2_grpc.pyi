@@ -45,12 +45,13 @@ class UsageServiceStub:
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer, and none is stored.
     """
     ReportUsage: _grpc.UnaryUnaryMultiCallable[_usage_pb2.ReportUsageRequest, _usage_pb2.ReportUsageResponse]
-    """Returns sums of usage by day, user, team, key, model or provider, in that order.
+    """Returns sums of usage by day, user, team, key, model, provider, value of a tag, or end user, in
+    that order.
 
     For administrators, with an admin key.
 
-    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid day, a page size
-    outside 1 to 1,000, or an unknown page token. UNAUTHENTICATED
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid day, a combination of
+    groupings and filters that is not supported, a page size outside 1 to 1,000, or an unknown page token. UNAUTHENTICATED
     (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the
     gateway has no admin key.
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
@@ -86,12 +87,13 @@ class UsageServiceAsyncStub(UsageServiceStub):
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer, and none is stored.
     """
     ReportUsage: _aio.UnaryUnaryMultiCallable[_usage_pb2.ReportUsageRequest, _usage_pb2.ReportUsageResponse]  # type: ignore[assignment]
-    """Returns sums of usage by day, user, team, key, model or provider, in that order.
+    """Returns sums of usage by day, user, team, key, model, provider, value of a tag, or end user, in
+    that order.
 
     For administrators, with an admin key.
 
-    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid day, a page size
-    outside 1 to 1,000, or an unknown page token. UNAUTHENTICATED
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid day, a combination of
+    groupings and filters that is not supported, a page size outside 1 to 1,000, or an unknown page token. UNAUTHENTICATED
     (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the
     gateway has no admin key.
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
@@ -136,12 +138,13 @@ class UsageServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _usage_pb2.ReportUsageRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_usage_pb2.ReportUsageResponse, _abc.Awaitable[_usage_pb2.ReportUsageResponse]]:
-        """Returns sums of usage by day, user, team, key, model or provider, in that order.
+        """Returns sums of usage by day, user, team, key, model, provider, value of a tag, or end user, in
+        that order.
 
         For administrators, with an admin key.
 
-        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid day, a page size
-        outside 1 to 1,000, or an unknown page token. UNAUTHENTICATED
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid day, a combination of
+        groupings and filters that is not supported, a page size outside 1 to 1,000, or an unknown page token. UNAUTHENTICATED
         (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the
         gateway has no admin key.
         UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.

@@ -798,6 +798,27 @@ CREATE TABLE request_log (
 	search_text TEXT NOT NULL,
 	CONSTRAINT pk_request_log PRIMARY KEY (id)
 );
+CREATE TABLE usage_label_days (
+	day INTEGER NOT NULL,
+	label VARCHAR(32) NOT NULL,
+	value VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	team_id VARCHAR(64) NOT NULL,
+	key_id VARCHAR(64) NOT NULL,
+	model VARCHAR(512) NOT NULL,
+	provider VARCHAR(256) NOT NULL,
+	requests BIGINT NOT NULL,
+	failed_requests BIGINT NOT NULL,
+	input_tokens BIGINT NOT NULL,
+	output_tokens BIGINT NOT NULL,
+	cached_tokens BIGINT NOT NULL,
+	cache_written_tokens BIGINT NOT NULL,
+	reasoning_tokens BIGINT NOT NULL,
+	cost_pusd BIGINT NOT NULL,
+	unpriced BIGINT NOT NULL,
+	estimated BIGINT NOT NULL,
+	CONSTRAINT pk_usage_label_days PRIMARY KEY (day, label, value, user_id, team_id, key_id, model, provider)
+);
 CREATE TABLE "limits" (
 	subject_kind VARCHAR(16) NOT NULL,
 	subject_id VARCHAR(64) NOT NULL,
@@ -815,6 +836,7 @@ CREATE TABLE "limits" (
 	soft_limit_percent BIGINT,
 	soft_limits_reached TEXT,
 	allowed_model_groups TEXT,
+	subject_name TEXT,
 	CONSTRAINT pk_limits PRIMARY KEY (subject_kind, subject_id)
 );
 CREATE TABLE article_requests (
@@ -880,4 +902,6 @@ CREATE INDEX ix_usage_days_user_id_day ON usage_days (user_id, day);
 CREATE INDEX ix_usage_hours_key_id_hour ON usage_hours (key_id, hour);
 CREATE INDEX ix_usage_hours_team_id_hour ON usage_hours (team_id, hour);
 CREATE INDEX ix_usage_hours_user_id_hour ON usage_hours (user_id, hour);
+CREATE INDEX ix_usage_label_days_label_day ON usage_label_days (label, day);
+CREATE INDEX ix_usage_label_days_user_id_label_day ON usage_label_days (user_id, label, day);
 CREATE INDEX ix_users_team_id ON users (team_id);

@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_CANCELLED, USAGE_OUTCOME_FAILED
-from services.accounts.usage.tables import days, records
+from gateway.accounts.v1.usage_pb2 import (
+    USAGE_OUTCOME_CANCELLED,
+    USAGE_OUTCOME_FAILED,
+    UsageLabel,
+)
+from services.accounts.usage.tables import days, label_days, records
 from services.common.settings import Storage
 from services.common.storage.database import open_engine, reading
 from services.common.storage.migrations.runner import migrate
@@ -34,7 +38,7 @@ async def test_every_field_is_stored(engine: AsyncEngine) -> None:
     assert stored == {
         field.name: getattr(full, field.name)
         for field in full.DESCRIPTOR.fields
-        if field.name != "is_part"
+        if field.name not in ("is_part", "labels")
     }
 
 
@@ -64,6 +68,22 @@ async def test_records_are_summed_up_by_day(engine: AsyncEngine) -> None:
     assert (first.requests, first.failed_requests, first.input_tokens) == (4, 1, 500)
     assert first.cost_pusd == 4 * 350_000_000
     assert row_of[20_781, "fast"].requests == row_of[20_780, "slow"].requests == 1
+
+
+async def test_labels_of_new_records_alone_are_summed_up(engine: AsyncEngine) -> None:
+    labels = [UsageLabel(name="end_user", value="ada"), UsageLabel(name="project", value="x")]
+    labelled = record(1, labels=labels)
+    await add(engine, [labelled, record(2)])
+    cancelled = record(3, labels=labels[1:], outcome=USAGE_OUTCOME_FAILED, cost_pusd=5)
+    await add(engine, [labelled, cancelled, record(4, labels=labels[1:], is_part=True)])
+    sums = {
+        (row.label, row.value): (row.requests, row.failed_requests, row.input_tokens, row.cost_pusd)
+        for row in await rows(engine, label_days)
+    }
+    assert sums == {
+        ("end_user", "ada"): (1, 0, 100, 350_000_000),
+        ("project", "x"): (2, 1, 300, 700_000_005),
+    }
 
 
 async def test_a_batch_that_is_sent_again_counts_once(engine: AsyncEngine) -> None:

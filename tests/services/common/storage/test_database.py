@@ -88,6 +88,7 @@ TABLES = {
     memories.sources,
     usage.records,
     usage.days,
+    usage.label_days,
     usage.hours,
     usage.model_hours,
     requests.request_log,

@@ -56,6 +56,16 @@ export interface Activity {
   duration_ms: Latency | null;
 }
 
+/** What the requests of a group came to. */
+export interface UsageSum {
+  id: string;
+  requests: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Decimal dollars. */
+  cost: string;
+}
+
 export interface Key {
   id: string;
   prefix: string;
@@ -135,6 +145,21 @@ export async function getActivity(
     if (page === null) break;
   }
   return rows;
+}
+
+/** Return the usage since a day by the values of a tag, of the first of them. */
+export async function getUsageByTag(
+  tag: string,
+  since: string,
+  signal?: AbortSignal,
+): Promise<readonly UsageSum[]> {
+  const query = new URLSearchParams({
+    by: "tag",
+    tag,
+    from_day: since,
+    limit: String(MAX_ROWS),
+  });
+  return (await call<List<UsageSum>>(`/admin/v1/usage?${query}`, { signal })).data;
 }
 
 export async function listKeys(

@@ -4,6 +4,7 @@ import { AdminSignIn } from "./admin_sign_in";
 import { Keys } from "./keys";
 import { ProviderHealth } from "./providers";
 import { Requests } from "./requests";
+import { Tags } from "./tags";
 
 export default function Operations() {
   return (
@@ -20,6 +21,7 @@ export default function Operations() {
           </p>
           <ProviderHealth />
           <ActivityCharts />
+          <Tags />
           <Requests />
           <Keys />
         </>

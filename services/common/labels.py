@@ -1,0 +1,88 @@
+"""Labels of requests: tags, and the end user of the caller.
+
+Callers send them as headers or in fields of the body; the facade passes them on as metadata of gRPC
+calls, in the format of the headers. A tag has a key of `usage.tags`. A label is a name and a value:
+the key of a tag and its value, or `END_USER` and the end user.
+"""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from hashlib import blake2b
+from typing import Final
+from urllib.parse import quote, unquote
+
+from services.common.errors import invalid
+
+TAGS_KEY: Final = "x-gateway-tags"
+END_USER_KEY: Final = "x-gateway-end-user"
+# The name of the label with an end user; no tag has this key.
+END_USER: Final = "end_user"
+# The value that replaces further ones, once a label has had too many.
+OTHER: Final = "(other)"
+MAX_VALUE: Final = 64
+# Maximum characters of a header.
+_MAX_HEADER: Final = 2_048
+_HASH: Final = 8
+
+# The labels of a request, by their names in alphabetical order.
+Labels = tuple[tuple[str, str], ...]
+
+# The labels of the current task's request.
+request_labels: ContextVar[Labels] = ContextVar("request_labels", default=())
+
+
+def parse_tags(text: str) -> dict[str, str]:
+    """Parse a header `project=alpha, team=search`; values are percent-encoded.
+
+    Raises:
+        GatewayError: invalid_request.
+    """
+    tags = {}
+    for part in text.split(","):
+        key, separator, value = part.partition("=")
+        key, value = key.strip(), _decoded(TAGS_KEY, value.strip())
+        if not (separator and key and value) or len(text) > _MAX_HEADER:
+            raise invalid(
+                TAGS_KEY,
+                f"{TAGS_KEY}: must be at most {_MAX_HEADER:,} characters in the format "
+                "project=alpha, team=search, with percent-encoded values",
+            )
+        tags[key] = value
+    return tags
+
+
+def write_tags(tags: Mapping[str, str]) -> str:
+    """Return tags in the format of the header."""
+    return ",".join(f"{key}={quote(value)}" for key, value in tags.items())
+
+
+def parse_end_user(text: str) -> str:
+    """Parse a header with a percent-encoded end user.
+
+    Raises:
+        GatewayError: invalid_request.
+    """
+    if not text or len(text) > _MAX_HEADER:
+        raise invalid(END_USER_KEY, f"{END_USER_KEY}: must be 1 to {_MAX_HEADER:,} characters")
+    return _decoded(END_USER_KEY, text)
+
+
+def write_end_user(end_user: str) -> str:
+    """Return an end user in the format of the header."""
+    return quote(end_user)
+
+
+def bounded_value(value: str) -> str:
+    """Return a value as it is stored: of a long one its beginning and a hash, and printable."""
+    printable = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in value)
+    if len(printable) <= MAX_VALUE:
+        return printable
+    digest = blake2b(value.encode(errors="replace"), digest_size=_HASH).hexdigest()
+    return f"{printable[: MAX_VALUE - 1 - len(digest)]}~{digest}"
+
+
+def _decoded(header: str, value: str) -> str:
+    try:
+        return unquote(value, errors="strict")
+    except UnicodeDecodeError:
+        raise invalid(header, f"{header}: must be percent-encoded UTF-8") from None
