@@ -34,6 +34,7 @@ from services.accounts.development import redeem_sign_in_code
 from services.accounts.limits import servicer as limits
 from services.accounts.limits.leases import LeaseRepository
 from services.accounts.limits.notifications import BudgetNotifier
+from services.accounts.limits.repository import LimitRepository
 from services.accounts.limits.soft_limits import SoftLimits
 from services.accounts.limits.webhook import Webhook
 from services.accounts.repository import AccountRepository
@@ -60,6 +61,7 @@ from services.inference import servicer as inference
 from services.inference.allowances.assembly import Allowances
 from services.inference.assembly import ANSWERS, Inference, OtherServices, SharedStores
 from services.inference.files import FileStoreReader
+from services.inference.limits.label_limits import LabelLimits
 from services.inference.limits.limiter import Limiter
 from services.inference.memory.turn_client import TurnClient
 from services.inference.provider_states import servicer as provider_states
@@ -137,7 +139,9 @@ def start_limits(shared: Shared, started: Started) -> None:
     soft_limits = SoftLimits(clock, shared.new_registry(), notifies=has_webhook)
     shared.server.add(
         limits_pb2_grpc.add_LimitServiceServicer_to_server,
-        limits.LimitServicer(LeaseRepository(database, clock, soft_limits)),
+        limits.LimitServicer(
+            LeaseRepository(database, clock, soft_limits), LimitRepository(database, clock)
+        ),
         limits.SERVICE_NAME,
     )
     if has_webhook:
@@ -296,8 +300,12 @@ async def _start_inference(shared: Shared, started: Started) -> None:
     limiter = Limiter(
         started.allowances.admission, started.inference.cost_of, started.inference.demand_of
     )
+    labels = started.inference.labels
+    label_limits = (
+        None if labels is None else LabelLimits(labels, started.allowances.client, clock.monotonic)
+    )
     servicer: inference_pb2_grpc.InferenceServiceServicer = inference.InferenceServicer(
-        engine, limiter, started.inference.cache, started.inference.labels
+        engine, limiter, started.inference.cache, label_limits
     )
     if started.request_log is not None:
         servicer = LoggedInference(servicer, started.request_log, clock)

@@ -25,7 +25,7 @@ COUNTS = (
     *("requests", "failed_requests", "input_tokens", "output_tokens", "cached_tokens"),
     *("cache_written_tokens", "reasoning_tokens", "unpriced", "estimated"),
 )
-_KIND: JsonObject = {"enum": ["key", "user", "team"]}
+KIND: JsonObject = {"enum": ["key", "user", "team", "tag", "end_user", "end_users"]}
 _AMOUNT = {
     "type": ["integer", "string"],
     "description": "A number; of `spend_…`, decimal US dollars as text.",
@@ -38,7 +38,7 @@ _LIMITS = (
 )
 LIMIT_USAGE = closed_object(
     {
-        "subject_kind": _KIND,
+        "subject_kind": KIND,
         "subject_id": STRING,
         "name": {"enum": list(_LIMITS)},
         "limit": _AMOUNT,
@@ -77,7 +77,7 @@ _USED = open_object(
         "cost": described(STRING, "Decimal US dollars, exact."),
     }
 )
-_ALLOWED_MODELS = array(open_object({"subject_kind": _KIND, "models": array(STRING)}))
+_ALLOWED_MODELS = array(open_object({"subject_kind": KIND, "models": array(STRING)}))
 USAGE = open_object(
     {
         "object": {"const": "caller_usage", "description": "OpenAI format only."},

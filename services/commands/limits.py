@@ -1,4 +1,4 @@
-"""`gateway limits`: manage the limits of keys, users and teams."""
+"""`gateway limits`: manage the limits of keys, users, teams, tags and end users."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
@@ -26,7 +26,17 @@ _KeyOption = Annotated[
 _UserOption = Annotated[str, typer.Option("--user", metavar="NAME", help="Name of a user.")]
 _TeamOption = Annotated[str, typer.Option("--team", metavar="NAME", help="Name of a team.")]
 
-app = typer.Typer(help="Show and set the limits of a key, a user or a team.", **FLAGS)
+_TagOption = Annotated[
+    str, typer.Option("--tag", metavar="KEY=VALUE", help="A tag, for example project=alpha.")
+]
+_EndUserOption = Annotated[
+    str, typer.Option("--end-user", metavar="ID", help="An end user of --user.")
+]
+_EndUsersOption = Annotated[
+    bool, typer.Option("--end-users", help="Each end user of --user without limits of its own.")
+]
+
+app = typer.Typer(help="Show and set the limits of a key, user, team, tag or end user.", **FLAGS)
 
 
 class _Subject(NamedTuple):
@@ -37,15 +47,22 @@ class _Subject(NamedTuple):
 
 
 @app.command("show")
-def show_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption = "") -> None:
-    """Show the limits of a key, a user or a team, and what is used and reserved of them."""
+def show_limits(
+    key: _KeyOption = "",
+    user: _UserOption = "",
+    team: _TeamOption = "",
+    tag: _TagOption = "",
+    end_user: _EndUserOption = "",
+    end_users: _EndUsersOption = False,
+) -> None:
+    """Show the limits of a key, user, team, tag or end user, and what is used of them."""
 
     async def work(
         limits: "LimitAdministration", subject: _Subject
     ) -> "tuple[UsageLimits, Sequence[LimitUsage]]":
         return await limits.get_with_usage(*subject)
 
-    subject_limits, usage = _on_subject(work, key, user, team)
+    subject_limits, usage = _on_subject(work, key, user, team, tag, end_user, end_users=end_users)
     models = subject_limits.allowed_models
     from services.common.limit_windows import MEASURES
 
@@ -74,6 +91,9 @@ def set_limits(
     key: _KeyOption = "",
     user: _UserOption = "",
     team: _TeamOption = "",
+    tag: _TagOption = "",
+    end_user: _EndUserOption = "",
+    end_users: _EndUsersOption = False,
     requests_per_minute: Annotated[
         int | None, typer.Option(min=0, help="Requests per UTC minute.")
     ] = None,
@@ -134,7 +154,7 @@ def set_limits(
         ),
     ] = None,
 ) -> None:
-    """Replace the limits of a key, a user or a team; they apply everywhere within 5 seconds.
+    """Replace the limits of a key, user, team, tag or end user, everywhere within 5 seconds.
 
     Limits that are not given are removed.
     """
@@ -160,19 +180,26 @@ def set_limits(
             fail("set at least one limit; `limits clear` removes all limits", WRONG)
         await limits.set(*subject, new_limits)
 
-    _on_subject(work, key, user, team)
+    _on_subject(work, key, user, team, tag, end_user, end_users=end_users)
 
 
 @app.command("clear")
-def clear_limits(key: _KeyOption = "", user: _UserOption = "", team: _TeamOption = "") -> None:
-    """Remove all limits of a key, a user or a team; effective everywhere within 5 seconds."""
+def clear_limits(
+    key: _KeyOption = "",
+    user: _UserOption = "",
+    team: _TeamOption = "",
+    tag: _TagOption = "",
+    end_user: _EndUserOption = "",
+    end_users: _EndUsersOption = False,
+) -> None:
+    """Remove all limits of a key, user, team, tag or end user, everywhere within 5 seconds."""
 
     async def work(limits: "LimitAdministration", subject: _Subject) -> None:
         from services.accounts.limits.rules import UsageLimits
 
         await limits.set(*subject, UsageLimits())
 
-    _on_subject(work, key, user, team)
+    _on_subject(work, key, user, team, tag, end_user, end_users=end_users)
 
 
 _PerOption = Annotated[
@@ -183,14 +210,19 @@ _PerOption = Annotated[
 
 @app.command("reset")
 def reset_budget(
-    per: _PerOption, key: _KeyOption = "", user: _UserOption = "", team: _TeamOption = ""
+    per: _PerOption,
+    key: _KeyOption = "",
+    user: _UserOption = "",
+    team: _TeamOption = "",
+    tag: _TagOption = "",
+    end_user: _EndUserOption = "",
 ) -> None:
     """Count the spending of a budget from 0 on for the rest of its window."""
 
     async def work(limits: "LimitAdministration", subject: _Subject) -> "LimitUsage":
         return await limits.reset_budget(*subject, _measure(per))
 
-    _print_budget(_on_subject(work, key, user, team))
+    _print_budget(_on_subject(work, key, user, team, tag, end_user))
 
 
 @app.command("top-up")
@@ -202,13 +234,15 @@ def top_up_budget(
     key: _KeyOption = "",
     user: _UserOption = "",
     team: _TeamOption = "",
+    tag: _TagOption = "",
+    end_user: _EndUserOption = "",
 ) -> None:
     """Add an amount to a budget for the rest of its window."""
 
     async def work(limits: "LimitAdministration", subject: _Subject) -> "LimitUsage":
         return await limits.top_up_budget(*subject, _measure(per), _pusd(amount) or 0)
 
-    _print_budget(_on_subject(work, key, user, team))
+    _print_budget(_on_subject(work, key, user, team, tag, end_user))
 
 
 def _measure(per: str) -> "Measure.ValueType":
@@ -232,10 +266,16 @@ def _on_subject(
     key: str,
     user: str,
     team: str,
+    tag: str,
+    end_user: str,
+    *,
+    end_users: bool = False,
 ) -> "Result":
-    """Run a function with the limits and the subject that exactly one option names."""
-    if sum(map(bool, (key, user, team))) != 1:
-        fail("exactly one of --key, --user and --team is required", WRONG)
+    """Run a function with the limits and the subject that the options name."""
+    if sum(map(bool, (key, user, team, tag))) != 1:
+        fail("exactly one of --key, --user, --team and --tag is required", WRONG)
+    if (end_user or end_users) and (not user or (end_user and end_users)):
+        fail("--end-user or --end-users requires --user", WRONG)
 
     async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
         from services.accounts.admin.keys import KeyAdministration
@@ -246,8 +286,15 @@ def _on_subject(
 
         if key:
             subject = _Subject(SubjectKind.KEY, (await KeyAdministration(engine).find(key)).id)
+        elif tag:
+            subject = _Subject(SubjectKind.TAG, tag)
         elif user:
-            subject = _Subject(SubjectKind.USER, (await UserAdministration(engine).named(user)).id)
+            user_id = (await UserAdministration(engine).named(user)).id
+            subject = _Subject(SubjectKind.USER, user_id)
+            if end_users:
+                subject = _Subject(SubjectKind.END_USERS, user_id)
+            elif end_user:
+                subject = _Subject(SubjectKind.END_USER, f"{user_id}/{end_user}")
         else:
             subject = _Subject(SubjectKind.TEAM, (await TeamAdministration(engine).named(team)).id)
         return await work(LimitAdministration(engine), subject)

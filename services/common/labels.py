@@ -5,6 +5,7 @@ calls, in the format of the headers. A tag has a key of `usage.tags`. A label is
 the key of a tag and its value, or `END_USER` and the end user.
 """
 
+import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from hashlib import blake2b
@@ -20,9 +21,12 @@ END_USER: Final = "end_user"
 # The value that replaces further ones, once a label has had too many.
 OTHER: Final = "(other)"
 MAX_VALUE: Final = 64
+_TAG_KEY: Final = re.compile(r"[a-z][a-z0-9_.-]{0,31}", re.ASCII)
 # Maximum characters of a header.
 _MAX_HEADER: Final = 2_048
 _HASH: Final = 8
+# Between the id of a user and the hash of an end user.
+_OWNED: Final = "/"
 
 # The labels of a request, by their names in alphabetical order.
 Labels = tuple[tuple[str, str], ...]
@@ -79,6 +83,32 @@ def bounded_value(value: str) -> str:
         return printable
     digest = blake2b(value.encode(errors="replace"), digest_size=_HASH).hexdigest()
     return f"{printable[: MAX_VALUE - 1 - len(digest)]}~{digest}"
+
+
+def is_tag_key(text: str) -> bool:
+    """Return whether a text may be the key of a tag, as the settings check it."""
+    return _TAG_KEY.fullmatch(text) is not None and text != END_USER
+
+
+def tag_subject(key: str, value: str) -> str:
+    """Return the id of a tag as a subject of limits."""
+    return bounded_value(f"{key}={value}")
+
+
+def end_user_subject(user_id: str, end_user: str) -> str:
+    """Return the id of an end user of a user as a subject of limits."""
+    digest = blake2b(bounded_value(end_user).encode(), digest_size=16)
+    return f"{user_id}{_OWNED}{digest.hexdigest()}"
+
+
+def end_users_between(user_id: str) -> tuple[str, str]:
+    """Return texts before and after the ids of all end users of a user."""
+    return f"{user_id}{_OWNED}", f"{user_id}{chr(ord(_OWNED) + 1)}"
+
+
+def owner_of_end_user(subject_id: str) -> str:
+    """Return the user of an end user as a subject of limits."""
+    return subject_id.partition(_OWNED)[0]
 
 
 def _decoded(header: str, value: str) -> str:

@@ -1,20 +1,21 @@
 """The InferenceService's gRPC servicer."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, nullcontext
 from functools import partial
 from typing import Any
 
 import grpc
 
+from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from services.common.errors import model_not_found
 from services.common.grpc.authentication import caller
-from services.common.labels import request_labels
 from services.common.messages.large_request import LargeRequest
 from services.common.messages.lazy_request import LazyRequest
 from services.inference import embeddings, tasks
 from services.inference.engine import Engine
+from services.inference.limits.label_limits import LabelLimits
 from services.inference.limits.limiter import Limiter
 from services.inference.limits.named_models import check_models
 from services.inference.limits.subjects import may_use
@@ -24,7 +25,6 @@ from services.inference.response_cache.cached_answers import CachedAnswers, Dire
 from services.inference.response_cache.directives import CacheDirectives
 from services.inference.stream.batches import EventBatch, OnBatch, observed
 from services.inference.stream.filters import Batch
-from services.inference.usage.label_reader import LabelReader
 
 # Sends a message at once; returns whether the next ones should wait.
 Send = Callable[[Any], bool]
@@ -41,7 +41,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         engine: answers requests.
         limiter: admits requests of callers with limits.
         cache: caches the engine's answers; None without a cache.
-        labels: reads the labels of requests; None if the settings enable none.
+        labels: the limits of labels; None if the settings enable no labels.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         engine: Engine,
         limiter: Limiter,
         cache: CachedAnswers | None = None,
-        labels: LabelReader | None = None,
+        labels: LabelLimits | None = None,
     ) -> None:
         self._engine = engine
         self._limiter = limiter
@@ -64,11 +64,10 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Return a whole answer, as a message or a `PassthroughAnswer`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
-        self._read_labels(context)
         answers: Engine | DirectedAnswers = self._engine
         if self._cache is not None:
             answers = DirectedAnswers(self._cache, _directives(context))
-        limits = caller.get().limits
+        limits = caller.get().limits if self._labels is None else await self._begin(context)
         if not limits:
             return await answers.answer(request)
         with await self._limiter.begin(limits, request) as limited:
@@ -84,11 +83,10 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Yield the events of an answer in `EventBatch`es; see `CallContext.write_all`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
-        self._read_labels(context)
         answers: Engine | DirectedAnswers = self._engine
         if self._cache is not None:
             answers = DirectedAnswers(self._cache, _directives(context))
-        limits = caller.get().limits
+        limits = caller.get().limits if self._labels is None else await self._begin(context)
         limited = await self._limiter.begin(limits, request) if limits else None
         with limited or _UNLIMITED:
             answer = await answers.stream(request)
@@ -128,8 +126,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.EmbedResponse:
         """Return the embeddings of texts."""
-        self._read_labels(context)
-        limits = caller.get().limits
+        limits = caller.get().limits if self._labels is None else await self._begin(context)
         if not limits:
             return await embeddings.embed(self._engine, request)
         embeddings.check(request)
@@ -168,15 +165,14 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Run a task of the gateway's own."""
         return await tasks.run(self._engine, request)
 
-    def _read_labels(self, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-        """Set the labels of the current task's request.
+    async def _begin(self, context: grpc.aio.ServicerContext[Any, Any]) -> Sequence[SubjectLimits]:
+        """Set the labels of the current task's request; return the limits that apply to it.
 
         Raises:
-            GatewayError: invalid_request, naming the key of the metadata.
+            GatewayError: as `LabelLimits.begin`.
         """
-        if self._labels is not None:
-            metadata = context.invocation_metadata() or ()
-            request_labels.set(self._labels.read(caller.get(), metadata))
+        assert self._labels is not None, "labels are enabled"
+        return await self._labels.begin(caller.get(), context.invocation_metadata() or ())
 
     def _with_prices(self, model: inference_pb2.Model) -> inference_pb2.Model:
         rates = self._engine.routes.costs.token_rates(model.provider, model.name, "")

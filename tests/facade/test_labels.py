@@ -16,6 +16,7 @@ from tests.waiting import until
 KEY = make_admin_key(bytes(32))
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 RESPONSES, EMBEDDINGS = "/v1/responses", "/v1/embeddings"
+PRICE = {"input": 0, "output": 0, "request": 1}
 USAGE = {"tags": ["project", "feature"], "end_users": True, "max_label_values": 3}
 
 
@@ -30,7 +31,7 @@ def labelled(folder: Path, **usage: Any) -> Any:
         folder,
         admin={"key_sha256": hash_admin_key(KEY).hex()},
         usage={"write_every_s": 0.05, **(usage or USAGE)},
-        models=[{"name": "m", "provider": "openai", "upstream": "echo", "price": {"request": 1}}],
+        models=[{"name": "m", "provider": "openai", "upstream": "echo", "price": PRICE}],
     )
 
 
@@ -67,6 +68,18 @@ async def report(gateway: Gateway, **query: str) -> tuple[int, Any]:
     if answer.status != 200:
         return answer.status, body["error"]["message"]
     return 200, {one["id"]: one["requests"] for one in body["data"]}
+
+
+async def admin(gateway: Gateway, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {KEY}"}
+    url = f"{gateway.url}/admin/v1/{path}"
+    async with gateway.http.request(method, url, json=body, headers=headers) as answer:
+        return answer.status, await answer.json()
+
+
+async def tester_id(gateway: Gateway) -> str:
+    _, users = await admin(gateway, "GET", "users?name=tester")
+    return str(users["data"][0]["id"])
 
 
 async def recorded(gateway: Gateway, requests: int) -> None:
@@ -165,3 +178,77 @@ async def test_labels_mean_nothing_unless_they_are_enabled(tmp_path: Path) -> No
         assert (await ask(gateway, headers=headers, metadata={"project": "a"}))[0] == 200
         await recorded(gateway, 1)
         assert await report(gateway, by="tag", tag="project") == (200, {})
+
+
+async def test_each_end_user_has_the_default_limits(gateway: Gateway) -> None:
+    user_id = await tester_id(gateway)
+    path = f"users/{user_id}/end-user-limits"
+    status, limits = await admin(gateway, "PUT", path, {"requests_per_minute": 2})
+    assert (status, limits["subject_kind"], limits["subject_id"]) == (200, "end_users", user_id)
+    own = f"users/{user_id}/end-users/eve/limits"
+    assert (await admin(gateway, "PUT", own, {"requests_per_minute": 1}))[0] == 200
+    for path, fields in (
+        (CHAT, {"user": "ada"}),
+        (MESSAGES, {"metadata": {"user_id": "eve"}}),
+    ):
+        statuses = [(await ask(gateway, path, **fields))[0] for _ in range(3)]
+        assert statuses == ([200, 200, 429] if path == CHAT else [200, 429, 429])
+    for path in (CHAT, RESPONSES, EMBEDDINGS):
+        status, body = await ask(gateway, path, {"x-gateway-end-user": "ada"})
+        message = body["error"]["message"]
+        assert status == 429
+        assert message.startswith("the limit of the end user, 2 requests per minute, is reached")
+    # Neither others nor requests without an end user are limited.
+    assert (await ask(gateway, user="bob"))[0] == (await ask(gateway))[0] == 200
+    _, shown = await admin(gateway, "GET", f"users/{user_id}/end-users/ada/limits")
+    assert shown["requests_per_minute"] is None
+    [state] = shown["usage"]
+    assert (state["subject_id"], state["limit"], state["used"]) == (f"{user_id}/ada", 2, 2)
+    assert (await admin(gateway, "DELETE", own))[0] == 200
+
+
+async def test_end_users_of_others_have_no_limits(gateway: Gateway, tmp_path: Path) -> None:
+    user_id = await tester_id(gateway)
+    await admin(gateway, "PUT", f"users/{user_id}/end-user-limits", {"requests_per_minute": 0})
+    engine = open_engine(Storage(data_dir=tmp_path))
+    other_key = await AccountRepository(engine).create_key("other")
+    await engine.dispose()
+    assert (await ask(gateway, user="eve"))[0] == 429
+    assert (await ask(gateway, key=other_key, user="eve"))[0] == 200
+
+
+async def test_a_tag_has_a_budget_with_what_was_spent(gateway: Gateway) -> None:
+    tags = {"x-gateway-tags": "project=alpha"}
+    assert (await ask(gateway, headers=tags))[0] == 200
+    await recorded(gateway, 1)
+    path = "tags/project/alpha/limits"
+    status, limits = await admin(gateway, "PUT", path, {"spend_per_month": "0.001"})
+    assert (status, limits["subject_id"]) == (200, "project=alpha")
+    _, shown = await admin(gateway, "GET", path)
+    assert [one["used"] for one in shown["usage"]] == ["0.001"]
+    # Limits of the labels before are cached for two seconds.
+    status, body = await ask(gateway, headers=tags, metadata={"feature": "x"})
+    assert (status, body["error"]["code"]) == (429, "insufficient_quota")
+    message = "the tag project=alpha has spent its budget of 0.001 US dollars a month"
+    assert body["error"]["message"].startswith(message)
+    assert (await ask(gateway, metadata={"project": "beta"}))[0] == 200
+    status, budget = await admin(
+        gateway, "POST", f"{path}/top-up", {"name": "spend_per_month", "amount": "1"}
+    )
+    assert (status, budget["limit"], budget["subject_id"]) == (200, "1.001", "project=alpha")
+
+
+async def test_limits_of_labels_that_cannot_be_are_refused(gateway: Gateway) -> None:
+    user_id = await tester_id(gateway)
+    limits = {"requests_per_minute": 1}
+    for path, body, status in (
+        ("tags/Project/alpha/limits", limits, 400),
+        ("users/user_0/end-users/eve/limits", limits, 404),
+        ("users/user_0/end-user-limits", limits, 404),
+        (
+            f"users/{user_id}/end-user-limits",
+            {"spend_per_day": "1", "soft_limit_percent": 50},
+            400,
+        ),
+    ):
+        assert (await admin(gateway, "PUT", path, body))[0] == status, path

@@ -17,12 +17,22 @@ _KINDS = {
     "key": limits_pb2.SUBJECT_KIND_KEY,
     "user": limits_pb2.SUBJECT_KIND_USER,
     "team": limits_pb2.SUBJECT_KIND_TEAM,
+    "tag": limits_pb2.SUBJECT_KIND_TAG,
+    "end_user": limits_pb2.SUBJECT_KIND_END_USER,
+    "end_users": limits_pb2.SUBJECT_KIND_END_USERS,
 }
 CLEARED: Final = answers.object_schema("limits", {"deleted": {"const": True}})
 
 
 def _subject(kind: str, arguments: Arguments) -> tuple[SubjectKind.ValueType, str]:
-    return _KINDS[kind], arguments.ids[f"{kind}_id"]
+    ids = arguments.ids
+    if kind == "tag":
+        subject_id = f"{ids['tag']}={ids['value']}"
+    elif kind == "end_user":
+        subject_id = f"{ids['user_id']}/{ids['end_user']}"
+    else:
+        subject_id = ids["user_id" if kind == "end_users" else f"{kind}_id"]
+    return _KINDS[kind], subject_id
 
 
 def get_request(kind: str, arguments: Arguments) -> admin_pb2.GetLimitsRequest:

@@ -7,15 +7,25 @@ from facade.dialects.admin import answers, bodies, limits
 from facade.endpoint import EndpointSpec
 from facade.routes.admin.call import rpc_endpoint
 
+# The paths of subjects, and what they are called.
+_SUBJECTS = {
+    "key": ("/keys/{key_id}/limits", "Key", "a key"),
+    "user": ("/users/{user_id}/limits", "User", "a user"),
+    "team": ("/teams/{team_id}/limits", "Team", "a team"),
+    "tag": ("/tags/{tag}/{value}/limits", "Tag", "a tag"),
+    "end_user": ("/users/{user_id}/end-users/{end_user}/limits", "EndUser", "an end user"),
+    "end_users": ("/users/{user_id}/end-user-limits", "EndUsers", "each end user of a user"),
+}
+
 
 def _endpoints(kind: str) -> Iterator[EndpointSpec]:
-    path = f"/{kind}s/{{{kind}_id}}/limits"
-    name = f"{kind.capitalize()}Limits"
+    path, title, shown = _SUBJECTS[kind]
+    name = f"{title}Limits"
     yield rpc_endpoint(
         "GET",
         path,
         f"get{name}",
-        f"Get the limits of a {kind}",
+        f"Get the limits of {shown}",
         rpc="GetLimits",
         request=partial(limits.get_request, kind),
         render=limits.render_with_usage,
@@ -25,7 +35,7 @@ def _endpoints(kind: str) -> Iterator[EndpointSpec]:
         "PUT",
         path,
         f"set{name}",
-        f"Replace the limits of a {kind}",
+        f"Replace the limits of {shown}",
         rpc="SetLimits",
         request=partial(limits.set_request, kind),
         render=limits.render,
@@ -36,17 +46,19 @@ def _endpoints(kind: str) -> Iterator[EndpointSpec]:
         "DELETE",
         path,
         f"clear{name}",
-        f"Remove the limits of a {kind}",
+        f"Remove the limits of {shown}",
         rpc="ClearLimits",
         request=partial(limits.clear_request, kind),
         render=limits.render_cleared,
         answer=limits.CLEARED,
     )
+    if kind == "end_users":
+        return
     yield rpc_endpoint(
         "POST",
         f"{path}/reset",
-        f"reset{kind.capitalize()}Budget",
-        f"Count the spending of a budget of a {kind} from 0 on",
+        f"reset{title}Budget",
+        f"Count the spending of a budget of {shown} from 0 on",
         rpc="ResetBudget",
         request=partial(limits.reset_request, kind),
         render=limits.render_budget,
@@ -56,8 +68,8 @@ def _endpoints(kind: str) -> Iterator[EndpointSpec]:
     yield rpc_endpoint(
         "POST",
         f"{path}/top-up",
-        f"topUp{kind.capitalize()}Budget",
-        f"Add an amount to a budget of a {kind} for the rest of its window",
+        f"topUp{title}Budget",
+        f"Add an amount to a budget of {shown} for the rest of its window",
         rpc="TopUpBudget",
         request=partial(limits.top_up_request, kind),
         render=limits.render_budget,
@@ -66,4 +78,4 @@ def _endpoints(kind: str) -> Iterator[EndpointSpec]:
     )
 
 
-ENDPOINTS = tuple(endpoint for kind in ("key", "user", "team") for endpoint in _endpoints(kind))
+ENDPOINTS = tuple(endpoint for kind in _SUBJECTS for endpoint in _endpoints(kind))

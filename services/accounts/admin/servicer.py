@@ -16,7 +16,7 @@ from services.accounts.admin.records import plan_name_of
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.erasure.repository import ErasureRepository
-from services.accounts.limits.rules import ACCOUNTS, SubjectKind, UsageLimits
+from services.accounts.limits.rules import ACCOUNTS, LABELS, SubjectKind, UsageLimits
 from services.accounts.names import check_name, check_plan, is_id
 from services.common.client_address import TrustedProxies
 from services.common.errors import invalid
@@ -395,6 +395,6 @@ def _kind(number: limits_pb2.SubjectKind.ValueType) -> SubjectKind:
         kind = SubjectKind.of_proto(number)
     except ValueError:
         kind = None
-    if kind not in ACCOUNTS:
-        raise invalid("kind", "kind: must be a key, a user or a team")
+    if kind not in (*ACCOUNTS, *LABELS):
+        raise invalid("kind", "kind: must be a key, user, team, tag, end user or end users")
     return kind

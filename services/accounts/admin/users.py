@@ -11,7 +11,7 @@ from services.accounts.admin.audit import COMMAND_LINE, Actor, Record
 from services.accounts.admin.records import to_record
 from services.accounts.admin.subjects import SubjectAdministration
 from services.accounts.erasure.repository import add_to_report, begin_erasure, find_erasure
-from services.accounts.limits.repository import delete_limits
+from services.accounts.limits.repository import delete_end_user_limits, delete_limits
 from services.accounts.limits.rules import SubjectKind
 from services.accounts.membership import KnownUser, add_user, ensure_team, find_user
 from services.accounts.names import check_name, check_plan, unknown_user
@@ -226,6 +226,7 @@ async def _delete_user(connection: AsyncConnection, user_id: str) -> Sequence[st
     key_ids = (await connection.scalars(query)).all()
     await delete_limits(connection, SubjectKind.KEY, key_ids)
     await delete_limits(connection, SubjectKind.USER, [user_id])
+    await delete_end_user_limits(connection, user_id)
     await connection.execute(delete(api_keys).where(of_user))
     await connection.execute(delete(users).where(users.c.id == user_id))
     return key_ids

@@ -3,6 +3,7 @@
 from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.accounts.limits.repository import delete_end_user_limits
 from services.accounts.limits.rules import SubjectKind
 from services.accounts.limits.tables import allowances, notifications
 from services.common.storage.database import write
@@ -33,6 +34,6 @@ class LimitErasure:
                 removed += (
                     await connection.execute(delete(table).where(of_users, theirs))
                 ).rowcount
-            return removed
+            return removed + await delete_end_user_limits(connection, user_id)
 
         return await write(self._engine, remove)

@@ -18,6 +18,7 @@ from services.accounts.limits.soft_limits import ReachedSoftLimit, SoftLimits, r
 from services.accounts.limits.tables import allowances as table
 from services.accounts.limits.tables import limits
 from services.common.clock import Clock, ExpiryClock
+from services.common.labels import owner_of_end_user
 from services.common.storage.database import execute_many, insert_into, write
 from services.common.storage.key_lists import KeyList
 
@@ -271,8 +272,14 @@ async def _limits_of(
     connection: AsyncConnection, claims: Sequence[AllowanceClaim], now_ms: int
 ) -> dict[tuple[str, str], RowMapping]:
     """Lock and return the limits of all claimed subjects, by kind and id."""
+    # Those of all end users of a user count for an end user without limits of its own.
+    default_of = {
+        claim.key[:2]: (SubjectKind.END_USERS.value, owner_of_end_user(claim.subject_id))
+        for claim in claims
+        if claim.kind == SubjectKind.END_USER
+    }
     subjects = {claim.key[:2] for claim in claims}
-    rows = await _locked_rows(connection, subjects)
+    rows = await _locked_rows(connection, subjects.union(default_of.values()))
     missing = {claim.key[:2] for claim in claims if claim.limit is not None} - rows.keys()
     if missing:
         # The limits are in the settings; the rows only serialize the claims.
@@ -284,6 +291,9 @@ async def _limits_of(
             insert_into(connection, limits).on_conflict_do_nothing().values(added)
         )
         rows |= await _locked_rows(connection, missing)
+    for end_user, default in default_of.items():
+        if end_user not in rows and default in rows:
+            rows[end_user] = rows[default]
     return rows
 
 
@@ -316,7 +326,8 @@ def _reached(
     """Return the soft limits that claims have reached, and that are not recorded yet."""
     reached_limits = []
     for claim, lease in zip(claims, leases, strict=True):
-        if (row := rows.get(claim.key[:2])) is not None:
+        row = rows.get(claim.key[:2])
+        if row is not None and row["subject_kind"] != SubjectKind.END_USERS:
             window = claim.window_start_ms, claim.ends_at_ms
             if one := reached(row, claim.measure, window, lease.limit, lease.spent):
                 reached_limits.append(one)

@@ -15,6 +15,7 @@ from sqlalchemy import Table, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.accounts.limits.rules import SubjectKind
+from services.accounts.limits.tables import limits
 from services.accounts.limits.tables import notifications as table
 from services.accounts.limits.webhook import body_of
 from services.accounts.tables import api_keys, teams, users
@@ -81,6 +82,8 @@ class BudgetNotifier:
             ("outcome",),
             registry=registry,
         )
+        # Exported as 0 from the start, so that an alert sees its first increase.
+        self._outcomes.labels("dropped")
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -169,8 +172,9 @@ class BudgetNotifier:
 
     async def _name_of(self, kind: str, subject_id: str) -> str:
         """Return the name of a subject; "" if it has none, or has been deleted."""
-        subjects = _NAMED[kind]
-        query = select(subjects.c.name).where(subjects.c.id == subject_id)
+        query = select(limits.c.subject_name).filter_by(subject_kind=kind, subject_id=subject_id)
+        if (subjects := _NAMED.get(kind)) is not None:
+            query = select(subjects.c.name).where(subjects.c.id == subject_id)
         async with reading_once(self._engine) as connection:
             return (await connection.execute(query)).scalar_one_or_none() or ""
 

@@ -11,7 +11,11 @@ from services.accounts.limits.rules import NUMBERS, SubjectKind, UsageLimits
 from services.accounts.limits.tables import allowances, model_groups, notifications
 from services.accounts.limits.tables import limits as table
 from services.common.clock import Clock
+from services.common.labels import end_user_subject, end_users_between, tag_subject
 from services.common.storage.database import insert_into, reading_once, write
+
+# The kind and the id of a subject.
+_Subject = tuple[SubjectKind, str]
 
 
 class LimitRepository:
@@ -61,24 +65,48 @@ class LimitRepository:
             (SubjectKind.USER, user_id),
             (SubjectKind.TEAM, team_id),
         )
-        query = select(table).where(
-            or_(
-                *(
-                    and_(table.c.subject_kind == kind.value, table.c.subject_id == subject_id)
-                    for kind, subject_id in subjects
-                    if subject_id
-                )
-            )
+        found = await self._find([subject for subject in subjects if subject[1]])
+        return await self._messages({one: found[one] for one in subjects if one in found})
+
+    async def of_labels(
+        self, user_id: str, tags: Mapping[str, str], end_user: str
+    ) -> tuple[SubjectLimits, ...]:
+        """Return the limits of the labels of a user's request, as far as they have any.
+
+        Args:
+            user_id: id of the user.
+            tags: the tags by key.
+            end_user: the end user, or "".
+
+        Raises:
+            GatewayError: unavailable, when the database does not answer.
+        """
+        subjects = [(SubjectKind.TAG, tag_subject(key, value)) for key, value in tags.items()]
+        own = SubjectKind.END_USER, end_user_subject(user_id, end_user)
+        default = SubjectKind.END_USERS, user_id
+        found = await self._find([*subjects, *((own, default) if end_user else ())])
+        limits = {one: found[one] for one in subjects if one in found}
+        if (of_end_user := found.get(own) or found.get(default)) is not None:
+            limits[own] = of_end_user
+        return await self._messages(limits)
+
+    async def _find(self, subjects: Sequence[_Subject]) -> dict[_Subject, UsageLimits]:
+        """Return the limits of subjects that have any."""
+        of_subjects = (
+            and_(table.c.subject_kind == kind.value, table.c.subject_id == subject_id)
+            for kind, subject_id in subjects
         )
         async with reading_once(self._engine) as connection:
-            rows = (await connection.execute(query)).all()
-        limits_of_kind = {row.subject_kind: _limits(row) for row in rows}
-        names = {name for one in limits_of_kind.values() for name in one.allowed_model_groups}
+            rows = (await connection.execute(select(table).where(or_(*of_subjects)))).all()
+        return {(SubjectKind(row.subject_kind), row.subject_id): _limits(row) for row in rows}
+
+    async def _messages(self, limits: Mapping[_Subject, UsageLimits]) -> tuple[SubjectLimits, ...]:
+        """Return limits as messages, with the models of their groups."""
+        names = {name for one in limits.values() for name in one.allowed_model_groups}
         models = await self._models_of(names) if names else {}
         return tuple(
-            _expanded(limits_of_kind[kind].to_proto(kind, subject_id), models)
-            for kind, subject_id in subjects
-            if kind in limits_of_kind
+            _expanded(one.to_proto(kind, subject_id), models)
+            for (kind, subject_id), one in limits.items()
         )
 
     async def _models_of(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
@@ -105,8 +133,12 @@ async def write_limits(
     subject_id: str,
     limits: UsageLimits,
     now_ms: int,
+    name: str | None = None,
 ) -> None:
-    """Replace the limits of a subject in the current transaction; empty limits are deleted."""
+    """Replace the limits of a subject in the current transaction; empty limits are deleted.
+
+    A tag and an end user have a name.
+    """
     key = {"subject_kind": kind.value, "subject_id": subject_id}
     if not limits:
         await connection.execute(delete(table).filter_by(**key))
@@ -118,6 +150,7 @@ async def write_limits(
         "allowed_models": None if models is None else orjson.dumps(models).decode(),
         "allowed_model_groups": orjson.dumps(groups).decode() if groups else None,
         "updated_at_ms": now_ms,
+        "subject_name": name,
     }
     statement = insert_into(connection, table).values(**key, **values)
     await connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
@@ -134,6 +167,24 @@ async def delete_limits(
                 of_subjects.c.subject_id.in_(subject_ids),
             )
         )
+
+
+async def delete_end_user_limits(connection: AsyncConnection, user_id: str) -> int:
+    """Delete the limits of a user's end users and what is stored of their use.
+
+    Returns:
+        The number of rows.
+    """
+    removed = 0
+    for of_subjects in (table, allowances, notifications):
+        kind, subject_id = of_subjects.c.subject_kind, of_subjects.c.subject_id
+        first, last = end_users_between(user_id)
+        theirs = or_(
+            and_(kind == SubjectKind.END_USERS.value, subject_id == user_id),
+            and_(kind == SubjectKind.END_USER.value, subject_id > first, subject_id < last),
+        )
+        removed += (await connection.execute(delete(of_subjects).where(theirs))).rowcount
+    return removed
 
 
 def _limits(row: Row[tuple[object, ...]]) -> UsageLimits:

@@ -29,6 +29,9 @@ class SubjectKind(StrEnum):
     TEAM = "team"
     PROVIDER = "provider"
     DEPLOYMENT = "deployment"
+    TAG = "tag"
+    END_USER = "end_user"
+    END_USERS = "end_users"
 
     @property
     def proto(self) -> limits_pb2.SubjectKind.ValueType:
@@ -45,8 +48,10 @@ class SubjectKind(StrEnum):
         return cls(limits_pb2.SubjectKind.Name(number).removeprefix("SUBJECT_KIND_").lower())
 
 
-# The subjects whose limits are in the database, and those whose limits are in the settings.
+# The subjects of a caller, those of the labels of a request, and those whose limits are in the
+# settings.
 ACCOUNTS: Final = (SubjectKind.KEY, SubjectKind.USER, SubjectKind.TEAM)
+LABELS: Final = (SubjectKind.TAG, SubjectKind.END_USER, SubjectKind.END_USERS)
 PLACES: Final = (SubjectKind.PROVIDER, SubjectKind.DEPLOYMENT)
 
 

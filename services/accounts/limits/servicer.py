@@ -6,9 +6,17 @@ from typing import Any
 import grpc
 
 from gateway.accounts.v1 import limits_pb2
-from gateway.accounts.v1.limits_pb2 import Grant, LeaseRequest, LeaseResponse, Measure
+from gateway.accounts.v1.limits_pb2 import (
+    GetLabelLimitsRequest,
+    GetLabelLimitsResponse,
+    Grant,
+    LeaseRequest,
+    LeaseResponse,
+    Measure,
+)
 from gateway.accounts.v1.limits_pb2_grpc import LimitServiceServicer
 from services.accounts.limits.leases import AllowanceClaim, LeaseRepository
+from services.accounts.limits.repository import LimitRepository
 from services.accounts.limits.rules import PLACES, SubjectKind
 from services.common.errors import invalid
 from services.common.limit_windows import MEASURES
@@ -17,6 +25,7 @@ SERVICE_NAME = limits_pb2.DESCRIPTOR.services_by_name["LimitService"].full_name
 
 MAX_CLAIMS = 1_000
 _MAX_ID = 64
+_MAX_TAGS = 8
 # Twice the greatest limit, so that sums stay within 64 bits.
 _MAX_AMOUNT = 8 * 10**18
 # The names of measures in the tables.
@@ -26,8 +35,9 @@ _NAMES: Mapping[Measure.ValueType, str] = {measure: name for name, measure in ME
 class LimitServicer(LimitServiceServicer):
     """Implements `limits.proto`; errors are raised as GatewayError."""
 
-    def __init__(self, leases: LeaseRepository) -> None:
+    def __init__(self, leases: LeaseRepository, limits: LimitRepository) -> None:
         self._leases = leases
+        self._limits = limits
 
     async def Lease(
         self, request: LeaseRequest, context: "grpc.aio.ServicerContext[Any, Any]"
@@ -51,6 +61,16 @@ class LimitServicer(LimitServiceServicer):
                 )
                 for lease in leases
             ]
+        )
+
+    async def GetLabelLimits(
+        self, request: GetLabelLimitsRequest, context: "grpc.aio.ServicerContext[Any, Any]"
+    ) -> GetLabelLimitsResponse:
+        """Return the limits of the labels of a request."""
+        if len(request.tags) > _MAX_TAGS:
+            raise invalid("tags", f"tags: must contain at most {_MAX_TAGS} tags")
+        return GetLabelLimitsResponse(
+            limits=await self._limits.of_labels(request.user_id, request.tags, request.end_user)
         )
 
 

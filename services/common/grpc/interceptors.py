@@ -64,6 +64,7 @@ _CREDENTIALS = {
     "/gateway.inference.v1.InferenceService/RunTask": _Credential.GATEWAY,
     "/gateway.files.v1.FileStoreService/ReadSharedFile": _Credential.GATEWAY_ALONE,
     "/gateway.accounts.v1.LimitService/Lease": _Credential.GATEWAY,
+    "/gateway.accounts.v1.LimitService/GetLabelLimits": _Credential.GATEWAY,
     "/gateway.accounts.v1.UsageService/RecordUsage": _Credential.GATEWAY_ALONE,
     "/gateway.accounts.v1.UsageService/ReportUsage": _Credential.ADMIN,
     "/gateway.accounts.v1.UsageService/ReportActivity": _Credential.ADMIN,

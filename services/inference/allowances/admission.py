@@ -59,10 +59,12 @@ class Admission:
     def wait_s(self, limits: RequestLimits) -> int:
         """Return the seconds for which a limit is known to be reached; 0 if none is."""
         now_ms = self._now_ms()
-        return max(
-            seconds_to_wait(allowance, now_ms) if allowance.is_exhausted(1, now_ms) else 0
+        waits = [
+            seconds_to_wait(allowance, now_ms)
             for _, allowance in self._found(limits).by_need
-        )
+            if allowance.is_exhausted(1, now_ms)
+        ]
+        return max(waits, default=0)
 
     async def extend(
         self, limits: RequestLimits, before: Reservation, amounts: Reservation

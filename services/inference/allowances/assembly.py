@@ -26,6 +26,7 @@ class Allowances:
 
     Attributes:
         admission: admits requests.
+        client: client of the LimitService.
     """
 
     def __init__(
@@ -38,11 +39,11 @@ class Allowances:
         *,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
-        client = LimitClient(
+        self.client = LimitClient(
             channel, secrets.service_credential, new_id("worker_"), LimitMetrics(counters)
         )
         self._leaser = Leaser(
-            client,
+            self.client,
             clock.now_ms,
             tick_s=limits.lease_every_s,
             # Claims every `lease_every_s` renew the leases; one of them may fail.

@@ -1,11 +1,16 @@
 """Client of the LimitService, which keeps the counts of all workers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import grpc
 
 from gateway.accounts.v1 import limits_pb2, limits_pb2_grpc
-from gateway.accounts.v1.limits_pb2 import Grant, LeaseRequest
+from gateway.accounts.v1.limits_pb2 import (
+    GetLabelLimitsRequest,
+    Grant,
+    LeaseRequest,
+    SubjectLimits,
+)
 from services.common.errors import from_rpc_error
 from services.common.grpc.authentication import service_authorization
 from services.common.grpc.channels import USER_ID_KEY
@@ -51,6 +56,21 @@ class LimitClient:
         self._metrics.calls.labels("answered").inc()
         self._metrics.claims.inc(len(claims))
         return answer.grants
+
+    async def label_limits(
+        self, user_id: str, tags: Mapping[str, str], end_user: str
+    ) -> Sequence[SubjectLimits]:
+        """Return the limits of the labels of a user's request.
+
+        Raises:
+            GatewayError: unavailable, they cannot be read.
+        """
+        request = GetLabelLimitsRequest(user_id=user_id, tags=tags, end_user=end_user)
+        try:
+            response = await self._stub.GetLabelLimits(request, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from None
+        return tuple(response.limits)
 
 
 def _message(key: Key, claim: Claim) -> limits_pb2.Claim:

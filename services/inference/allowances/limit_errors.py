@@ -1,6 +1,6 @@
 """Errors for reached limits: they name the subject, the limit, and when to try again.
 
-Of the caller's key, user and team only the kind is named.
+Of the caller's key, user, team and end user only the kind is named.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,26 @@ _SUBJECTS: Mapping[SubjectKind.ValueType, str] = {
     limits_pb2.SUBJECT_KIND_TEAM: "team",
     limits_pb2.SUBJECT_KIND_PROVIDER: "provider",
     limits_pb2.SUBJECT_KIND_DEPLOYMENT: "deployment",
+    limits_pb2.SUBJECT_KIND_TAG: "tag",
+    limits_pb2.SUBJECT_KIND_END_USER: "end_user",
 }
 _SHOWN: Mapping[SubjectKind.ValueType, str] = {
     limits_pb2.SUBJECT_KIND_KEY: "the API key",
     limits_pb2.SUBJECT_KIND_USER: "the user",
     limits_pb2.SUBJECT_KIND_TEAM: "the team",
+    limits_pb2.SUBJECT_KIND_PROVIDER: "the provider",
+    limits_pb2.SUBJECT_KIND_DEPLOYMENT: "the deployment",
+    limits_pb2.SUBJECT_KIND_TAG: "the tag",
+    limits_pb2.SUBJECT_KIND_END_USER: "the end user",
 }
+# Subjects whose id is named too: it is the name that callers or operators have given.
+_NAMED = frozenset(
+    {
+        limits_pb2.SUBJECT_KIND_PROVIDER,
+        limits_pb2.SUBJECT_KIND_DEPLOYMENT,
+        limits_pb2.SUBJECT_KIND_TAG,
+    }
+)
 _MEASURES: Mapping[Measure.ValueType, tuple[str, str]] = {
     limits_pb2.MEASURE_REQUESTS_PER_MINUTE: ("requests_per_minute", "requests per minute"),
     limits_pb2.MEASURE_TOKENS_PER_MINUTE: ("tokens_per_minute", "tokens per minute"),
@@ -45,7 +59,7 @@ def limit_reached(key: Key, allowance: Allowance, now_ms: int) -> GatewayError:
     If requests in progress have reserved what remains, the next one may pass once they have ended.
     """
     kind, measure = key.kind, key.measure
-    shown = _SHOWN.get(kind) or f"the {_SUBJECTS[kind]} {key.subject_id}"
+    shown = f"{_SHOWN[kind]} {key.subject_id}" if kind in _NAMED else _SHOWN[kind]
     name, unit = _MEASURES[measure]
     limit_name = f"{_SUBJECTS[kind]}.{name}"
     limit, end_ms = allowance.limit, allowance.window.end_ms

@@ -126,7 +126,7 @@ def test_limits_are_set_shown_and_cleared(gateway: Command) -> None:
     gateway("model-groups set cheap --model gpt-4o --model fast")
     gateway("model-groups set cheap --model gpt-5-* --model fast")
     assert table(gateway("model-groups list")[0]) == [["cheap", "gpt-5-*, fast"]]
-    for subject in ("--user ada", "--team lab"):
+    for subject in ("--user ada", "--team lab", "--tag project=a", "--user ada --end-user x"):
         gateway(
             f"limits set {subject} --requests-per-minute 1000 --spend-per-day 12.50 "
             "--spend-per-period 40 --since 2026-01-31 --period-days 30 --soft-limit-percent 80 "
@@ -163,9 +163,11 @@ def test_limits_are_set_shown_and_cleared(gateway: Command) -> None:
 def test_limits_that_cannot_be_set_are_told(gateway: Command) -> None:
     gateway("users create ada")
     for line in ("limits show", "limits clear --user ada --team lab"):
-        assert "exactly one of --key, --user and --team is required" in gateway.refused(
+        assert "exactly one of --key, --user, --team and --tag is required" in gateway.refused(
             line, status=2
         )
+    for line in ("limits show --team lab --end-user x", "limits set --tag a=b --end-users"):
+        assert "--end-user or --end-users requires --user" in gateway.refused(line, status=2)
     assert "at least one" in gateway.refused("limits set --user ada", status=2)
     for amount in ("1e3", "ten", "12.5.1", "99999999"):
         message = gateway.refused(f"limits set --user ada --spend-per-day {amount}", status=2)

@@ -40,6 +40,11 @@ class LimitServiceStub:
                 request_serializer=gateway_dot_accounts_dot_v1_dot_limits__pb2.LeaseRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_limits__pb2.LeaseResponse.FromString,
                 _registered_method=True)
+        self.GetLabelLimits = channel.unary_unary(
+                '/gateway.accounts.v1.LimitService/GetLabelLimits',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_limits__pb2.GetLabelLimitsRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_limits__pb2.GetLabelLimitsResponse.FromString,
+                _registered_method=True)
 
 
 class LimitServiceServicer:
@@ -61,6 +66,15 @@ class LimitServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetLabelLimits(self, request, context):
+        """Returns the limits of the tags and the end user of a request, as far as they have any.
+
+        Statuses: those of Lease.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_LimitServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -68,6 +82,11 @@ def add_LimitServiceServicer_to_server(servicer, server):
                     servicer.Lease,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_limits__pb2.LeaseRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_limits__pb2.LeaseResponse.SerializeToString,
+            ),
+            'GetLabelLimits': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetLabelLimits,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_limits__pb2.GetLabelLimitsRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_limits__pb2.GetLabelLimitsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -98,6 +117,33 @@ class LimitService:
             '/gateway.accounts.v1.LimitService/Lease',
             gateway_dot_accounts_dot_v1_dot_limits__pb2.LeaseRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_limits__pb2.LeaseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetLabelLimits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.LimitService/GetLabelLimits',
+            gateway_dot_accounts_dot_v1_dot_limits__pb2.GetLabelLimitsRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_limits__pb2.GetLabelLimitsResponse.FromString,
             options,
             channel_credentials,
             insecure,

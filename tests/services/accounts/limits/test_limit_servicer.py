@@ -44,7 +44,7 @@ async def channel(
     repository: AccountRepository, engine: AsyncEngine
 ) -> AsyncIterator[grpc.aio.Channel]:
     server = Server(repository.identify, max_message_bytes=1 << 20, service_credential=CREDENTIAL)
-    servicer = LimitServicer(LeaseRepository(engine, Clock()))
+    servicer = LimitServicer(LeaseRepository(engine, Clock()), LimitRepository(engine, Clock()))
     server.add(add_LimitServiceServicer_to_server, servicer, SERVICE_NAME)
     await server.start()
     yield server.channel()

@@ -9,17 +9,25 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Table, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.accounts.v1.usage_pb2 import ReportActivityRequest, UsageFilter, UsageGrouping
+from gateway.accounts.v1 import usage_pb2
+from gateway.accounts.v1.usage_pb2 import (
+    ReportActivityRequest,
+    ReportUsageRequest,
+    UsageFilter,
+    UsageGrouping,
+)
 from services.accounts.usage.activity import report_activity
 from services.accounts.usage.latency import BUCKETS, DURATION, FIRST_CONTENT
+from services.accounts.usage.reporting import report as report_usage
 from services.accounts.usage.sums import KEYS, SUMS
-from services.accounts.usage.tables import days, model_hours
+from services.accounts.usage.tables import USAGE_SUMS, days, model_hours
 from services.common.settings import Storage
 from services.common.storage.database import open_engine, writing
 from services.common.storage.migrations.runner import migrate
@@ -33,6 +41,9 @@ MODELS = 5
 TEAMS = 20
 REQUESTS_PER_HOUR = 100 * 3_600
 FIRST_HOUR = MIDNIGHT_MS // 3_600_000
+# Values of a tag, of each key, and end users of one user.
+TAG_VALUES = 3
+END_USERS = 1_000
 # Every user calls two models each hour. A row has requests in 16 buckets of each measure.
 MODELS_OF_USER = 2
 _FILLED = {name for measure in (FIRST_CONTENT, DURATION) for name in BUCKETS[measure][12:28]}
@@ -74,8 +85,51 @@ async def make_month(engine: AsyncEngine, users: int, hour_count: int = HOURS) -
         await connection.execute(text(statement))
         await connection.execute(text(_from_hours(days, "hour / 24")))
         await connection.execute(text(_from_hours(model_hours, "hour")))
+        await connection.execute(text(_labels("project", f"key_id || '_' || (day % {TAG_VALUES})")))
     async with writing(engine) as connection:
         await connection.execute(text("ANALYZE"))
+
+
+async def make_end_users(engine: AsyncEngine) -> None:
+    """Make the sums of a user with a thousand end users, who send requests each day."""
+    numbers = (
+        "WITH RECURSIVE e (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM e "
+        f"WHERE n < {END_USERS - 1}) "
+    )
+    query = _labels("end_user", "'end user ' || e.n").replace(
+        " FROM usage_days", " FROM usage_days, e WHERE user_id = 'user_7'"
+    )
+    head, tail = query.split(" SELECT ", 1)
+    async with writing(engine) as connection:
+        await connection.execute(text(f"{head} {numbers} SELECT {tail}"))
+    async with writing(engine) as connection:
+        await connection.execute(text("ANALYZE"))
+
+
+def _labels(label: str, value_sql: str) -> str:
+    """Return the statement that makes sums of a label of those of days."""
+    columns = ("user_id", "team_id", "key_id", "model", "provider", *USAGE_SUMS)
+    return (
+        f"INSERT INTO usage_label_days (day, label, value, {', '.join(columns)}) "
+        f"SELECT day, '{label}', {value_sql}, {', '.join(columns)} FROM usage_days"
+    )
+
+
+def label_reports() -> Iterator[tuple[str, ReportUsageRequest]]:
+    """Yield reports of tags and end users, with what they are."""
+    days = {"from_day": "2026-11-23", "to_day": "2026-12-22", "page_size": 1_000}
+    of_user = UsageFilter(user_id="user_7")
+    tag = UsageFilter(tag="project=key_7_1")
+    groupings = usage_pb2
+    yield "by tag", ReportUsageRequest(by=groupings.USAGE_GROUPING_TAG, tag="project", **days)
+    yield (
+        "by day, of a tag",
+        ReportUsageRequest(by=groupings.USAGE_GROUPING_DAY, filter=tag, **days),
+    )
+    yield (
+        "by end user",
+        ReportUsageRequest(by=groupings.USAGE_GROUPING_END_USER, filter=of_user, **days),
+    )
 
 
 def _from_hours(table: Table, time_sql: str) -> str:
@@ -119,11 +173,15 @@ def reports() -> Iterator[tuple[str, Any]]:
 async def measure(engine: AsyncEngine) -> Mapping[str, float]:
     """Return the median seconds of five calls of each report."""
     times: dict[str, float] = {}
-    for name, request in reports():
+    calls = {
+        **{name: partial(report_activity, engine, one, ManualClock()) for name, one in reports()},
+        **{name: partial(report_usage, engine, one) for name, one in label_reports()},
+    }
+    for name, call in calls.items():
         taken = []
         for _ in range(5):
             began = time.perf_counter()
-            await report_activity(engine, request, ManualClock())
+            await call()
             taken.append(time.perf_counter() - began)
         times[name] = sorted(taken)[2]
     return times
@@ -134,6 +192,7 @@ async def _measure_new(storage: Storage, users: int) -> Mapping[str, float]:
     await migrate(engine)
     # The sums are made by statements that take longer than a service may wait.
     await make_month(engine, users)
+    await make_end_users(engine)
     times = await measure(engine)
     await engine.dispose()
     return times
