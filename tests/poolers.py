@@ -44,18 +44,30 @@ newer = pytest.mark.skipif(True not in _programs(), reason="no PgBouncer that ke
 older = pytest.mark.skipif(False not in _programs(), reason="no older PgBouncer")
 
 
+def kinds_installed() -> list[bool]:
+    """Return whether each installed program keeps prepared statements."""
+    return sorted(_programs(), reverse=True)
+
+
 @dataclass
 class Pooler:
     """A PgBouncer.
 
     Attributes:
         url: of the server's first database, through it.
+        keeps_statements: whether it keeps prepared statements in transaction mode.
     """
 
     url: str
+    keeps_statements: bool
     _command: list[str]
     _folder: Path
     _process: Running = field(init=False)
+
+    @property
+    def gateway_url(self) -> str:
+        """The URL with what a gateway needs for an older one."""
+        return self.url + ("" if self.keeps_statements else "?statement_cache_size=0")
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
@@ -96,6 +108,7 @@ def pooler(
         program = _programs()[keeps_statements]
         running = Pooler(
             f"postgresql://{url.username}@127.0.0.1:{port}{url.path}",
+            keeps_statements,
             [program, str(folder / "pgbouncer.ini")],
             folder,
         )

@@ -105,6 +105,12 @@ class User:
 
     async def streamed_chat(self, text: str) -> str:
         """Return all of a stream."""
+        status, body = await self.stream(text)
+        assert status == 200, body
+        return body
+
+    async def stream(self, text: str) -> tuple[int, str]:
+        """Return the status of a streamed answer, and all of its body."""
         body = {
             "model": "sandbox/echo",
             "messages": [{"role": "user", "content": text}],
@@ -112,8 +118,7 @@ class User:
         }
         address = f"{self._address}{BETA}/chat/completions"
         async with self._http.post(address, json=body, headers=self._bearer) as response:
-            assert response.status == 200, await response.text()
-            return await response.text()
+            return response.status, await response.text()
 
     async def turns(self, memory_id: str) -> list[str]:
         """Return what the user said in each turn of a memory, the oldest first."""

@@ -1,6 +1,7 @@
 """Hosts behind a real Envoy, over one PostgreSQL and one bucket.
 
-A host is a gateway with processes and a data folder of its own.
+A host is a gateway with processes and a data folder of its own. The first connects to PostgreSQL
+itself, the others through a PgBouncer each, where this machine has them.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,10 @@ from tests.databases import PostgreSQL, postgresql_server
 from tests.e2e.gateway import envoy_alone
 from tests.e2e.processes import Running, command, free_port
 from tests.e2e.users import User
+from tests.poolers import Pooler, kinds_installed, pooler
 from tests.services.files.running_file_store import Bucket
 
+HOSTS = 3
 ADMIN_KEY = "gwadmin-" + "a" * 43
 _SETTINGS = """\
 [discovery]
@@ -46,7 +50,6 @@ class Host:
     port: int
     folder: Path
     environ: Mapping[str, str]
-    workers: int
     process: Running = field(init=False)
 
     @property
@@ -55,7 +58,7 @@ class Host:
 
     def launch(self) -> None:
         """Start the gateway; it does not answer yet."""
-        arguments = [command("gateway"), "up", "--workers", str(self.workers)]
+        arguments = [command("gateway"), "up", "--workers", "1"]
         self.process = Running(arguments, environ=self.environ, folder=self.folder, is_forked=True)
 
     def wait(self) -> None:
@@ -64,11 +67,22 @@ class Host:
 
     def kill(self) -> None:
         """Kill every process of the gateway as `kill -9` does."""
-        for pid in processes.family(self.process.pid):
-            # A worker ends by itself once the supervisor, which comes first, is gone.
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        # A worker ends by itself once the supervisor, which comes first, is gone.
+        self._signal(signal.SIGKILL)
         self.process.stop()
+
+    def pause(self) -> None:
+        """Stop every process of the gateway where it is, as a machine does that hangs."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the processes of the gateway go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        for pid in processes.family(self.process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def worker_pids(self) -> Sequence[int]:
         """Return the ids of the processes that serve."""
@@ -84,12 +98,13 @@ class Cluster:
     database: PostgreSQL
     bucket: Bucket
     envoy_admin: str
+    poolers: list[Pooler]
 
-    async def all_are_healthy(self, http: aiohttp.ClientSession) -> bool:
-        """Return whether Envoy sends requests to every host."""
+    async def are_healthy(self, http: aiohttp.ClientSession, count: int) -> bool:
+        """Return whether Envoy sends requests to so many hosts."""
         name = "cluster.facades.membership_healthy"
         async with http.get(f"{self.envoy_admin}/stats?filter=^{name}$") as answer:
-            return (await answer.text()).strip() == f"{name}: {len(self.hosts)}"
+            return (await answer.text()).strip() == f"{name}: {count}"
 
     def restart(self, host: Host) -> None:
         """Start the gateway of a host that has ended again, and wait until it answers."""
@@ -137,13 +152,20 @@ class Administrator:
 
 
 @contextmanager
-def running_cluster(folder: Path, count: int = 2, workers: int = 1) -> Iterator[Cluster]:
-    """Run so many hosts with their database, bucket and Envoy."""
+def running_cluster(folder: Path) -> Iterator[Cluster]:
+    """Run three hosts with their database, bucket and Envoy."""
     bucket = Bucket()
     with ExitStack() as stack:
         stack.callback(bucket.stop)
         database = stack.enter_context(postgresql_server())
-        ports = [free_port() for _ in range(count)]
+        poolers = [
+            stack.enter_context(
+                pooler(database, keeps_statements=one, settings="server_login_retry = 1")
+            )
+            for one in kinds_installed()
+        ]
+        urls = [database.url, *(one.gateway_url for one in poolers)]
+        ports = [free_port() for _ in range(HOSTS)]
         config = folder / "gateway.toml"
         config.write_text(
             _SETTINGS.format(
@@ -155,25 +177,28 @@ def running_cluster(folder: Path, count: int = 2, workers: int = 1) -> Iterator[
         common = {
             **bucket.environment(),
             "GATEWAY_CONFIG": str(config),
-            "GATEWAY_DATABASE_URL": database.url,
             "GATEWAY_METRICS_PORT": "0",
             "GATEWAY_HOST": "127.0.0.1",
             "GATEWAY_GRPC": "",
         }
         hosts = []
-        for port in ports:
-            own = {"GATEWAY_PORT": str(port), "GATEWAY_DATA_DIR": str(folder / f"{port}")}
-            host = Host(port, folder, common | own, workers)
+        for port, database_url in zip(ports, cycle(urls), strict=False):
+            own = {
+                "GATEWAY_PORT": str(port),
+                "GATEWAY_DATA_DIR": str(folder / f"{port}"),
+                "GATEWAY_DATABASE_URL": database_url,
+            }
+            host = Host(port, folder, common | own)
             # They migrate the empty database at once.
             host.launch()
             stack.callback(lambda host=host: host.kill())
             hosts.append(host)
         admin_port = free_port()
-        envoy = stack.enter_context(envoy_alone(common, admin_port=admin_port))
+        envoy = stack.enter_context(envoy_alone(hosts[0].environ, admin_port=admin_port))
         for host in hosts:
             host.wait()
         url = envoy.wait_for(r"envoy listens on (\S+)")[1]
-        yield Cluster(hosts, url, database, bucket, f"http://127.0.0.1:{admin_port}")
+        yield Cluster(hosts, url, database, bucket, f"http://127.0.0.1:{admin_port}", poolers)
 
 
 async def start_again(cluster: Cluster, host: Host) -> None:

@@ -1,4 +1,4 @@
-"""Two hosts, started once; whoever kills one of them starts it again."""
+"""Three hosts, started once; whoever kills one of them starts it again."""
 
 from collections.abc import AsyncIterator, Iterator
 
