@@ -11,7 +11,7 @@ from services.config_files.litellm_values import Report, Section
 _RETRIES = "retries are built in"
 _NO_DEFAULTS = "requests are sent with their own parameters only"
 _PARAMETERS: Final = {
-    **dict.fromkeys(("rpm", "tpm"), "limits are for keys, users and teams"),
+    **dict.fromkeys(("rpm", "tpm", "max_parallel_requests"), "of a wildcard of a provider"),
     **dict.fromkeys(
         ("timeout", "stream_timeout"),
         "limits.step_timeout_s is for all models; a request sets its own in fallback_config",
@@ -50,6 +50,16 @@ _PRICES = {
     "cache_creation_input_token_cost": "cache_write",
 }
 _MEDIA = {"supports_vision": "image", "supports_pdf_input": "pdf", "supports_audio_input": "audio"}
+_LIMITS = {
+    "rpm": "requests_per_minute",
+    "tpm": "tokens_per_minute",
+    "max_parallel_requests": "concurrent_requests",
+}
+_MAX_LIMITS = {
+    "requests_per_minute": 10**12,
+    "tokens_per_minute": 10**12,
+    "concurrent_requests": 10**6,
+}
 _MAX_PRICE = 1_000_000
 _MAX_WEIGHT = 1_000
 
@@ -64,6 +74,7 @@ class EntryPlace:
         upstream: the provider's name for the model.
         weight: its share, or None.
         order: 1 for the entries that are used first.
+        limits: on its calls.
         properties: of the model, with the path of the key that each is from.
     """
 
@@ -72,6 +83,7 @@ class EntryPlace:
     upstream: str
     weight: float | None
     order: float
+    limits: dict[str, int] = field(default_factory=dict)
     properties: dict[str, tuple[Any, str]] = field(default_factory=dict)
 
 
@@ -110,16 +122,17 @@ class EntryReader:
         if mode and mode not in _MODES:
             raise Refusal(f"mode {mode}: this gateway has no such endpoint")
         prefix, upstream = split(model, parameters.text("custom_llm_provider"))
+        place: EntryPlace | None = None
         if name == model == "*":
-            place = None
             entry.needless("litellm_params", "PROVIDER/MODEL needs no entry, once its key is set")
         else:
             provider = self._providers.name_of(prefix, parameters)
-            upstream = _of_wildcard(name, prefix, provider, upstream)
-            place = EntryPlace(path, provider, upstream, *self._shares(entry, parameters))
-            place.properties = _properties(parameters, info)
-            if name == f"{provider}/*" and not place.properties:
-                place = None  # the names of a provider's models begin with that of its section
+            upstream = _of_wildcard(name, prefix, provider, _renamed(prefix, upstream))
+            # The names of a provider's models begin with that of its section.
+            if name != f"{provider}/*":
+                place = EntryPlace(path, provider, upstream, *self._shares(entry, parameters))
+                place.limits = _limits(parameters, entry)
+                place.properties = _properties(parameters, info)
         self.groups = [one for one in info.items("access_groups") if isinstance(one, str)]
         for section, remarks, built_in in (
             (parameters, _PARAMETERS, _PARAMETERS_BUILT_IN),
@@ -154,6 +167,25 @@ class EntryReader:
         if weight is not None:
             weight = min(weight, _MAX_WEIGHT)
         return weight, 1 if order is None else order
+
+
+def _renamed(prefix: str, upstream: str) -> str:
+    """Return the provider's name for a model, where LiteLLM writes it otherwise."""
+    inference, _, model = upstream.partition("/")
+    if prefix == "huggingface" and "/" in model:
+        return f"{model}:{inference}"  # the provider of inference is a suffix there
+    return upstream
+
+
+def _limits(parameters: Section, entry: Section) -> dict[str, int]:
+    """Return the limits of a deployment; `litellm_params` precede the entry."""
+    limits: dict[str, int] = {}
+    for section in (parameters, entry):
+        for name, ours in _LIMITS.items():
+            if (amount := section.number(name, 1, _MAX_LIMITS[ours])) is not None:
+                if limits.setdefault(ours, int(amount)) != int(amount):
+                    section.unsupported(name, "that of litellm_params is used")
+    return limits
 
 
 def _of_wildcard(name: str, prefix: str, provider: str, upstream: str) -> str:

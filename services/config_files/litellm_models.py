@@ -104,6 +104,8 @@ class ImportedModels:
                 self._report.needless.append(
                     f"{only.path}: litellm_params.{key} of a single deployment"
                 )
+            if only.limits:
+                return {"name": name, "deployments": self._deployments(distinct), **properties}
             upstream = {"upstream": only.upstream} if only.upstream not in ("", name) else {}
             return {"name": name, "provider": only.provider, **upstream, **properties}
         return {"name": name, "deployments": self._deployments(distinct), **properties}
@@ -127,6 +129,7 @@ class ImportedModels:
                 "provider": place.provider,
                 **({"upstream": place.upstream} if place.upstream else {}),
                 **({} if weight is None else {"weight": weight}),
+                **({"limits": place.limits} if place.limits else {}),
             }
             for place, weight in zip(places, weights, strict=True)
         ]

@@ -47,7 +47,8 @@ MAKERS: Mapping[str, KnownMaker] = {
         name: _like_preset(name)
         for name in (
             *("openai", "anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter"),
-            *("xai", "cerebras"),
+            *("xai", "cerebras", "cohere", "dashscope", "huggingface", "moonshot", "sambanova"),
+            "zai",
         )
     },
     "text-completion-openai": _like_preset("openai"),
@@ -70,19 +71,13 @@ MAKERS: Mapping[str, KnownMaker] = {
     "litellm_proxy": KnownMaker(
         "", "LITELLM_PROXY_API_KEY", address_variable="LITELLM_PROXY_API_BASE"
     ),
-    "cohere": KnownMaker("https://api.cohere.ai/compatibility/v1", "COHERE_API_KEY"),
-    "cohere_chat": KnownMaker("https://api.cohere.ai/compatibility/v1", "COHERE_API_KEY"),
-    "dashscope": KnownMaker(
-        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY"
-    ),
+    "cohere_chat": _like_preset("cohere"),
     "deepinfra": KnownMaker("https://api.deepinfra.com/v1/openai", "DEEPINFRA_API_KEY"),
     "github": KnownMaker("https://models.inference.ai.azure.com", "GITHUB_API_KEY"),
     "hyperbolic": KnownMaker("https://api.hyperbolic.xyz/v1", "HYPERBOLIC_API_KEY"),
     "lambda_ai": KnownMaker("https://api.lambda.ai/v1", "LAMBDA_API_KEY"),
     "minimax": KnownMaker("https://api.minimax.io/v1", "MINIMAX_API_KEY"),
-    "moonshot": KnownMaker("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
-    "nvidia_nim": KnownMaker("https://integrate.api.nvidia.com/v1", "NVIDIA_NIM_API_KEY"),
-    "sambanova": KnownMaker("https://api.sambanova.ai/v1", "SAMBANOVA_API_KEY"),
+    "nvidia_nim": _like_preset("nvidia", "NVIDIA_NIM_API_KEY"),
     "vercel_ai_gateway": KnownMaker("https://ai-gateway.vercel.sh/v1", "VERCEL_AI_GATEWAY_API_KEY"),
     "volcengine": KnownMaker("https://ark.cn-beijing.volces.com/api/v3", "VOLCENGINE_API_KEY"),
 }

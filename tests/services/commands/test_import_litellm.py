@@ -67,7 +67,12 @@ def test_providers_are_told_apart_by_address_and_key() -> None:
 def test_entries_of_one_name_are_deployments() -> None:
     models = models_of(translated(TEAM)[0])
     assert models["gpt-4o"]["deployments"] == [
-        {"provider": "azure", "upstream": "gpt-4o-eu", "weight": 3},
+        {
+            "provider": "azure",
+            "upstream": "gpt-4o-eu",
+            "weight": 3,
+            "limits": {"requests_per_minute": 600},
+        },
         {"provider": "azure-2", "upstream": "gpt-4o-us", "weight": 1},
         {"provider": "openai", "upstream": "gpt-4o", "weight": 0},
     ]
@@ -103,7 +108,7 @@ def test_settings_of_the_proxy_are_kept() -> None:
 def test_nothing_is_left_out_without_a_word() -> None:
     _, unsupported, steps = translated(TEAM)
     for name in (
-        *("model_list[].litellm_params.rpm (gpt-4o)", "cache_params.type: redis", "langfuse"),
+        *("model_list[].model_info.base_model (gpt-4o)", "cache_params.type: redis", "langfuse"),
         *("litellm_settings.max_budget: 250", "router_settings.num_retries: retries and"),
         *("router_settings.redis_host", "general_settings.database_url", "guardrails"),
         "general_settings.alerting",
@@ -125,6 +130,11 @@ def test_nothing_is_left_out_without_a_word() -> None:
         ("model: groq/llama-3", "https://api.groq.com/openai/v1", "llama-3"),
         ("model: together_ai/org/x", "https://api.together.xyz/v1", "org/x"),
         ("model: openrouter/meta/llama-4", "https://openrouter.ai/api/v1", "meta/llama-4"),
+        (
+            "model: huggingface/together/org/x",
+            "https://router.huggingface.co/v1",
+            "org/x:together",
+        ),
         ("model: ollama/llama3", "http://127.0.0.1:11434/v1", "llama3"),
         ('model: openai/org/x, api_base: "http://h:1/v1/"', "http://h:1/v1", "org/x"),
         ('model: hosted_vllm/org/x, api_base: "http://h:1/v1"', "http://h:1/v1", "org/x"),
@@ -246,9 +256,9 @@ def test_features_of_public_configurations_are_kept() -> None:
     content, unsupported, steps = translated(HOME)
     models = models_of(content)
     assert [(one["provider"], one.get("weight")) for one in models["chat"]["deployments"]] == [
-        ("integrate-api-nvidia-com", None),
+        ("nvidia", None),
         ("ollama-api-base-invalid", 0),
-        ("api-cohere-ai", 0),
+        ("cohere", 0),
     ]
     assert models["chat"]["fallbacks"] == ["azure-claude", "groq/llama"]
     assert models["chat"]["context_window"] == 128_000
@@ -258,10 +268,10 @@ def test_features_of_public_configurations_are_kept() -> None:
     assert content["limits"] == {"step_timeout_s": 90}
     assert content["response_cache"] == {"enabled": True}
     for line in (
-        "model_list[3] (chat): a second deployment at api-cohere-ai (command-r)",
+        "model_list[3] (chat): a second deployment at cohere (command-r)",
         "model_list[].model_info.max_input_tokens (chat): differs from that of an entry before",
         "model_list[].litellm_params.extra_headers.x-tenant (azure-claude): a variable",
-        "model_list[].litellm_params.tpm (groq/*): limits are for keys, users and teams",
+        "model_list[].litellm_params.tpm (groq/*): of a wildcard of a provider",
         "model_list[].model_info.input_cost_per_token (tuned): is no price",
         "litellm_settings.drop_params",
         "litellm_settings.request_timeout: router_settings.timeout is used",
@@ -274,6 +284,21 @@ def test_features_of_public_configurations_are_kept() -> None:
         assert line in unsupported
     assert "gateway model-groups set free --model 'chat'" in steps
     assert "gateway limits set --team lab --spend-per-month 5 --requests-per-minute 10" in steps
+
+
+def test_limits_of_an_entry_are_those_of_its_deployment() -> None:
+    content, unsupported, _ = one_model(
+        "model: gpt-4o, rpm: 60, tpm: '9000', max_parallel_requests: 0", "    rpm: 70\n"
+    )
+    assert models_of(content)["m"]["deployments"] == [
+        {
+            "provider": "openai",
+            "upstream": "gpt-4o",
+            "limits": {"requests_per_minute": 60, "tokens_per_minute": 9000},
+        }
+    ]
+    assert "litellm_params.max_parallel_requests (m): is no number in its range" in unsupported
+    assert "model_list[].rpm (m): that of litellm_params is used" in unsupported
 
 
 def test_deployments_beyond_the_most_of_a_model_are_listed() -> None:
@@ -303,12 +328,12 @@ def test_values_of_the_helm_chart_are_one() -> None:
 
 def test_many_entries_with_one_key_share_a_line() -> None:
     entries = ", ".join(
-        f"{{model_name: m{number}, litellm_params: {{model: gpt-4o, rpm: 9}}}}"
+        f"{{model_name: m{number}, litellm_params: {{model: gpt-4o, seed: 9}}}}"
         for number in range(7)
     )
     _, unsupported, _ = translated(f"model_list: [{entries}]")
     (line,) = unsupported.splitlines()
-    assert "litellm_params.rpm (m0, m1, m2, m3, m4 and 2 others)" in line
+    assert "litellm_params.seed (m0, m1, m2, m3, m4 and 2 others)" in line
 
 
 def test_credentials_are_looked_up() -> None:
