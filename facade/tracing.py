@@ -63,14 +63,9 @@ def end_trace(exchange: Exchange, span: Span, status: int, seconds: float) -> No
             "gen_ai.request.model": exchange.model or summary.model,
             "gen_ai.response.model": summary.model,
         }
-        details |= names
+        # Readers take each span with a model for a call of it: the calls have spans of their own.
+        details["gateway.model"] = names["gen_ai.request.model"]
         details["gateway.provider"] = summary.provider
-        details["gen_ai.usage.input_tokens"] = summary.input_tokens
-        details["gen_ai.usage.output_tokens"] = summary.output_tokens
-        if summary.cache_read_tokens:
-            details["gen_ai.usage.cache_read.input_tokens"] = summary.cache_read_tokens
-        if summary.cache_creation_tokens:
-            details["gen_ai.usage.cache_write.input_tokens"] = summary.cache_creation_tokens
     span.end(details, error)
     telemetry.record(
         "http.server.request.duration",

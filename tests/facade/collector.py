@@ -1,5 +1,6 @@
 """An OpenTelemetry collector: OTLP over HTTP, read with OpenTelemetry's own protos."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
@@ -29,6 +30,7 @@ class Collector:
         points: histogram points by the metric's name.
         sums: the numbers of counters by the metric's name.
         resources: attributes of each sender.
+        headers: those of the last request with spans.
         schema_urls: schemas that senders and instruments name.
     """
 
@@ -42,12 +44,14 @@ class Collector:
         self.points: dict[str, list[Any]] = {}
         self.sums: dict[str, list[int]] = {}
         self.resources: list[dict[str, Any]] = []
+        self.headers: Mapping[str, str] = {}
         self.schema_urls: set[str] = set()
 
     def named(self, name: str) -> list[Span]:
         return [span for span in self.spans if span.name == name]
 
     async def _traces(self, request: web.Request) -> web.Response:
+        self.headers = request.headers
         sent = ExportTraceServiceRequest.FromString(await _body(request))
         for resource in sent.resource_spans:
             self.resources.append(attributes(resource.resource))

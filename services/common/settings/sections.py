@@ -241,8 +241,8 @@ class Telemetry(Section):
     sample_ratio: Annotated[float, Field(ge=0, le=1)] = setting(
         1, "of traces that begin here; others keep the caller's decision"
     )
-    metrics_every_s: Annotated[float, Field(ge=1)] = setting(
-        60, "interval at which metrics are sent"
+    metrics_every_s: Annotated[float, Field(ge=0)] = setting(
+        60, "interval at which metrics are sent; 0: never, for a collector of traces alone"
     )
 
     @field_validator("otlp_endpoint")

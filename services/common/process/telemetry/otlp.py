@@ -99,16 +99,12 @@ class OtlpTelemetry:
                 schedule_delay_millis=1000,
             )
         )
-        self._meters = MeterProvider(
-            [
-                PeriodicExportingMetricReader(
-                    OTLPMetricExporter(f"{endpoint}/v1/metrics", timeout=_TIMEOUT_S),
-                    export_interval_millis=1000 * settings.metrics_every_s,
-                )
-            ],
-            resource=resource,
-            shutdown_on_exit=False,
-        )
+        readers = []
+        if settings.metrics_every_s:
+            exporter = OTLPMetricExporter(f"{endpoint}/v1/metrics", timeout=_TIMEOUT_S)
+            every_ms = 1000 * settings.metrics_every_s
+            readers.append(PeriodicExportingMetricReader(exporter, every_ms))
+        self._meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
         self._logs = OtlpLogs(f"{endpoint}/v1/logs", resource, _NAME, _TIMEOUT_S)
         self._tracer = self._spans.get_tracer(_NAME, VERSION, schema_url=SCHEMA_URL)
         meter = self._meters.get_meter(_NAME, VERSION, SCHEMA_URL)
