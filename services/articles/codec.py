@@ -5,12 +5,13 @@ from typing import NamedTuple
 import orjson
 
 from gateway.articles.v1.edits_pb2 import Edit
-from services.articles.errors import failure
+from services.articles.errors import SCHEMA, failure
 from services.articles.tree.document import Document
 from services.articles.tree.edits import read_edit
 from services.articles.tree.errors import EditError
 from services.articles.tree.operations import DocumentEdit, from_json, stored_form, to_json
 from services.articles.tree.parsing import NewId
+from services.common.articles import limits
 from services.common.errors import GatewayError
 
 
@@ -54,6 +55,10 @@ def apply(document: Document, edit: DocumentEdit) -> AppliedOperation:
         change = edit.apply(document)
     except EditError as error:
         raise to_gateway_error(error) from None
+    # Before they are written: a few edits can copy a document many times.
+    if change.copied_characters > limits.COPIED:
+        problem = f"would store more than {limits.COPIED} characters again; edit smaller parts"
+        raise failure(SCHEMA, "", problem)
     return AppliedOperation(
         change.document,
         orjson.dumps(to_json(stored_form(edit, change))),

@@ -221,3 +221,53 @@ async def test_a_text_is_found_in_all_blocks(editor):
     for wrong, pointer in (({"query": ""}, "/query"), ({"query": "a", "limit": 501}, "/limit")):
         refused = await editor.refused("doc/find", **wrong)
         assert (refused[0], refused[1].startswith(pointer)) == (40003, True)
+
+
+async def test_copies_in_one_request_are_bounded(editor):
+    await editor.open_new()
+    (heading, _) = await editor.insert(text("A", "h1"), {"type": "code", "code": "x" * 200_000})
+    double = {"endpoint": "block/duplicate", "blockId": heading, "section": True, "path": [0]}
+    code, message = await editor.refused("edits/apply", edits=[double] * 21)
+    assert (code, "characters again" in message) == (40003, True)
+    await editor.done("edits/apply", edits=[double] * 15)
+    assert len((await editor.read())["blocks"]) == 32
+
+
+async def test_an_edit_without_an_answer_is_sent_again(editor):
+    await editor.open_new()
+    body = {"path": [0], "blocks": [text("a")], "requestId": "0d1f"}
+    answer = await editor.done("block/insert", **body)
+    await editor.done("block/text/append", blockId=answer["ids"][0], text="!")
+    assert await editor.done("block/insert", **body) == answer
+    for _ in range(2):
+        await editor.done("history/undo", requestId="undone")
+    assert (await editor.read())["text"] == "a"
+    for wrong, code in (({**body, "path": [1]}, 40905), ({**body, "requestId": ""}, 40003)):
+        refused = await editor.refused("block/insert", **wrong)
+        assert (refused[0], refused[1].startswith("/requestId: ")) == (code, True)
+    inner = {"endpoint": "block/insert", **body}
+    assert (await editor.refused("edits/apply", edits=[inner]))[0] == 40003
+
+
+async def test_a_section_is_moved_and_a_table_changed_over_http(editor):
+    await editor.open_new()
+    blocks = [text("A", "h1"), text("a"), text("B", "h1"), text("b")]
+    ids = await editor.insert(*blocks, {"type": "table", "children": []})
+    await editor.done("block/move", blockId=ids[2], section=True, beforeId=ids[0])
+    edits = [
+        {"endpoint": "table/edit", "blockId": ids[4], "action": "insert-rows", "rows": 2},
+        {"endpoint": "block/convert", "blockIds": [ids[1]], "type": "list"},
+    ]
+    results = (await editor.done("edits/apply", edits=edits))["results"]
+    assert [len(result["ids"]) for result in results] == [2, 1]
+    order = [block["id"] for block in (await editor.read())["blocks"]]
+    assert order == [ids[2], ids[3], ids[4], ids[0], *results[1]["ids"]]
+    for body, code, pointer in (
+        ({"blockId": ids[0]}, 40004, "exactly one"),
+        ({"blockId": ids[0], "path": []}, 40002, "/path: "),
+        ({"blockId": ids[0], "beforeId": "nowhere"}, 40403, "/beforeId: "),
+    ):
+        refused = await editor.refused("block/move", **body)
+        assert (refused[0], refused[1].startswith(pointer)) == (code, True), refused
+    refused = await editor.refused("table/edit", blockId=ids[4], action="paint")
+    assert (refused[0], refused[1].startswith("/action: ")) == (40003, True)

@@ -159,9 +159,9 @@ class DocumentChanges(_Answer):
 
 
 class Inserted(_Answer):
-    """The inserted blocks."""
+    """The blocks that an edit inserted, copied or converted, or new rows or cells of a table."""
 
-    ids: Annotated[list[str], Field(description="Ids of the inserted blocks, in order.")]
+    ids: Annotated[list[str], Field(description="Their ids, in order.")]
     revision: Revision
 
 

@@ -175,8 +175,8 @@ def _difference(difference: pb.BlockDifference) -> Data:
     return data
 
 
-def inserted(_: bodies.InsertBlocks, answer: pb.ApplyEditResponse) -> Data:
-    """Return the data of block/insert."""
+def inserted(_: bodies.EditBody, answer: pb.ApplyEditResponse) -> Data:
+    """Return the data of block/insert, and of edits that answer with ids, too."""
     return {"ids": list(answer.ids), "revision": answer.revision}
 
 

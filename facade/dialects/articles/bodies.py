@@ -164,6 +164,68 @@ class DeleteBlock(BlockEditBody):
     blockId: BlockId
 
 
+class MoveBlock(BlockEditBody):
+    """Names an element to move, and where to."""
+
+    blockId: BlockId
+    section: bool = Field(
+        False,
+        description="Whether the blocks below a heading, up to the next that is not lower, move "
+        "with it.",
+    )
+    path: Path | None = Field(
+        None,
+        description="Either this or `beforeId`: child indices from the root, in the document as "
+        "it is; the element comes before the one there.",
+    )
+    beforeId: BlockId | None = Field(None, description="Either this or `path`.")
+
+
+class DuplicateBlock(BlockEditBody):
+    """Names an element to copy."""
+
+    blockId: BlockId
+    section: bool = Field(
+        False,
+        description="Whether the blocks below a heading, up to the next that is not lower, are "
+        "copied, too.",
+    )
+    path: Path | None = Field(None, description="As in block/move; if omitted, after the original.")
+    beforeId: BlockId | None = Field(None, description="As in block/move.")
+
+
+class ConvertBlocks(EditBody):
+    """Names adjacent top-level blocks, and the type that they get."""
+
+    blockIds: Annotated[list[BlockId], Field(min_length=1, max_length=500, fail_fast=True)]
+    type: str = Field(
+        description="`title`, `paragraph`, `abstract`, `h1`, `h2`, `h3`, `label`, `code`, "
+        "`equation` or `list`."
+    )
+
+
+Count = Annotated[int, Field(ge=1, lt=2**32)]
+Slot = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+class EditTable(BlockEditBody):
+    """Describes a change of a table; positions count slots of the grid."""
+
+    blockId: BlockId
+    action: Literal[
+        "insert-rows",
+        "delete-rows",
+        "insert-columns",
+        "delete-columns",
+        "merge-cells",
+        "split-cell",
+    ]
+    row: Slot = Field(0, description="For rows and cells: the first row.")
+    column: Slot = Field(0, description="For columns and cells: the first column.")
+    rows: Count = Field(1, description="Number of rows, at most 200.")
+    columns: Count = Field(1, description="Number of columns, at most 50.")
+
+
 class ReplaceText(BlockEditBody):
     """Describes the new content of a block, by at least one field that fits its type."""
 

@@ -38,6 +38,16 @@ SINGLE_EDITS: Mapping[str, EditKind] = {
         bodies.InsertBlocks, requests.insert_blocks, answer_types.Inserted, answers.inserted
     ),
     "block/delete": EditKind(bodies.DeleteBlock, requests.delete_block),
+    "block/move": EditKind(bodies.MoveBlock, requests.move_block),
+    "block/duplicate": EditKind(
+        bodies.DuplicateBlock, requests.duplicate_block, answer_types.Inserted, answers.inserted
+    ),
+    "block/convert": EditKind(
+        bodies.ConvertBlocks, requests.convert_blocks, answer_types.Inserted, answers.inserted
+    ),
+    "table/edit": EditKind(
+        bodies.EditTable, requests.edit_table, answer_types.Inserted, answers.inserted
+    ),
     "block/text/replace": EditKind(bodies.ReplaceText, requests.replace_text),
     "block/text/append": EditKind(bodies.AppendText, requests.append_text),
     "block/text/edit": EditKind(

@@ -17,6 +17,8 @@ _NODE = {
     "fileholderDeep": 0,
     "time_create": 1793232000,
 }
+_CELL = {"type": "table-cell", "children": [{"text": "Moon"}]}
+_ROW = {"type": "table-row", "children": [_CELL]}
 _TITLE, _TEXT = "block_title", "block_text"
 
 
@@ -185,40 +187,61 @@ EXAMPLES = {
                 {
                     "endpoint": "block/insert",
                     "path": [0],
-                    "blocks": [{"type": "h1", "children": [{"text": "On tides"}]}],
+                    "blocks": [
+                        {"type": "h1", "children": [{"text": "On tides"}]},
+                        {"type": "table", "children": [_ROW]},
+                    ],
                 },
                 {"endpoint": "block/text/append", "blockId": "$0.0", "text": " and moons"},
             ],
         },
-        {"results": [{"ids": ["block_heading"]}, {"ok": True}], "revision": 12},
+        {"results": [{"ids": ["block_heading", "block_table"]}, {"ok": True}], "revision": 12},
     ),
-    "history/undo": Example(dict(_SESSION), {"ok": True, "revision": 13}),
-    "history/redo": Example(dict(_SESSION), {"ok": True, "revision": 14}),
+    "table/edit": Example(
+        {**_SESSION, "blockId": "block_table", "action": "insert-columns", "column": 1},
+        {"ids": ["block_cell"], "revision": 13},
+    ),
+    "history/undo": Example(dict(_SESSION), {"ok": True, "revision": 14}),
+    "history/redo": Example(dict(_SESSION), {"ok": True, "revision": 15}),
     "history/diff": Example(
         {**_SESSION, "from": 11},
         {
-            "blocks": [{"blockId": "block_heading", "after": "# On tides and moons"}],
+            "blocks": [
+                {"blockId": "block_heading", "after": "# On tides and moons"},
+                {"blockId": "block_table", "after": "| Moon |  |\n| --- | --- |"},
+            ],
             "hasMore": False,
         },
     ),
-    "history/restore": Example({**_SESSION, "revision": 11}, {"ok": True, "revision": 15}),
+    "history/restore": Example({**_SESSION, "revision": 11}, {"ok": True, "revision": 16}),
     "history/list": Example(
-        {**_SESSION, "before": 14, "limit": 1},
+        {**_SESSION, "before": 15, "limit": 1},
         {
             "entries": [
                 {
-                    "revision": 13,
+                    "revision": 14,
                     "time": 1793232000000,
                     "own": True,
                     "operation": "undo",
-                    "reversed": 12,
+                    "reversed": 13,
                 }
             ],
             "hasMore": True,
         },
     ),
     "reference/delete": Example(
-        {**_SESSION, "referenceId": "newton1687"}, {"ok": True, "revision": 16}
+        {**_SESSION, "referenceId": "newton1687"}, {"ok": True, "revision": 17}
+    ),
+    "block/duplicate": Example(
+        {**_SESSION, "blockId": _TEXT}, {"ids": ["block_copy"], "revision": 18}
+    ),
+    "block/convert": Example(
+        {**_SESSION, "blockIds": ["block_copy"], "type": "h1"},
+        {"ids": ["block_copy"], "revision": 19},
+    ),
+    "block/move": Example(
+        {**_SESSION, "blockId": "block_copy", "section": True, "beforeId": _TEXT},
+        {"ok": True, "revision": 20},
     ),
     "session/destroy": Example(dict(_SESSION), {"ok": True}),
     "doc/delete": Example({"docId": _DOCUMENT}, {"article": _DOCUMENT}),

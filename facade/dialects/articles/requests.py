@@ -152,6 +152,50 @@ def delete_block(body: bodies.DeleteBlock) -> Edit:
     return Edit(delete_block=edits_pb2.DeleteBlock(block_id=body.blockId))
 
 
+def move_block(body: bodies.MoveBlock) -> Edit:
+    """Return the edit of block/move."""
+    return Edit(
+        move_block=edits_pb2.MoveBlock(
+            block_id=body.blockId,
+            with_section=body.section,
+            path=_indices(body.path or ()),
+            before_id=body.beforeId,
+        )
+    )
+
+
+def duplicate_block(body: bodies.DuplicateBlock) -> Edit:
+    """Return the edit of block/duplicate."""
+    return Edit(
+        duplicate_block=edits_pb2.DuplicateBlock(
+            block_id=body.blockId,
+            with_section=body.section,
+            path=_indices(body.path or ()),
+            before_id=body.beforeId,
+        )
+    )
+
+
+def convert_blocks(body: bodies.ConvertBlocks) -> Edit:
+    """Return the edit of block/convert."""
+    return Edit(convert_blocks=edits_pb2.ConvertBlocks(block_ids=body.blockIds, type=body.type))
+
+
+def edit_table(body: bodies.EditTable) -> Edit:
+    """Return the edit of table/edit."""
+    action = body.action.upper().replace("-", "_")
+    return Edit(
+        edit_table=edits_pb2.EditTable(
+            block_id=body.blockId,
+            action=edits_pb2.TableAction.Value(f"TABLE_ACTION_{action}"),
+            row=body.row,
+            column=body.column,
+            rows=body.rows,
+            columns=body.columns,
+        )
+    )
+
+
 def replace_text(body: bodies.ReplaceText) -> Edit:
     """Return the edit of block/text/replace.
 

@@ -125,6 +125,26 @@ ENDPOINTS = (
         "Delete an element and its descendants",
     ),
     edit_endpoint(
+        "block/move",
+        "moveBlock",
+        "Move an element, or a section, which keep their ids",
+    ),
+    edit_endpoint(
+        "block/duplicate",
+        "duplicateBlock",
+        "Insert a copy of an element, or of a section",
+    ),
+    edit_endpoint(
+        "block/convert",
+        "convertBlocks",
+        "Convert blocks to another type; nothing that they say is lost",
+    ),
+    edit_endpoint(
+        "table/edit",
+        "editTable",
+        "Insert or delete rows or columns of a table, merge or split cells",
+    ),
+    edit_endpoint(
         "block/text/replace",
         "replaceText",
         "Replace the content of a block",

@@ -19,12 +19,17 @@ from services.articles.tree.operations import (
     AddReference,
     AppendText,
     ApplyEdits,
+    BlockPlace,
     Cite,
+    ConvertBlocks,
     DeleteBlocks,
     DeleteReference,
     DocumentEdit,
+    DuplicateBlock,
+    EditTable,
     EditText,
     InsertBlocks,
+    MoveBlock,
     Replacement,
     ReplaceText,
     SetArticleStyle,
@@ -44,11 +49,13 @@ from services.articles.tree.parsing import (
 )
 from services.articles.tree.references import parse_patch, parse_reference
 from services.articles.tree.style import check_article_style
+from services.articles.tree.table_edits import TableEdit
 from services.articles.tree.values import array, schema_error, string
 from services.common.articles import limits
 
 # The id that an earlier edit of the same request makes: its position, and that of the id.
 _MADE_ID = re.compile(r"\$(\d{1,3})\.(\d{1,3})", re.ASCII)
+_ID_FIELDS = (("block_id", "/blockId"), ("anchor_id", "/anchorId"), ("before_id", "/beforeId"))
 _VOID_FIELDS = tuple(key for kind in VOID_TYPES for key in CONTENT_KEYS[kind])
 
 
@@ -162,7 +169,7 @@ def _with_ids(message: pb.Edit, edits: Sequence[DocumentEdit]) -> pb.Edit:
     """
     kind = message.WhichOneof("kind")
     fields = getattr(message, kind) if kind else message
-    for name, field_pointer in (("block_id", "/blockId"), ("anchor_id", "/anchorId")):
+    for name, field_pointer in _ID_FIELDS:
         position = _MADE_ID.fullmatch(getattr(fields, name, ""))
         if position is None:
             continue
@@ -245,6 +252,55 @@ def _set_article_style(edit: pb.SetArticleStyle, new_id: NewId) -> SetArticleSty
     return SetArticleStyle(patch)
 
 
+def _move_block(edit: pb.MoveBlock, new_id: NewId) -> MoveBlock:
+    if edit.HasField("before_id") == bool(edit.path):
+        raise EditError(EditErrorCode.FIELDS, "", "exactly one of path and beforeId is required")
+    return MoveBlock(edit.block_id, _place(edit), edit.with_section)
+
+
+def _duplicate_block(edit: pb.DuplicateBlock, new_id: NewId) -> DuplicateBlock:
+    if edit.HasField("before_id") and edit.path:
+        raise EditError(EditErrorCode.FIELDS, "", "at most one of path and beforeId is allowed")
+    place = _place(edit) if edit.HasField("before_id") or edit.path else None
+    return DuplicateBlock(edit.block_id, place, new_id, edit.with_section)
+
+
+def _place(edit: pb.MoveBlock | pb.DuplicateBlock) -> BlockPlace:
+    return BlockPlace(tuple(edit.path), edit.before_id if edit.HasField("before_id") else None)
+
+
+def _convert_blocks(edit: pb.ConvertBlocks, new_id: NewId) -> ConvertBlocks:
+    if not 1 <= len(edit.block_ids) <= limits.BLOCKS_AN_INSERT:
+        problem = f"must contain 1 to {limits.BLOCKS_AN_INSERT} ids"
+        raise schema_error("/blockIds", problem)
+    return ConvertBlocks(tuple(edit.block_ids), edit.type, new_id)
+
+
+def _edit_table(edit: pb.EditTable, new_id: NewId) -> EditTable:
+    rows = _count(edit.rows, limits.TABLE_ROWS, "/rows")
+    columns = _count(edit.columns, limits.TABLE_COLUMNS, "/columns")
+    row, column = edit.row, edit.column
+    changes: Mapping[int, Callable[[TableEdit], None]] = {
+        pb.TABLE_ACTION_INSERT_ROWS: lambda table: table.insert_rows(row, rows),
+        pb.TABLE_ACTION_DELETE_ROWS: lambda table: table.delete_rows(row, rows),
+        pb.TABLE_ACTION_INSERT_COLUMNS: lambda table: table.insert_columns(column, columns),
+        pb.TABLE_ACTION_DELETE_COLUMNS: lambda table: table.delete_columns(column, columns),
+        pb.TABLE_ACTION_MERGE_CELLS: lambda table: table.merge_cells(row, column, rows, columns),
+        pb.TABLE_ACTION_SPLIT_CELL: lambda table: table.split_cell(row, column),
+    }
+    change = changes.get(edit.action)
+    if change is None:
+        raise EditError(EditErrorCode.FIELDS, "/action", "is required")
+    return EditTable(edit.block_id, change, new_id)
+
+
+def _count(count: int, most: int, pointer: str) -> int:
+    """Return a number of rows or columns, 1 if it is absent."""
+    if count > most:
+        raise schema_error(pointer, f"must be 1 to {most}")
+    return count or 1
+
+
 _READERS: Mapping[str, Callable[[Any, NewId], DocumentEdit]] = {
     "insert_blocks": _insert_blocks,
     "delete_block": _delete_block,
@@ -259,6 +315,10 @@ _READERS: Mapping[str, Callable[[Any, NewId], DocumentEdit]] = {
     "set_block_style": _set_block_style,
     "set_leaf_style": _set_leaf_style,
     "set_article_style": _set_article_style,
+    "move_block": _move_block,
+    "duplicate_block": _duplicate_block,
+    "convert_blocks": _convert_blocks,
+    "edit_table": _edit_table,
 }
 
 

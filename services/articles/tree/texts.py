@@ -1,6 +1,6 @@
 """The texts in elements: of leaves, formulas, listings, names, and titles of pictures."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from services.articles.tree.nodes import LEAVES_ONLY_TYPES, Element, Json, Leaf
@@ -20,6 +20,11 @@ def texts(element: Element) -> Iterator[tuple[str, str]]:
         yield element.id, "".join(leaf.text for leaf in leaves)
     for child in element.elements:
         yield from texts(child)
+
+
+def count_characters(elements: Iterable[Element]) -> int:
+    """Return the number of characters of all texts in and below elements."""
+    return sum(len(text) for element in elements for _, text in texts(element))
 
 
 def joined_texts(element: Element, separator: str) -> str:

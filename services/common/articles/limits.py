@@ -6,6 +6,8 @@ TEXT_EDITS = 200
 # Characters of Markdown in one request, and characters that they may insert in all places.
 MARKDOWN = 20_000
 TEXT_GROWTH = 1_000_000
+# Characters that a request may copy from the document into the log: copies, conversions, tables.
+COPIED = 4_000_000
 EDITS_TOGETHER = 200
 # Edits among them that search the whole document.
 SEARCHES_TOGETHER = 10

@@ -1,10 +1,12 @@
 """Random blocks and edits of documents, for property tests."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from hypothesis import strategies as st
 
+from gateway.articles.v1.edits_pb2 import TableAction
+from services.articles.tree.conversions import CONVERTIBLE_TYPES
 from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError
 from services.articles.tree.nodes import (
@@ -128,18 +130,52 @@ def edits(draw: st.DrawFn, document: Document) -> tuple[str, Body]:
     if kind in ("edit_text", "apply_edits"):
         one = TEXT_EDITS if kind == "edit_text" else _single_edits(document)
         return kind, {"edits": draw(st.lists(one, min_size=1, max_size=2))}
-    if kind == "append_text":
-        return kind, {**target, "text": draw(WORDS | RUNS)}
-    if kind == "set_block_style":
-        return kind, {**target, **draw(ELEMENT_STYLES)}
+    if kind in CHANGES:
+        return kind, {**target, **draw(CHANGES[kind])}
     if kind == "set_article_style":
         return kind, {"style": draw(ARTICLE_STYLES)}
-    if kind == "delete_block":
-        return kind, target
+    if kind in STRUCTURE_KINDS:
+        return kind, draw(_structure_edits(kind, document, path, target, everything))
     reference_id = draw(st.sampled_from(REFERENCE_IDS))
     if kind == "delete_reference":
         return kind, {"referenceId": reference_id}
     return kind, {"reference": {"id": reference_id, **draw(FIELDS)}}
+
+
+STRUCTURE_KINDS = ("move_block", "duplicate_block", "convert_blocks", "edit_table")
+
+
+def _structure_edits(
+    kind: str,
+    document: Document,
+    path: tuple[int, ...],
+    target: Body,
+    everything: Sequence[tuple[tuple[int, ...], Element]],
+) -> st.SearchStrategy[Body]:
+    if kind == "edit_table":
+        return TABLE_CHANGES.map(lambda change: {**target, **change})
+    if kind == "convert_blocks":
+        following = [block.id for block in document.blocks][path[0] :] or ["nowhere"]
+        runs = st.integers(1, 3).map(lambda count: following[:count])
+        return st.fixed_dictionaries({"block_ids": runs, "type": CONVERTED_TYPES})
+    return _places(len(document.blocks), everything).map(lambda place: {**target, **place})
+
+
+def _places(
+    length: int, everything: Sequence[tuple[tuple[int, ...], Element]]
+) -> st.SearchStrategy[Body]:
+    paths = st.integers(0, length).map(lambda at: [at])
+    if everything:
+        somewhere = st.sampled_from(everything)
+        befores = somewhere.map(lambda one: {"before_id": one[1].id})
+        paths |= somewhere.map(lambda one: [*one[0]])
+        deeper = st.builds(lambda one, at: [*one[0], at], somewhere, st.integers(0, 2))
+        places = befores | st.fixed_dictionaries({"path": paths | deeper})
+    else:
+        places = st.fixed_dictionaries({"path": paths})
+    return st.builds(
+        lambda place, section: {**place, "with_section": section}, places, st.booleans()
+    )
 
 
 def _single_edits(document: Document) -> st.SearchStrategy[tuple[str, Body]]:
@@ -147,6 +183,8 @@ def _single_edits(document: Document) -> st.SearchStrategy[tuple[str, Body]]:
 
 
 def _fits(kind: str, element: Element) -> bool:
+    if kind == "edit_table":
+        return element.type == "table"
     if kind == "append_text":
         return element.type in (*PROSE_TYPES, "label")
     if kind in ("cite", "set_leaf_style"):
@@ -195,6 +233,13 @@ def _contents(element: Element | None) -> st.SearchStrategy[Body]:
     return st.permutations(again).map(lambda kept: {"children": kept}) | children
 
 
+_APPENDED_TEXTS = st.fixed_dictionaries({"text": WORDS | RUNS})
+CONVERTED_TYPES = st.sampled_from([*CONVERTIBLE_TYPES, "table"])
+_SLOTS = st.integers(0, 3)
+TABLE_CHANGES = st.fixed_dictionaries(
+    {"action": st.integers(0, len(TableAction.keys()) - 1)},
+    optional={"row": _SLOTS, "column": _SLOTS, "rows": _SLOTS, "columns": _SLOTS},
+)
 MARKS = st.fixed_dictionaries(
     {"bold": st.sampled_from([True, False, None])},
     optional={
@@ -230,6 +275,11 @@ ARTICLE_STYLES = st.fixed_dictionaries(
         "paragraph": ELEMENT_STYLES | st.none(),
     },
 )
+CHANGES: dict[str, st.SearchStrategy[Body]] = {
+    "append_text": _APPENDED_TEXTS,
+    "set_block_style": ELEMENT_STYLES,
+    "delete_block": st.just({}),
+}
 FIELDS = st.dictionaries(
     st.sampled_from(["title", "year", "author", "x-note"]), st.just(None), max_size=2
 ) | st.just({"title": "On trees", "author": ["Ada", "Bob"], "x-note": ["a", "b"]})

@@ -71,7 +71,7 @@ def make_edit(kind: str, body: Body) -> pb.Edit:
             setattr(message, name, json.dumps(value).encode())
         elif kind == "apply_edits":
             message.edits.extend(make_edit(*one) for one in value)
-        elif name == "edits":
+        elif kind == "edit_text" and name == "edits":
             message.edits.extend(pb.TextReplacement(**one) for one in value)
         elif isinstance(value, list):
             getattr(message, name).extend(value)

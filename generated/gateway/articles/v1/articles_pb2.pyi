@@ -860,8 +860,9 @@ class ApplyEditResponse(_message.Message):
     """Required. Number of operations committed to the document, including this edit."""
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Ids created by the edit: those of the inserted blocks in order, or of the added reference; ids
-        of the blocks in which EditText replaced a text.
+        """Ids created by the edit: those of the inserted blocks in order, or of the added reference, of the
+        new rows or cells of a table; ids of the blocks in which EditText replaced a text, or that result
+        from ConvertBlocks.
         """
 
     @_builtins.property
@@ -1175,8 +1176,8 @@ class HistoryEntry(_message.Message):
     """Required. Whether the caller made it."""
     operation: _builtins.str
     """Required. The kind of edit: insert, delete, replace, append, restore, cite, style-leaf,
-    style-block, style-article, add-reference, update-reference, delete-reference, sequence, undo
-    or redo.
+    style-block, style-article, add-reference, update-reference, delete-reference, move,
+    replace-blocks, sequence, undo or redo.
     """
     reversed_revision: _builtins.int
     """For undo and redo: the revision that it reverses."""

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -17,6 +18,46 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _TableAction:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TableActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TableAction.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TABLE_ACTION_UNSPECIFIED: _TableAction.ValueType  # 0
+    """Rejected."""
+    TABLE_ACTION_INSERT_ROWS: _TableAction.ValueType  # 1
+    """Inserts empty rows before `row`, or after the last."""
+    TABLE_ACTION_DELETE_ROWS: _TableAction.ValueType  # 2
+    """Deletes `rows` rows from `row` on, but not all."""
+    TABLE_ACTION_INSERT_COLUMNS: _TableAction.ValueType  # 3
+    """Inserts empty columns before `column`, or after the last."""
+    TABLE_ACTION_DELETE_COLUMNS: _TableAction.ValueType  # 4
+    """Deletes `columns` columns from `column` on, but not all."""
+    TABLE_ACTION_MERGE_CELLS: _TableAction.ValueType  # 5
+    """Makes one cell of `rows` by `columns` slots; texts are joined by line breaks."""
+    TABLE_ACTION_SPLIT_CELL: _TableAction.ValueType  # 6
+    """Splits the cell at a slot into cells of one slot each."""
+
+class TableAction(_TableAction, metaclass=_TableActionEnumTypeWrapper):
+    """What to change in a table."""
+
+TABLE_ACTION_UNSPECIFIED: TableAction.ValueType  # 0
+"""Rejected."""
+TABLE_ACTION_INSERT_ROWS: TableAction.ValueType  # 1
+"""Inserts empty rows before `row`, or after the last."""
+TABLE_ACTION_DELETE_ROWS: TableAction.ValueType  # 2
+"""Deletes `rows` rows from `row` on, but not all."""
+TABLE_ACTION_INSERT_COLUMNS: TableAction.ValueType  # 3
+"""Inserts empty columns before `column`, or after the last."""
+TABLE_ACTION_DELETE_COLUMNS: TableAction.ValueType  # 4
+"""Deletes `columns` columns from `column` on, but not all."""
+TABLE_ACTION_MERGE_CELLS: TableAction.ValueType  # 5
+"""Makes one cell of `rows` by `columns` slots; texts are joined by line breaks."""
+TABLE_ACTION_SPLIT_CELL: TableAction.ValueType  # 6
+"""Splits the cell at a slot into cells of one slot each."""
+Global___TableAction: _TypeAlias = TableAction  # noqa: Y015
 
 @_typing.final
 class Edit(_message.Message):
@@ -42,6 +83,10 @@ class Edit(_message.Message):
     SET_ARTICLE_STYLE_FIELD_NUMBER: _builtins.int
     EDIT_TEXT_FIELD_NUMBER: _builtins.int
     APPLY_EDITS_FIELD_NUMBER: _builtins.int
+    MOVE_BLOCK_FIELD_NUMBER: _builtins.int
+    DUPLICATE_BLOCK_FIELD_NUMBER: _builtins.int
+    CONVERT_BLOCKS_FIELD_NUMBER: _builtins.int
+    EDIT_TABLE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def insert_blocks(self) -> Global___InsertBlocks:
         """Inserts blocks at a path, all or none."""
@@ -94,6 +139,22 @@ class Edit(_message.Message):
     def apply_edits(self) -> Global___ApplyEdits:
         """Applies several edits, all or none."""
 
+    @_builtins.property
+    def move_block(self) -> Global___MoveBlock:
+        """Moves an element, alone or with its section."""
+
+    @_builtins.property
+    def duplicate_block(self) -> Global___DuplicateBlock:
+        """Inserts a copy of an element, alone or with its section."""
+
+    @_builtins.property
+    def convert_blocks(self) -> Global___ConvertBlocks:
+        """Converts blocks to another type."""
+
+    @_builtins.property
+    def edit_table(self) -> Global___EditTable:
+        """Changes the grid of a table."""
+
     def __init__(
         self,
         *,
@@ -110,12 +171,16 @@ class Edit(_message.Message):
         set_article_style: Global___SetArticleStyle | None = ...,
         edit_text: Global___EditText | None = ...,
         apply_edits: Global___ApplyEdits | None = ...,
+        move_block: Global___MoveBlock | None = ...,
+        duplicate_block: Global___DuplicateBlock | None = ...,
+        convert_blocks: Global___ConvertBlocks | None = ...,
+        edit_table: Global___EditTable | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "edit_text", b"edit_text", "insert_blocks", b"insert_blocks", "kind", b"kind", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "edit_text", b"edit_text", "insert_blocks", b"insert_blocks", "kind", b"kind", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["insert_blocks", "delete_block", "replace_text", "append_text", "cite", "add_reference", "update_reference", "delete_reference", "set_block_style", "set_leaf_style", "set_article_style", "edit_text", "apply_edits"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["insert_blocks", "delete_block", "replace_text", "append_text", "cite", "add_reference", "update_reference", "delete_reference", "set_block_style", "set_leaf_style", "set_article_style", "edit_text", "apply_edits", "move_block", "duplicate_block", "convert_blocks", "edit_table"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -528,3 +593,160 @@ class ApplyEdits(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ApplyEdits: _TypeAlias = ApplyEdits  # noqa: Y015
+
+@_typing.final
+class MoveBlock(_message.Message):
+    """An element to move; it keeps its id, and so do those in it. Rejected with 40002, 40003, 40004 and
+    40403.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BLOCK_ID_FIELD_NUMBER: _builtins.int
+    WITH_SECTION_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    BEFORE_ID_FIELD_NUMBER: _builtins.int
+    block_id: _builtins.str
+    """Required."""
+    with_section: _builtins.bool
+    """Optional. Whether the blocks below a heading, up to the next that is not lower, move with it."""
+    before_id: _builtins.str
+    """Either this or `path`. Id of the element that it comes before."""
+    @_builtins.property
+    def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Either this or `before_id`: child indices from the root, in the document as it is. The element
+        comes before the one there, or after the last.
+        """
+
+    def __init__(
+        self,
+        *,
+        block_id: _builtins.str = ...,
+        with_section: _builtins.bool = ...,
+        path: _abc.Iterable[_builtins.int] | None = ...,
+        before_id: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_before_id", b"_before_id", "before_id", b"before_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_before_id", b"_before_id", "before_id", b"before_id", "block_id", b"block_id", "path", b"path", "with_section", b"with_section"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__before_id: _TypeAlias = _typing.Literal["before_id"]  # noqa: Y015
+    _WhichOneofArgType__before_id: _TypeAlias = _typing.Literal["_before_id", b"_before_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__before_id) -> _WhichOneofReturnType__before_id | None: ...
+
+Global___MoveBlock: _TypeAlias = MoveBlock  # noqa: Y015
+
+@_typing.final
+class DuplicateBlock(_message.Message):
+    """An element to copy, with new ids. Rejected with 40002, 40003, 40004 and 40403."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BLOCK_ID_FIELD_NUMBER: _builtins.int
+    WITH_SECTION_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    BEFORE_ID_FIELD_NUMBER: _builtins.int
+    block_id: _builtins.str
+    """Required."""
+    with_section: _builtins.bool
+    """Optional. Whether the blocks below a heading, up to the next that is not lower, are copied, too."""
+    before_id: _builtins.str
+    """Optional, as in MoveBlock."""
+    @_builtins.property
+    def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Optional, as in MoveBlock; the copy comes after the original when there is no place."""
+
+    def __init__(
+        self,
+        *,
+        block_id: _builtins.str = ...,
+        with_section: _builtins.bool = ...,
+        path: _abc.Iterable[_builtins.int] | None = ...,
+        before_id: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_before_id", b"_before_id", "before_id", b"before_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_before_id", b"_before_id", "before_id", b"before_id", "block_id", b"block_id", "path", b"path", "with_section", b"with_section"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__before_id: _TypeAlias = _typing.Literal["before_id"]  # noqa: Y015
+    _WhichOneofArgType__before_id: _TypeAlias = _typing.Literal["_before_id", b"_before_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__before_id) -> _WhichOneofReturnType__before_id | None: ...
+
+Global___DuplicateBlock: _TypeAlias = DuplicateBlock  # noqa: Y015
+
+@_typing.final
+class ConvertBlocks(_message.Message):
+    """Blocks to convert. Rejected with 40003, and with 40403."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BLOCK_IDS_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    type: _builtins.str
+    """Required. One of these types. A type that cannot hold marks, citations or links of the blocks is
+    rejected.
+    """
+    @_builtins.property
+    def block_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required, 1 to 500. Ids of adjacent blocks at the top level, in document order: titles,
+        paragraphs, abstracts, headings, labels without items, equations, listings without a language,
+        lists. They keep their ids; the items of a list get those of blocks, and the other way around.
+        """
+
+    def __init__(
+        self,
+        *,
+        block_ids: _abc.Iterable[_builtins.str] | None = ...,
+        type: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block_ids", b"block_ids", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConvertBlocks: _TypeAlias = ConvertBlocks  # noqa: Y015
+
+@_typing.final
+class EditTable(_message.Message):
+    """A change of a table. Positions count slots of the grid, from 0. Cells that span a new row or column
+    grow, and those that span a deleted one shrink. Rejected with 40003, 40004 and 40403.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BLOCK_ID_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    ROW_FIELD_NUMBER: _builtins.int
+    COLUMN_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
+    block_id: _builtins.str
+    """Required. Id of the table."""
+    action: Global___TableAction.ValueType
+    """Required."""
+    row: _builtins.int
+    """For rows and cells."""
+    column: _builtins.int
+    """For columns and cells."""
+    rows: _builtins.int
+    """Optional; 1 when absent. Number of rows."""
+    columns: _builtins.int
+    """Optional; 1 when absent. Number of columns."""
+    def __init__(
+        self,
+        *,
+        block_id: _builtins.str = ...,
+        action: Global___TableAction.ValueType = ...,
+        row: _builtins.int = ...,
+        column: _builtins.int = ...,
+        rows: _builtins.int = ...,
+        columns: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "block_id", b"block_id", "column", b"column", "columns", b"columns", "row", b"row", "rows", b"rows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EditTable: _TypeAlias = EditTable  # noqa: Y015

@@ -12,7 +12,9 @@ from services.articles.tree.operations.bibliography import (
     UpdateReference,
 )
 from services.articles.tree.operations.blocks import DeleteBlocks, InsertBlocks, RestoreElements
+from services.articles.tree.operations.conversions import ConvertBlocks
 from services.articles.tree.operations.leaves import Cite, SetLeafStyle
+from services.articles.tree.operations.moves import BlockPlace, DuplicateBlock, MoveBlock
 from services.articles.tree.operations.reversals import Redo, Reverse, Undo
 from services.articles.tree.operations.stored import (
     ApplyEdits,
@@ -22,6 +24,7 @@ from services.articles.tree.operations.stored import (
     to_json,
 )
 from services.articles.tree.operations.styles import SetArticleStyle, SetBlockStyle
+from services.articles.tree.operations.tables import EditTable
 from services.articles.tree.operations.text import AppendText, ReplaceText, Truncate
 from services.articles.tree.operations.text_edits import EditText, Replacement
 
@@ -29,13 +32,18 @@ __all__ = [
     "AddReference",
     "AppendText",
     "ApplyEdits",
+    "BlockPlace",
     "Change",
     "Cite",
+    "ConvertBlocks",
     "DeleteBlocks",
     "DeleteReference",
     "DocumentEdit",
+    "DuplicateBlock",
+    "EditTable",
     "EditText",
     "InsertBlocks",
+    "MoveBlock",
     "Operation",
     "OperationSequence",
     "Redo",

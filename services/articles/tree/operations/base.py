@@ -24,6 +24,7 @@ class Change:
             in which a text was replaced.
         operation: the operation for the log, if it is another one than was applied.
         ids_of_edits: if several edits were applied together, the ids of each.
+        copied_characters: characters of the document that the log stores again.
     """
 
     document: Document
@@ -31,6 +32,7 @@ class Change:
     ids: tuple[str, ...] = ()
     operation: "Operation | None" = None
     ids_of_edits: tuple[tuple[str, ...], ...] = ()
+    copied_characters: int = 0
 
 
 class DocumentEdit(Protocol):

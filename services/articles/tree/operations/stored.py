@@ -15,7 +15,9 @@ from services.articles.tree.operations.bibliography import (
     UpdateReference,
 )
 from services.articles.tree.operations.blocks import DeleteBlocks, InsertBlocks, RestoreElements
+from services.articles.tree.operations.conversions import ReplaceBlocks
 from services.articles.tree.operations.leaves import Cite, SetLeafStyle
+from services.articles.tree.operations.moves import MoveElements
 from services.articles.tree.operations.styles import SetArticleStyle, SetBlockStyle
 from services.articles.tree.operations.text import AppendText, ReplaceText, Truncate
 
@@ -80,6 +82,7 @@ class ApplyEdits:
         operations: list[Operation] = []
         inverses: list[Operation] = []
         ids: list[tuple[str, ...]] = []
+        copied_characters = 0
         for index, edit in enumerate(self.edits):
             try:
                 change = edit.apply(document)
@@ -90,11 +93,13 @@ class ApplyEdits:
             operations.append(stored_form(edit, change))
             inverses.append(change.inverse)
             ids.append(change.ids)
+            copied_characters += change.copied_characters
         return Change(
             document,
             OperationSequence(tuple(reversed(inverses))),
             operation=OperationSequence(tuple(operations)),
             ids_of_edits=tuple(ids),
+            copied_characters=copied_characters,
         )
 
 
@@ -102,6 +107,7 @@ _OPERATIONS: dict[str, type[Operation]] = {
     operation.name: operation
     for operation in (
         *(InsertBlocks, DeleteBlocks, RestoreElements, ReplaceText, AppendText, Truncate),
+        *(MoveElements, ReplaceBlocks),
         *(Cite, SetLeafStyle, SetBlockStyle, SetArticleStyle),
         *(AddReference, UpdateReference, DeleteReference, RestoreReference, OperationSequence),
     )

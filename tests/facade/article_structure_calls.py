@@ -1,0 +1,57 @@
+"""Calls of document editing that move, copy and convert blocks; see `article_calls`."""
+
+from gateway.articles.v1 import articles_pb2 as pb
+from gateway.articles.v1 import edits_pb2
+
+S = {"sessionId": "s"}
+B = {**S, "blockId": "b"}
+EDITED = pb.ApplyEditResponse(revision=7)
+DONE = {"ok": True, "revision": 7}
+
+
+def call_of(request_id=None, **edit):
+    """Return the call that applies an edit."""
+    return pb.ApplyEditRequest(session_id="s", request_id=request_id, edit=edits_pb2.Edit(**edit))
+
+
+STRUCTURE_ROWS = [
+    (
+        "block/move",
+        {**B, "section": True, "path": [3], "requestId": "r"},
+        call_of(
+            "r",
+            move_block=edits_pb2.MoveBlock(block_id="b", with_section=True, path=[3]),
+        ),
+        EDITED,
+        DONE,
+    ),
+    (
+        "block/duplicate",
+        {**B, "beforeId": "c"},
+        call_of(duplicate_block=edits_pb2.DuplicateBlock(block_id="b", before_id="c")),
+        pb.ApplyEditResponse(ids=["d"], revision=7),
+        {"ids": ["d"], "revision": 7},
+    ),
+    (
+        "block/convert",
+        {**S, "blockIds": ["b", "c"], "type": "list"},
+        call_of(convert_blocks=edits_pb2.ConvertBlocks(block_ids=["b", "c"], type="list")),
+        pb.ApplyEditResponse(ids=["d"], revision=7),
+        {"ids": ["d"], "revision": 7},
+    ),
+    (
+        "table/edit",
+        {**B, "action": "merge-cells", "row": 1, "columns": 2},
+        call_of(
+            edit_table=edits_pb2.EditTable(
+                block_id="b",
+                action=edits_pb2.TABLE_ACTION_MERGE_CELLS,
+                row=1,
+                rows=1,
+                columns=2,
+            )
+        ),
+        pb.ApplyEditResponse(revision=7),
+        {"ids": [], "revision": 7},
+    ),
+]
