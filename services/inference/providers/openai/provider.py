@@ -92,7 +92,7 @@ class OpenAIProvider:
             build_request(call, self._server)  # lazy requests are small
             if call.lazy is not None
             else await offload(build_request, call, self._server),
-            headers=call.request_headers(self.dialect),
+            headers=call.request_headers(self.dialect) if call.request.headers else (),
             call=call,
             bounds_values=True,
         )
