@@ -1,6 +1,6 @@
 """Start each service of a process, and add it to the server.
 
-The service of responses renders those in the background, with code of the facade's dialect.
+The service of responses renders those that it generates in the background, with code of the facade.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
