@@ -46,10 +46,10 @@ class MemoryManagement:
         self, owner_id: str, page_size: int, page_token: str
     ) -> memory_pb2.ListMemoriesResponse:
         """Return memories, the most recently used first."""
-        found, token = await self._stores.repository.page(owner_id, page_size, page_token)
-        written = await self._locks.queue.being_written([record.id for record in found])
+        records, token = await self._stores.repository.page(owner_id, page_size, page_token)
+        written = await self._locks.queue.being_written([record.id for record in records])
         return memory_pb2.ListMemoriesResponse(
-            memories=[_to_proto(record, is_written=record.id in written) for record in found],
+            memories=[_to_proto(record, is_written=record.id in written) for record in records],
             next_page_token=token,
         )
 
@@ -71,11 +71,11 @@ class MemoryManagement:
         """Return turns of a memory, the newest first."""
         record = await self._find(owner_id, memory_id)
         with Charge(self._budget, owner_id) as charge:
-            found, token = await self._stores.repository.turn_page(
+            turns, token = await self._stores.repository.turn_page(
                 record, page_size, page_token, charge.at(TURN_COST)
             )
             return memory_pb2.ListTurnsResponse(
-                turns=[turn_to_proto(turn) for turn in found], next_page_token=token
+                turns=[turn_to_proto(turn) for turn in turns], next_page_token=token
             )
 
     async def search(
@@ -83,7 +83,7 @@ class MemoryManagement:
     ) -> memory_pb2.SearchMemoryResponse:
         """Return archived turns that match a query, the best first."""
         record = await self._find(owner_id, memory_id)
-        found = await self._stores.archive.search(
+        snippets = await self._stores.archive.search(
             owner_id,
             record.id,
             query,
@@ -92,7 +92,7 @@ class MemoryManagement:
             vector=await self._embed(owner_id, query),
         )
         return memory_pb2.SearchMemoryResponse(
-            snippets=[memory_pb2.Snippet(**snippet._asdict()) for snippet in found]
+            snippets=[memory_pb2.Snippet(**snippet._asdict()) for snippet in snippets]
         )
 
     async def delete(self, owner_id: str, memory_id: str) -> None:

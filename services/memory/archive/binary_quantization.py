@@ -84,8 +84,8 @@ def cosine_similarities(packed: bytes, values: Sequence[float]) -> list[float]:
     import numpy as np
 
     similarities = np.frombuffer(packed, np.float32).reshape(-1, len(values)) @ _unit(values)
-    found: list[float] = similarities.tolist()
-    return found
+    as_floats: list[float] = similarities.tolist()
+    return as_floats
 
 
 def _unit(values: Sequence[float]) -> "NDArray[np.float32]":

@@ -86,8 +86,8 @@ def _named(day: int, month: str, year: str | None, today: date) -> list[str]:
     number = MONTHS.index(month) + 1
     if year:
         return [_day(date(int(year), number, day))]
-    given = date(today.year, number, day)
-    return [_day(given if given <= today else given.replace(year=today.year - 1))]
+    this_years = date(today.year, number, day)
+    return [_day(this_years if this_years <= today else this_years.replace(year=today.year - 1))]
 
 
 def _month_of_year(match: re.Match[str], _today: date) -> list[str]:

@@ -226,12 +226,12 @@ async def _truncate_blocks(
     last = _select(table, entity_id, table).where(table.c.block == block)
     rows = (await connection.execute(last)).all()
     await connection.execute(_delete(table, entity_id, table.c.block >= block))
-    left = []
+    shortened = []
     for row in rows:
-        if kept := postings.keep_before(row._mapping[packed.name], first_turn, size(row)):
-            left.append(dict(row._mapping) | {packed.name: kept})
-    if left:
-        await connection.execute(insert_into(connection, table), left)
+        if records := postings.keep_before(row._mapping[packed.name], first_turn, size(row)):
+            shortened.append(dict(row._mapping) | {packed.name: records})
+    if shortened:
+        await connection.execute(insert_into(connection, table), shortened)
 
 
 def _select(table: Table, entity_id: str, *columns: Any) -> Any:

@@ -210,15 +210,15 @@ class Lookup:
 
         A turn without text is not archived, but may have a score from its neighbours.
         """
-        found: list[ArchivedTurn] = []
+        archived: list[ArchivedTurn] = []
         for first in range(0, len(turns), limit):
             batch = turns[first : first + limit]
             rows = self._rows(_TURNS, turns=json.dumps(batch))
             by_number = {row.turn: ArchivedTurn(*row) for row in rows}
-            found += [by_number[turn] for turn in batch if turn in by_number]
-            if len(found) >= limit:
+            archived += [by_number[turn] for turn in batch if turn in by_number]
+            if len(archived) >= limit:
                 break
-        return found[:limit]
+        return archived[:limit]
 
     def _rows(self, query: Select[Any], **values: Any) -> Sequence[Any]:
         return self._connection.execute(query, {**self._ids, **values}).all()

@@ -69,16 +69,16 @@ def extend_summary(before: str, messages: Iterable[Message], max_tokens: int = M
     Returns:
         The lines, oldest first; empty only when there is no text at all.
     """
-    kept = _weigh(dict.fromkeys(filter(None, map(str.strip, before.splitlines()))))
-    said = dict.fromkeys(line for message in messages for line in _lines(message))
-    known = {line.text for line in kept}
-    new = [line for line in _weigh(said, first=len(kept)) if line.text not in known]
-    sizes = {line.text: estimate_tokens(line.text) + 1 for line in (*kept, *new)}
+    earlier = _weigh(dict.fromkeys(filter(None, map(str.strip, before.splitlines()))))
+    sentences = dict.fromkeys(line for message in messages for line in _lines(message))
+    earlier_texts = {line.text for line in earlier}
+    new = [line for line in _weigh(sentences, first=len(earlier)) if line.text not in earlier_texts]
+    sizes = {line.text: estimate_tokens(line.text) + 1 for line in (*earlier, *new)}
     informative = [line for line in new if line.weight > 0] or nlargest(1, new, key=_rank)
-    wanted = sum(sizes[line.text] for line in informative)
-    reserved = min(wanted, max_tokens // _NEW_SHARE)
-    chosen, rest = _select_best(kept, sizes, max_tokens - reserved)
-    added, _ = _select_best(informative, sizes, reserved + rest)
+    wanted_tokens = sum(sizes[line.text] for line in informative)
+    reserved = min(wanted_tokens, max_tokens // _NEW_SHARE)
+    chosen, tokens_left = _select_best(earlier, sizes, max_tokens - reserved)
+    added, _ = _select_best(informative, sizes, reserved + tokens_left)
     return "\n".join(line.text for line in sorted((*chosen, *added)))
 
 
@@ -86,8 +86,8 @@ def _lines(message: Message) -> list[str]:
     """Return the most informative sentences of a message, with their speaker."""
     is_user = message.role == conversation_pb2.ROLE_USER
     speaker, most = (_USER, _OF_USER) if is_user else (_ASSISTANT, _OF_ASSISTANT)
-    said = (one for block in message.blocks for one in _sentences_of(block))
-    spoken = [f"{speaker}: {one}" for one in islice(said, _MOST_WEIGHED)]
+    sentences = (one for block in message.blocks for one in _sentences_of(block))
+    spoken = [f"{speaker}: {one}" for one in islice(sentences, _MOST_WEIGHED)]
     best = nlargest(most, _weigh(spoken), key=_rank)
     return [line.text.removeprefix("- ") for line in sorted(best)]
 

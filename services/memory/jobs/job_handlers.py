@@ -166,9 +166,9 @@ class JobHandlers:
     async def _extracted(self, job: Job) -> list[ExtractedFact]:
         if not self._tasks.can_extract or job.attempts >= MODEL_ATTEMPTS:
             return await asyncio.to_thread(rules.extract, job.text)
-        known = await self._facts.of(job.owner_id)
+        current_facts = await self._facts.of(job.owner_id)
         answer = await self._tasks.extract(
-            job.owner_id, extraction_prompt.build_prompt(job.text, known)
+            job.owner_id, extraction_prompt.build_prompt(job.text, current_facts)
         )
         return extraction_prompt.parse_facts(answer, job.text)
 
@@ -190,19 +190,19 @@ class JobHandlers:
     async def _embed_turns(self, job: Job, turns: Sequence[ArchivedTurn], epoch: int) -> str:
         """Embed archived turns unless the memory's epoch changed; return the name of the model."""
         texts = [turn.text[:_MAX_EMBED_CHARACTERS] for turn in turns]
-        made = await self._tasks.embed(job.owner_id, texts)
+        embedding = await self._tasks.embed(job.owner_id, texts)
         numbers = [turn.number for turn in turns]
-        vectors = dict(zip(numbers, made.vectors, strict=True))
-        size = VALUE_BYTES * sum(len(vector) for vector in made.vectors)
+        vectors = dict(zip(numbers, embedding.vectors, strict=True))
+        size = VALUE_BYTES * sum(len(vector) for vector in embedding.vectors)
 
         async def add(connection: AsyncConnection) -> None:
             if await self._lock(connection, job) != epoch:
                 raise MemoryChangedError
             await self._repository.charge(connection, job.entity_id, job.owner_id, size)
-            await self._archive.add_vectors(connection, job.entity_id, made.model, vectors)
+            await self._archive.add_vectors(connection, job.entity_id, embedding.model, vectors)
 
         await write(self._engine, add)
-        return made.model
+        return embedding.model
 
     async def _finish(self, job: Job) -> None:
         await write(self._engine, lambda connection: self._queue.finish(connection, job))

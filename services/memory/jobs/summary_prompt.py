@@ -54,7 +54,7 @@ def fit_summary(text: str) -> str:
     if estimate_tokens(text) <= MAX_TOKENS:
         return text
     lines = text.splitlines()
-    kept = longest_within(MAX_TOKENS, len(lines), lambda size: "\n".join(lines[:size]))
-    return kept.strip() or longest_within(
+    fitting = longest_within(MAX_TOKENS, len(lines), lambda size: "\n".join(lines[:size]))
+    return fitting.strip() or longest_within(
         MAX_TOKENS, len(text), lambda size: f"{text[:size].rstrip()}\u2026"
     )

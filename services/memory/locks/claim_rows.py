@@ -237,14 +237,14 @@ def _next_ticket(dialect: str, which: ColumnElement[bool]) -> Executable:
         .where(which)
         .with_for_update(read=True, key_share=True)
     )
-    made = insert_in(dialect, queues).from_select(
+    inserted = insert_in(dialect, queues).from_select(
         [queues.c.entity_id, queues.c.mode, queues.c.tickets], first
     )
-    taken: Executable = made.on_conflict_do_update(
+    next_ticket: Executable = inserted.on_conflict_do_update(
         index_elements=[queues.c.entity_id, queues.c.mode],
         set_={"tickets": queues.c.tickets + 1},
     ).returning(queues.c.entity_id, queues.c.tickets)
-    return taken
+    return next_ticket
 
 
 def is_ahead(queue: QueueKey, ticket: int) -> Any:

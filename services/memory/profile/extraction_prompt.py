@@ -113,17 +113,17 @@ def parse_facts(answer: str, text: str) -> list[ExtractedFact]:
         raise GatewayError(
             errors_pb2.REASON_UPSTREAM_ERROR, "a model returned no list of facts"
         ) from None
-    said = _comparable(strip_non_prose(text))
-    found = [
+    user_text = _comparable(strip_non_prose(text))
+    supported = [
         ExtractedFact(
             facts.normalize_topic(one.topic),
             facts.normalize_topic(one.sub_topic),
             facts.normalize_value(one.value),
         )
         for one in answered.facts
-        if _comparable(one.quote) in said and _is_supported(one)
+        if _comparable(one.quote) in user_text and _is_supported(one)
     ]
-    return [one for one in found if all(one)]
+    return [one for one in supported if all(one)]
 
 
 def _is_supported(fact: _AnsweredFact) -> bool:

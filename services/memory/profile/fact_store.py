@@ -79,11 +79,11 @@ class FactStore:
             return rows, await _sources_of(connection, [row.id for row in rows])
 
         rows, cited = await read(self._engine, rows_and_sources)
-        known = [
+        current = [
             Fact(row.topic, row.sub_topic, row.value, tuple(cited[row.id]), row.updated_at_ms)
             for row in rows
         ]
-        return sorted(known, key=lambda fact: (fact.topic, fact.sub_topic))
+        return sorted(current, key=lambda fact: (fact.topic, fact.sub_topic))
 
     async def put(
         self,
@@ -104,15 +104,15 @@ class FactStore:
         await lock_owner(connection, owner_id)
         versions = await _versions(connection, list(newest))
         for key, value in newest.items():
-            known = versions[key]
-            fact_id = find_restated(known, value, said_at_ms)
+            earlier = versions[key]
+            fact_id = find_restated(earlier, value, said_at_ms)
             if fact_id is None:
                 fact_id = self._new_id(PREFIX)
-                place = known[-1].place + 1 if known else 0
+                place = earlier[-1].place + 1 if earlier else 0
                 version = FactVersion(fact_id, value, said_at_ms, place, superseded_by=fact_id)
                 topic = dict(zip(("owner_id", "topic", "sub_topic"), key, strict=True))
                 await connection.execute(insert(facts).values(**topic, **version._asdict()))
-                known.append(version)
+                earlier.append(version)
             await _cite(connection, fact_id, said_in or _NO_MEMORY, said_at_ms)
         await _update_supersession(connection, list(newest))
 
@@ -206,10 +206,12 @@ async def _withdraw(connection: AsyncConnection, which: ColumnElement[bool]) -> 
     rows = (await connection.execute(touched)).all()
     await connection.execute(delete(sources).where(which))
     for batch in _batches([row.id for row in rows]):
-        left = select(sources.c.fact_id, func.max(sources.c.at_ms)).group_by(sources.c.fact_id)
+        latest = select(sources.c.fact_id, func.max(sources.c.at_ms)).group_by(sources.c.fact_id)
         last_said: dict[str, int] = {
             fact_id: at_ms
-            for fact_id, at_ms in await connection.execute(left.where(sources.c.fact_id.in_(batch)))
+            for fact_id, at_ms in await connection.execute(
+                latest.where(sources.c.fact_id.in_(batch))
+            )
         }
         unsourced = [fact_id for fact_id in batch if fact_id not in last_said]
         await connection.execute(delete(facts).where(facts.c.id.in_(unsourced)))

@@ -213,8 +213,8 @@ def _parse(table: str) -> Iterator[Pattern]:
     joined = table.replace("\n        ", "").strip()
     for block in re.split(r"\n(?=\S)", joined):
         heading, *expressions = block.split("\n    ")
-        topic, _, rest = heading.partition(" / ")
-        sub_topic, _, value = rest.partition(" = ")
+        topic, _, sub_topic_and_value = heading.partition(" / ")
+        sub_topic, _, value = sub_topic_and_value.partition(" = ")
         for expression in expressions:
             yield Pattern(topic, sub_topic, value, expression)
 

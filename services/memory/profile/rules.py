@@ -31,18 +31,20 @@ _LAST = re.compile(
 
 def extract(text: str) -> list[ExtractedFact]:
     """Return the facts that a user's text states of the user, in the order of the text."""
-    found = [one for sentence in statements(text) for one in _of_sentence(sentence)]
-    return list(dict.fromkeys(found))
+    facts = [one for sentence in statements(text) for one in _of_sentence(sentence)]
+    return list(dict.fromkeys(facts))
 
 
 def _of_sentence(sentence: str) -> list[ExtractedFact]:
     in_small = sentence.replace("I", "i").islower()
-    found: list[tuple[int, ExtractedFact]] = []
+    placed_facts: list[tuple[int, ExtractedFact]] = []
     for pattern, expression in _compiled(in_small):
         for match in expression.finditer(sentence):
             if is_asserted(sentence, match.start(), match.end()):
-                found += [(match.start(), one) for one in _to_facts(pattern, match, in_small)]
-    return [one for _, one in sorted(found, key=lambda placed: placed[0])]
+                placed_facts += [
+                    (match.start(), one) for one in _to_facts(pattern, match, in_small)
+                ]
+    return [one for _, one in sorted(placed_facts, key=lambda placed: placed[0])]
 
 
 @cache

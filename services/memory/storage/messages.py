@@ -82,13 +82,13 @@ def merge_messages(messages: Sequence[Message]) -> Message:
     """Merge neighbours of the same assistant; a single message is returned as it is."""
     if len(messages) == 1:
         return messages[0]
-    one = Message(role=messages[0].role)
+    merged = Message(role=messages[0].role)
     for message in messages:
-        one.blocks.extend(message.blocks)
-        one.name = one.name or message.name
-        if message.HasField("extra") and not one.HasField("extra"):
-            one.extra.CopyFrom(message.extra)
-    return one
+        merged.blocks.extend(message.blocks)
+        merged.name = merged.name or message.name
+        if message.HasField("extra") and not merged.HasField("extra"):
+            merged.extra.CopyFrom(message.extra)
+    return merged
 
 
 def normalize(messages: Iterable[Message]) -> list[Message]:
@@ -98,12 +98,12 @@ def normalize(messages: Iterable[Message]) -> list[Message]:
     the user's other blocks; messages with nothing to store are left out. The content of blocks
     is not changed.
     """
-    made: list[Message] = []
+    normal: list[Message] = []
     kept = (m for m in messages if not all(is_ignored(block) for block in m.blocks))
     for role, neighbours in groupby(kept, key=attrgetter("role")):
         run = list(neighbours)
-        made += _merge_assistant_run(run) if role == _ASSISTANT else _split_user_run(run)
-    return made
+        normal += _merge_assistant_run(run) if role == _ASSISTANT else _split_user_run(run)
+    return normal
 
 
 def _merge_assistant_run(run: Iterable[Message]) -> Iterator[Message]:
@@ -128,16 +128,16 @@ def _split_user_run(run: Iterable[Message]) -> list[Message]:
         elif len(message.blocks) == 1:
             results.append(message)
         else:
-            rest = [block for block in message.blocks if not block.HasField("tool_result")]
+            other_blocks = [block for block in message.blocks if not block.HasField("tool_result")]
             results += [
                 Message(role=message.role, blocks=[block])
                 for block in message.blocks
                 if block.HasField("tool_result")
             ]
-            if not all(is_ignored(block) for block in rest):
+            if not all(is_ignored(block) for block in other_blocks):
                 extra = message.extra if message.HasField("extra") else None
                 spoken.append(
-                    Message(role=message.role, name=message.name, extra=extra, blocks=rest)
+                    Message(role=message.role, name=message.name, extra=extra, blocks=other_blocks)
                 )
     return results + spoken
 
@@ -149,11 +149,11 @@ def to_storable(message: Message) -> Message | None:
     since providers accept few of them and a history would collect many; so are citations, whose
     documents may be gone when the text is sent again.
     """
-    kept = Message(role=message.role, name=message.name)
+    stored = Message(role=message.role, name=message.name)
     if message.HasField("extra"):
-        kept.extra.CopyFrom(message.extra)
-    _copy_content(_content(message.blocks, runs_on=message.role == _ASSISTANT), kept.blocks.add)
-    return kept if kept.blocks else None
+        stored.extra.CopyFrom(message.extra)
+    _copy_content(_content(message.blocks, runs_on=message.role == _ASSISTANT), stored.blocks.add)
+    return stored if stored.blocks else None
 
 
 def _copy_content(content: Iterable[str | Block], add: Callable[..., Block]) -> None:
@@ -241,8 +241,8 @@ def _block_identity(block: Block) -> bytes:
             return _frame(b"m", _source(block.media))
         case "tool_use":
             call = block.tool_use
-            given = call.input.encode() if call.freeform else _canonical(call.input or "{}")
-            return _frame(b"c", call.name.encode()) + _frame(b"a", given)
+            arguments = call.input.encode() if call.freeform else _canonical(call.input or "{}")
+            return _frame(b"c", call.name.encode()) + _frame(b"a", arguments)
         case "tool_result":
             answered = _content(block.tool_result.blocks, runs_on=False)
             return _frame(b"r", _identity(answered))

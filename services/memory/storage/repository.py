@@ -220,10 +220,10 @@ class MemoryRepository:
             ValueError: the turns do not follow on the stored ones.
         """
         _check_order(record, turns)
-        known = turns[0].messages[: record.messages - turns[0].first_message]
-        if known:
+        stored = turns[0].messages[: record.messages - turns[0].first_message]
+        if stored:
             last = await transcript_rows.read_last_key(connection, record.id, record.messages)
-            if message_key(known[-1]) != last:
+            if message_key(stored[-1]) != last:
                 await self.rewind(connection, record, record.messages - 1)
         record.messages, size = await transcript_rows.append(
             connection, record.id, record.epoch, record.messages, turns
@@ -334,9 +334,9 @@ class MemoryRepository:
         """
         end = read_number(page_token) if page_token else record.turns + 1
         first = max(end - page_size, 1)
-        found = await self.turns(record.id, first, end - 1, admit)
-        found.reverse()
-        return found, write_token(first) if first > 1 else ""
+        turns = await self.turns(record.id, first, end - 1, admit)
+        turns.reverse()
+        return turns, write_token(first) if first > 1 else ""
 
     async def _save(self, connection: AsyncConnection, record: MemoryRecord, size: int) -> None:
         record.updated_at_ms = max(record.updated_at_ms, self._clock.now_ms())
@@ -356,9 +356,9 @@ class MemoryRepository:
 
 def _check_order(record: MemoryRecord, turns: Sequence[StoredTurn]) -> None:
     first = turns[0]
-    known = record.messages - first.first_message
-    continues = 0 < known <= len(first.messages) and first.number == record.turns
-    is_next = known == 0 and first.number == record.turns + 1
+    stored = record.messages - first.first_message
+    continues = 0 < stored <= len(first.messages) and first.number == record.turns
+    is_next = stored == 0 and first.number == record.turns + 1
     numbers = [turn.number for turn in turns]
     if not (continues or is_next) or numbers != list(
         range(first.number, first.number + len(turns))

@@ -169,7 +169,7 @@ def _append_exchange(
                 paired.add(call_id)
             blocks.append(block)
         _append_shown(message, blocks, into)
-    rest: list[Message] = []
+    other_replies: list[Message] = []
     for message in replies:
         blocks = []
         for block in message.blocks:
@@ -181,8 +181,8 @@ def _append_exchange(
                 into.append(Message(role=_USER, blocks=[block]))
             else:
                 blocks += _as_text(result)
-        _append_shown(message, blocks, rest)
-    into += rest
+        _append_shown(message, blocks, other_replies)
+    into += other_replies
 
 
 def _results(messages: Iterable[Message]) -> set[str]:

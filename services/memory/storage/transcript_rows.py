@@ -206,10 +206,10 @@ async def read_last_key(connection: AsyncConnection, entity_id: str, length: int
     """Return the key of the last of `length` messages; `length` is at least 1."""
     chunk, place = divmod(length - 1, CHUNK)
     key = func.substr(keys.c.packed, place * KEY_SIZE + 1, KEY_SIZE)
-    found: bytes | None = await connection.scalar(
+    last_key: bytes | None = await connection.scalar(
         select(cast(key, LargeBinary)).where(keys.c.entity_id == entity_id, keys.c.chunk == chunk)
     )
-    return found or b""
+    return last_key or b""
 
 
 async def read_keys(connection: AsyncConnection, entity_id: str) -> bytes:

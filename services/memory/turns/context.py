@@ -140,7 +140,7 @@ class ContextReader:
         if not question or not self._settings.retrieve_top_k or room <= 0:
             return
         with self._metrics.retrieval_s.time():
-            found = await self._stores.archive.search(
+            snippets = await self._stores.archive.search(
                 owner_id,
                 record.id,
                 question,
@@ -149,7 +149,7 @@ class ContextReader:
                 max_tokens=room,
                 vector=await self.embed_question(owner_id, question),
             )
-        for snippet in found:
+        for snippet in snippets:
             context.snippets.add(**snippet._asdict())
 
 

@@ -52,8 +52,10 @@ class Reconciliation:
     @property
     def turns_with_new_text(self) -> list[StoredTurn]:
         """The turns with text of the user that is not stored yet."""
-        known = self.before and (self.before.number, user_text(self.before.messages))
-        return [turn for turn in self.turns if (turn.number, user_text(turn.messages)) != known]
+        stored_text = self.before and (self.before.number, user_text(self.before.messages))
+        return [
+            turn for turn in self.turns if (turn.number, user_text(turn.messages)) != stored_text
+        ]
 
 
 def continue_transcript(
