@@ -1,6 +1,6 @@
 """Start each service of a process, and add it to the server.
 
-The service of responses renders those that it generates in the background, with code of the facade.
+The service of responses renders those in the background, with code of the facade's dialect.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -300,10 +300,9 @@ async def _start_inference(shared: Shared, started: Started) -> None:
     limiter = Limiter(
         started.allowances.admission, started.inference.cost_of, started.inference.demand_of
     )
-    labels = started.inference.labels
-    label_limits = (
-        None if labels is None else LabelLimits(labels, started.allowances.client, clock.monotonic)
-    )
+    label_limits = None
+    if (labels := started.inference.labels) is not None:
+        label_limits = LabelLimits(labels, started.allowances.client, clock.monotonic)
     servicer: inference_pb2_grpc.InferenceServiceServicer = inference.InferenceServicer(
         engine, limiter, started.inference.cache, label_limits
     )

@@ -110,13 +110,19 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     parsed = ParsedRequest(
         lazy or request, wire.model, stream, source_map, include_usage, are_functions
     )
-    further = wire.model_extra
-    if further:
-        metadata, safety_identifier = further.get("metadata"), further.get("safety_identifier")
-        parsed.metadata = metadata if isinstance(metadata, dict) else None
-        parsed.end_user = safety_identifier if isinstance(safety_identifier, str) else ""
-    parsed.end_user = parsed.end_user or wire.user or ""
+    parsed.end_user = wire.user or ""
+    if wire.model_extra:
+        _set_labels(parsed, wire.model_extra)
     return parsed
+
+
+def _set_labels(parsed: ParsedRequest, further: Mapping[str, Any]) -> None:
+    """Set what the fields without a canonical name say of the caller; they are not validated."""
+    metadata, safety_identifier = further.get("metadata"), further.get("safety_identifier")
+    if isinstance(metadata, dict):
+        parsed.metadata = metadata
+    if safety_identifier and isinstance(safety_identifier, str):
+        parsed.end_user = safety_identifier
 
 
 def _calls_functions(wire: ChatRequest) -> bool:
