@@ -101,9 +101,9 @@ def end_user_subject(user_id: str, end_user: str) -> str:
     return f"{user_id}{_OWNED}{digest.hexdigest()}"
 
 
-def end_users_between(user_id: str) -> tuple[str, str]:
-    """Return texts before and after the ids of all end users of a user."""
-    return f"{user_id}{_OWNED}", f"{user_id}{chr(ord(_OWNED) + 1)}"
+def end_user_prefix(user_id: str) -> str:
+    """Return the beginning of the ids of all end users of a user as subjects of limits."""
+    return f"{user_id}{_OWNED}"
 
 
 def owner_of_end_user(subject_id: str) -> str:

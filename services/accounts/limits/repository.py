@@ -11,7 +11,7 @@ from services.accounts.limits.rules import NUMBERS, SubjectKind, UsageLimits
 from services.accounts.limits.tables import allowances, model_groups, notifications
 from services.accounts.limits.tables import limits as table
 from services.common.clock import Clock
-from services.common.labels import end_user_subject, end_users_between, tag_subject
+from services.common.labels import end_user_prefix, end_user_subject, tag_subject
 from services.common.storage.database import insert_into, reading_once, write
 
 # The kind and the id of a subject.
@@ -175,16 +175,23 @@ async def delete_end_user_limits(connection: AsyncConnection, user_id: str) -> i
     Returns:
         The number of rows.
     """
+    prefix = end_user_prefix(user_id)
+    query = select(table.c.subject_id).where(
+        table.c.subject_kind == SubjectKind.END_USER.value,
+        table.c.subject_id.startswith(prefix, autoescape=True),
+    )
+    subject_ids = [*(await connection.scalars(query)), user_id]
+    kinds = [SubjectKind.END_USER.value, SubjectKind.END_USERS.value]
     removed = 0
-    for of_subjects in (table, allowances, notifications):
-        kind, subject_id = of_subjects.c.subject_kind, of_subjects.c.subject_id
-        first, last = end_users_between(user_id)
-        theirs = or_(
-            and_(kind == SubjectKind.END_USERS.value, subject_id == user_id),
-            and_(kind == SubjectKind.END_USER.value, subject_id > first, subject_id < last),
-        )
-        removed += (await connection.execute(delete(of_subjects).where(theirs))).rowcount
-    return removed
+    for limited in (table, notifications):
+        theirs = limited.c.subject_kind.in_(kinds), limited.c.subject_id.in_(subject_ids)
+        removed += (await connection.execute(delete(limited).where(*theirs))).rowcount
+    # End users without limits of their own have allowances too.
+    of_end_users = (
+        allowances.c.subject_kind == SubjectKind.END_USER.value,
+        allowances.c.subject_id.startswith(prefix, autoescape=True),
+    )
+    return removed + (await connection.execute(delete(allowances).where(*of_end_users))).rowcount
 
 
 def _limits(row: Row[tuple[object, ...]]) -> UsageLimits:

@@ -1,10 +1,12 @@
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.accounts.limits.repository import LimitRepository
+from services.accounts.limits.repository import LimitRepository, delete_end_user_limits
 from services.accounts.limits.rules import ACCOUNTS, MAX_AMOUNT, SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
+from services.common.labels import end_user_subject
+from services.common.storage.database import writing
 
 ALL = UsageLimits(
     requests_per_minute=1,
@@ -64,3 +66,20 @@ async def test_a_key_is_identified_with_its_limits(
         UsageLimits(concurrent_requests=2).to_proto(SubjectKind.KEY, caller.key_id),
         ALL.to_proto(SubjectKind.TEAM, caller.team_id),
     )
+
+
+async def test_limits_of_a_user_s_end_users_are_deleted(
+    engine: AsyncEngine, limits: LimitRepository
+) -> None:
+    one = UsageLimits(requests_per_minute=1)
+    for user_id in ("user_1", "user_12", "user.1"):
+        await limits.set(SubjectKind.END_USERS, user_id, one)
+        await limits.set(SubjectKind.END_USER, end_user_subject(user_id, "eve"), one)
+    async with writing(engine) as connection:
+        assert await delete_end_user_limits(connection, "user_1") == 2
+    assert await limits.of_labels("user_1", {}, "eve") == ()
+    for user_id in ("user_12", "user.1"):
+        [own] = await limits.of_labels(user_id, {}, "eve")
+        assert own.id == end_user_subject(user_id, "eve")
+        [default] = await limits.of_labels(user_id, {"a": "b"}, "ada")
+        assert default.id == end_user_subject(user_id, "ada")
