@@ -27,7 +27,7 @@ class Caller:
         turns: what was said in turns that were acknowledged, in order.
         responses: ids of the stored responses that were acknowledged.
         failures: the answers that were not well.
-        began_at: the monotonic time at which each finished round began.
+        began_at: the monotonic time at which the last finished round began.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Caller:
     turns: list[str] = field(default_factory=list)
     responses: list[str] = field(default_factory=list)
     failures: list[Answer] = field(default_factory=list)
-    began_at: list[float] = field(default_factory=list)
+    began_at: float = 0
 
     @classmethod
     async def open(cls, name: str, user: User, ledger: Ledger, limited: User) -> "Caller":
@@ -55,7 +55,7 @@ class Caller:
             number += 1
             began_at = time.monotonic()
             await self._round(f"{self.name} {number}")
-            self.began_at.append(began_at)
+            self.began_at = began_at
 
     async def _round(self, text: str) -> None:
         user = self.user

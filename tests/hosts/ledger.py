@@ -38,6 +38,7 @@ class Ledger:
 
     Attributes:
         calls: those that have ended.
+        failed: how many calls have failed, beside those that a limit refused.
         event: what happens to the hosts now.
         seconds: that each event took, with the rounds after it.
         lost: acknowledged writes that were not read again, by kind.
@@ -45,6 +46,7 @@ class Ledger:
     """
 
     calls: list[Call] = field(default_factory=list)
+    failed: int = 0
     event: str = "start"
     seconds: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
@@ -59,15 +61,12 @@ class Ledger:
             answer = Answer(BROKEN, {"error": {"code": repr(error)}}, None)
         seconds = time.monotonic() - began_at
         self.calls.append(Call(kind, self.event, caller, answer.status, seconds))
+        self.failed += answer.status not in (200, 429)
         return answer
 
     def failures(self, event: str) -> list[Call]:
         """Return the calls that failed during an event."""
         return [one for one in self.calls if one.event == event and one.status != 200]
-
-    def count_failed(self) -> int:
-        """Return how many calls have failed, beside those that a limit refused."""
-        return sum(one.status not in (200, 429) for one in self.calls)
 
     def table(self) -> str:
         """Return the table that people read."""

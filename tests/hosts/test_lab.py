@@ -45,7 +45,7 @@ class Lab:
         ledger: has all calls.
         callers: those who write.
         askers: those who ask.
-        bystander: one who calls only while a host hangs.
+        bystander: one who calls only during some events.
         random: chooses hosts.
         longest_outage_s: for how long PostgreSQL or a pooler was away.
     """
@@ -72,12 +72,10 @@ class Lab:
             ending.set()
             await asyncio.gather(*self._running)
 
-    async def rounds(self, count: int = 1) -> None:
-        """Wait until each caller has finished so many rounds that begin from now on."""
+    async def rounds(self) -> None:
+        """Wait until each caller has finished a round that begins from now on."""
         now = time.monotonic()
-        await self.until(
-            lambda: all(sum(began > now for began in one.began_at) >= count for one in self.callers)
-        )
+        await self.until(lambda: all(one.began_at > now for one in self.callers))
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait until something holds, while all of them go on."""
@@ -168,8 +166,8 @@ async def restart_the_database(lab: Lab) -> None:
             await asyncio.to_thread(lab.cluster.database.kill)
             try:
                 await needs_the_database(direct, session)
-                failed, calls = lab.ledger.count_failed(), len(lab.ledger.calls)
-                await lab.until(lambda: lab.ledger.count_failed() > failed)
+                failed, calls = lab.ledger.failed, len(lab.ledger.calls)
+                await lab.until(lambda: lab.ledger.failed > failed)
                 await lab.until(lambda: len(lab.ledger.calls) > calls + CHATS_MEANWHILE)
             finally:
                 await asyncio.to_thread(lab.cluster.database.start)
