@@ -9,7 +9,13 @@ from services.articles.errors import SCHEMA, failure
 from services.articles.tree.document import Document
 from services.articles.tree.edits import read_edit
 from services.articles.tree.errors import EditError
-from services.articles.tree.operations import DocumentEdit, from_json, stored_form, to_json
+from services.articles.tree.operations import (
+    DocumentEdit,
+    EditOutcome,
+    from_json,
+    stored_form,
+    to_json,
+)
 from services.articles.tree.parsing import NewId
 from services.common.articles import limits
 from services.common.errors import GatewayError
@@ -22,15 +28,15 @@ class AppliedOperation(NamedTuple):
         document: the document with the operation applied.
         operation: the operation as JSON.
         inverse: the operation that undoes it, as JSON.
-        ids: see `Change`.
-        ids_of_edits: see `Change`.
+        outcome: what the edit made.
+        of_edits: see `Change`.
     """
 
     document: Document
     operation: bytes
     inverse: bytes
-    ids: tuple[str, ...]
-    ids_of_edits: tuple[tuple[str, ...], ...]
+    outcome: EditOutcome
+    of_edits: tuple[EditOutcome, ...]
 
 
 def decode_edit(edit: Edit, new_id: NewId) -> DocumentEdit:
@@ -63,8 +69,8 @@ def apply(document: Document, edit: DocumentEdit) -> AppliedOperation:
         change.document,
         orjson.dumps(to_json(stored_form(edit, change))),
         orjson.dumps(to_json(change.inverse)),
-        change.ids,
-        change.ids_of_edits,
+        EditOutcome(change.ids, change.omitted),
+        change.of_edits,
     )
 
 

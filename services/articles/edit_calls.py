@@ -162,9 +162,9 @@ def _applied(
     applied = codec.apply(state.document, edit)
     if state.document.is_same(applied.document):
         # Nothing to log: the edit is answered as one that was made, at the same revision.
-        result = EditResult(state.revision, applied.ids, applied.ids_of_edits)
+        result = EditResult(state.revision, applied.outcome, applied.of_edits)
     else:
-        result = EditResult(state.revision + 1, applied.ids, applied.ids_of_edits)
+        result = EditResult(state.revision + 1, applied.outcome, applied.of_edits)
         transaction.states[article_id] = replace(
             state,
             document=applied.document,

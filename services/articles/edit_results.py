@@ -1,8 +1,11 @@
 """Results of edits, and their message."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from gateway.articles.v1 import articles_pb2 as wire
+from services.articles.bibliography.entries import Omission
+from services.articles.tree.operations import EditOutcome
 
 
 class EditResult(NamedTuple):
@@ -10,24 +13,38 @@ class EditResult(NamedTuple):
 
     Attributes:
         revision: the revision of the document right after the edit.
-        ids: ids of the blocks or of the references that the edit added, if any.
-        ids_of_edits: if several edits were applied together, the ids of each.
+        outcome: what the edit made.
+        of_edits: if several edits were applied together, what each made.
     """
 
     revision: int
-    ids: tuple[str, ...] = ()
-    ids_of_edits: tuple[tuple[str, ...], ...] = ()
+    outcome: EditOutcome = EditOutcome()
+    of_edits: tuple[EditOutcome, ...] = ()
 
     def to_message(self) -> wire.ApplyEditResponse:
         """Return the response for the caller."""
         return wire.ApplyEditResponse(
             revision=self.revision,
-            ids=self.ids,
-            results=[wire.EditResult(ids=ids) for ids in self.ids_of_edits],
+            ids=self.outcome.ids,
+            omitted=omission_messages(self.outcome.omitted),
+            results=[
+                wire.EditResult(ids=each.ids, omitted=omission_messages(each.omitted))
+                for each in self.of_edits
+            ],
         )
 
     @classmethod
     def of(cls, message: wire.ApplyEditResponse) -> "EditResult":
         """Return the result in a response."""
-        ids_of_edits = tuple([tuple(result.ids) for result in message.results])
-        return cls(message.revision, tuple(message.ids), ids_of_edits)
+        of_edits = tuple([_outcome(result) for result in message.results])
+        return cls(message.revision, _outcome(message), of_edits)
+
+
+def omission_messages(omitted: Iterable[Omission]) -> list[wire.Omission]:
+    """Return omissions as messages."""
+    return [wire.Omission(place=place, reason=reason) for place, reason in omitted]
+
+
+def _outcome(message: wire.ApplyEditResponse | wire.EditResult) -> EditOutcome:
+    omitted = tuple([Omission(one.place, one.reason) for one in message.omitted])
+    return EditOutcome(tuple(message.ids), omitted)

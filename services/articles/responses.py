@@ -1,23 +1,30 @@
 """Responses to calls that read a document, its blocks, or its changes."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import orjson
 
 from gateway.articles.v1.articles_pb2 import (
     BlockSummary,
     Changes,
+    ExportReferencesRequest,
+    ExportReferencesResponse,
     ReadArticleRequest,
     ReadArticleResponse,
     ReadBlockResponse,
     ReadBlocksResponse,
     ReadChangesResponse,
 )
+from services.articles.bibliography.formats import FORMATS
 from services.articles.cache import DocumentState
 from services.articles.changes import changed_blocks
+from services.articles.edit_results import omission_messages
 from services.articles.errors import BLOCK, FIELDS, SCHEMA, failure
 from services.articles.markdown import ElementRenderer, joined
 from services.articles.tree.document import Document
+from services.articles.tree.edits import BIBLIOGRAPHY_FORMATS
+from services.articles.tree.errors import EditErrorCode
 from services.articles.tree.nodes import Element, element_to_json
 from services.articles.tree.style import computed_style
 from services.common.articles import limits
@@ -108,5 +115,30 @@ def _read(
         path=path,
         style=orjson.dumps(computed_style(document.style, element)),
         text=renderer.block(element),
+        revision=state.revision,
+    )
+
+
+def export_references(
+    state: DocumentState, request: ExportReferencesRequest
+) -> ExportReferencesResponse:
+    """Return references in a format of bibliographies.
+
+    Raises:
+        GatewayError: 40004, the format is missing; 40404, there is no such reference.
+    """
+    name = BIBLIOGRAPHY_FORMATS.get(request.format)
+    if name is None:
+        raise failure(FIELDS, "/format", "is required")
+    references: Any = state.document.references
+    for index, reference_id in enumerate(request.reference_ids):
+        if reference_id not in references:
+            problem = "no reference with this id in the document"
+            raise failure(EditErrorCode.NO_REFERENCE, f"/referenceIds/{index}", problem)
+    ids = dict.fromkeys(request.reference_ids) or references
+    written = FORMATS[name].write([references[reference_id] for reference_id in ids])
+    return ExportReferencesResponse(
+        text=written.text,
+        omitted=omission_messages(written.omitted[: limits.OMISSIONS]),
         revision=state.revision,
     )

@@ -42,8 +42,11 @@ from services.common.storage.disk import DiskReserve
 # Size in bytes of an edit or document from which on it is decoded or rendered in a thread: 2 kB
 # take about a millisecond of the event loop.
 _LARGE = 32 << 10
-# The same for edits with Markdown, which takes longer to parse.
-_LARGE_MARKDOWN = 2 << 10
+# The same for edits with Markdown or bibliographies, which take longer to parse.
+_LARGE_PARSED = 2 << 10
+_PARSED = ("edit_text", "apply_edits", "import_references")
+# References from which on they are written in a thread.
+_MANY_REFERENCES = 20
 _MAX_SESSION_ID = 64  # characters
 
 Context = grpc.aio.ServicerContext
@@ -173,8 +176,8 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     ) -> wire.ApplyEditResponse:
         """Apply an edit."""
         session = await self._session(request.session_id)
-        has_markdown = request.edit.WhichOneof("kind") in ("edit_text", "apply_edits")
-        is_large = request.edit.ByteSize() >= (_LARGE_MARKDOWN if has_markdown else _LARGE)
+        is_parsed = request.edit.WhichOneof("kind") in _PARSED
+        is_large = request.edit.ByteSize() >= (_LARGE_PARSED if is_parsed else _LARGE)
         try:
             repeatable = await offload_if(is_large, RepeatableRequest.of, request)
         except GatewayError:
@@ -207,6 +210,18 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
             state.size >= _LARGE, find, state.document, request.query, limit
         )
         return wire.FindTextResponse(places=places, has_more=has_more, revision=state.revision)
+
+    async def ExportReferences(
+        self, request: wire.ExportReferencesRequest, context: "Context[Any, Any]"
+    ) -> wire.ExportReferencesResponse:
+        """Return references in a format of bibliographies."""
+        state = await self._committer.read(await self._session(request.session_id))
+        return await offload_if(
+            len(state.document.references) >= _MANY_REFERENCES,
+            responses.export_references,
+            state,
+            request,
+        )
 
     async def ListHistory(
         self, request: wire.ListHistoryRequest, context: "Context[Any, Any]"
@@ -282,7 +297,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         state = await self._committer.read(session)
         conditions.check(state)
         applied = await asyncio.to_thread(codec.apply, state.document, edit)
-        return EditResult(state.revision, applied.ids, applied.ids_of_edits)
+        return EditResult(state.revision, applied.outcome, applied.of_edits)
 
     async def _once(
         self,

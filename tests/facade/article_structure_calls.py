@@ -1,4 +1,4 @@
-"""Calls of document editing that move, copy and convert blocks; see `article_calls`."""
+"""Calls that change the structure of documents, and of bibliographies; see `article_calls`."""
 
 from gateway.articles.v1 import articles_pb2 as pb
 from gateway.articles.v1 import edits_pb2
@@ -15,6 +15,22 @@ def call_of(request_id=None, **edit):
 
 
 STRUCTURE_ROWS = [
+    (
+        "reference/import",
+        {**S, "format": "csl-json", "text": "[]"},
+        call_of(import_references=edits_pb2.ImportReferences(format=4, text="[]")),
+        pb.ApplyEditResponse(
+            ids=["r"], omitted=[pb.Omission(place="item 1", reason="broken")], revision=7
+        ),
+        {"ids": ["r"], "skipped": [{"place": "item 1", "reason": "broken"}], "revision": 7},
+    ),
+    (
+        "reference/export",
+        {**S, "format": "bibtex", "referenceIds": ["r"]},
+        pb.ExportReferencesRequest(session_id="s", format=1, reference_ids=["r"]),
+        pb.ExportReferencesResponse(text="@misc{r,\n}\n", revision=7),
+        {"text": "@misc{r,\n}\n", "skipped": [], "revision": 7},
+    ),
     (
         "block/move",
         {**B, "section": True, "path": [3], "requestId": "r"},

@@ -271,3 +271,38 @@ async def test_a_section_is_moved_and_a_table_changed_over_http(editor):
         assert (refused[0], refused[1].startswith(pointer)) == (code, True), refused
     refused = await editor.refused("table/edit", blockId=ids[4], action="paint")
     assert (refused[0], refused[1].startswith("/action: ")) == (40003, True)
+
+
+async def test_a_bibliography_is_imported_cited_and_exported(editor):
+    await editor.open_new()
+    (claim,) = await editor.insert(text("The moon pulls."))
+    await editor.done("reference/add", reference={"id": "a:1", "title": "Mine"})
+    entries = "".join(f"@book{{a:{number}, title = {{T{number}}}}}\n" for number in range(71))
+    added = await editor.done("reference/import", format="bibtex", text=entries + "@book{b")
+    assert added["ids"] == [f"a:{number}" for number in range(71) if number != 1]
+    assert [skipped["place"] for skipped in added["skipped"]] == ["b", "a:1"]
+    await editor.done("block/cite", blockId=claim, cite="a:70")
+    read = await editor.read()
+    assert (read["text"], len(read["reference"])) == ("The moon pulls.[1]", 71)
+    exported = await editor.done("reference/export", format="biblatex", referenceIds=["a:70"])
+    assert exported["text"] == "@book{a:70,\n  title = {T70},\n}\n"
+    code, _ = await editor.refused("reference/export", format="ris", referenceIds=["nowhere"])
+    assert code == 40404
+    for wrong, pointer in (
+        ({"format": "docx", "text": ""}, "/format"),
+        ({"format": "csl-json", "text": "{"}, "/text"),
+        ({"format": "bibtex", "text": "@a{" * 200}, "/text"),
+    ):
+        refused = await editor.refused("reference/import", **wrong)
+        assert (refused[0], refused[1].startswith(f"{pointer}: ")) == (40003, True), refused
+    many = "".join(f"@a{{m{number},}}" for number in range(1_930))
+    assert (await editor.refused("reference/import", format="bibtex", text=many))[0] == 40003
+    # As one edit, with others, and undone in one.
+    importing = {"endpoint": "reference/import", "format": "bibtex", "text": "@a{z,}@a{z,}"}
+    applied = await editor.done("edits/apply", edits=[importing])
+    assert applied["results"] == [
+        {"ids": ["z"], "skipped": [{"place": "z", "reason": "another entry has this id"}]}
+    ]
+    for expected in (71, 71, 1):
+        await editor.done("history/undo")
+        assert len((await editor.read())["reference"]) == expected

@@ -172,6 +172,32 @@ class TextEdited(_Answer):
     revision: Revision
 
 
+class Omission(_Answer):
+    """A part of a text, or of a document, that is not in the result."""
+
+    place: Annotated[str, Field(description="The id of a reference, a line or an entry.")]
+    reason: str
+
+
+class ReferencesImported(_Answer):
+    """The added references, and what was left out."""
+
+    ids: Annotated[list[str], Field(description="Ids of the added references, in order.")]
+    skipped: Annotated[
+        list[Omission],
+        Field(description="Entries, and fields of entries, that the document does not hold."),
+    ]
+    revision: Revision
+
+
+class ReferencesExported(_Answer):
+    """References in a format."""
+
+    text: str
+    skipped: Annotated[list[Omission], Field(description="Fields that the format cannot hold.")]
+    revision: Revision
+
+
 class EditsApplied(_Answer):
     """The results of edits, and the revision after all of them."""
 

@@ -1,6 +1,6 @@
 """Translation of gRPC responses to the `data` of HTTP responses; see `answer_types`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import orjson
 
@@ -188,6 +188,22 @@ def text_edited(_: bodies.EditText, answer: pb.ApplyEditResponse) -> Data:
 def reference_added(_: bodies.AddReference, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of reference/add."""
     return {"id": answer.ids[0], "revision": answer.revision}
+
+
+def references_imported(_: bodies.ImportReferences, answer: pb.ApplyEditResponse) -> Data:
+    """Return the data of reference/import."""
+    skipped = _omissions(answer.omitted)
+    return {"ids": list(answer.ids), "skipped": skipped, "revision": answer.revision}
+
+
+def references_exported(_: bodies.ExportReferences, answer: pb.ExportReferencesResponse) -> Data:
+    """Return the data of reference/export."""
+    skipped = _omissions(answer.omitted)
+    return {"text": answer.text, "skipped": skipped, "revision": answer.revision}
+
+
+def _omissions(omitted: Iterable[pb.Omission]) -> list[Data]:
+    return [{"place": one.place, "reason": one.reason} for one in omitted]
 
 
 def _group(group: pb.ArticleGroup) -> Data:

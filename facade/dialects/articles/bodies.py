@@ -328,6 +328,25 @@ class AddReference(EditBody):
     reference: SkipValidation[Reference]
 
 
+BibliographyFormat = Literal["bibtex", "biblatex", "ris", "csl-json"]
+
+
+class ImportReferences(EditBody):
+    """A bibliography whose references are added, except those whose id the document has."""
+
+    format: BibliographyFormat
+    text: str = Field(description="The bibliography; at most 2,000 references in a document.")
+
+
+class ExportReferences(OfSession):
+    """Names references, and the format to return them in."""
+
+    format: BibliographyFormat
+    referenceIds: Annotated[list[str], Field(max_length=2_000, fail_fast=True)] | None = Field(
+        None, description="Ids of references; all if omitted."
+    )
+
+
 class UpdateReference(EditBody):
     """Describes changes to the reference with that `id`; null removes a field."""
 

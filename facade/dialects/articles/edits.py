@@ -60,6 +60,12 @@ SINGLE_EDITS: Mapping[str, EditKind] = {
         answer_types.ReferenceAdded,
         answers.reference_added,
     ),
+    "reference/import": EditKind(
+        bodies.ImportReferences,
+        requests.import_references,
+        answer_types.ReferencesImported,
+        answers.references_imported,
+    ),
     "reference/update": EditKind(bodies.UpdateReference, requests.update_reference),
     "reference/delete": EditKind(bodies.DeleteReference, requests.delete_reference),
     "block/style": EditKind(bodies.SetBlockStyle, requests.set_block_style),
@@ -94,7 +100,9 @@ def edits_applied(body: bodies.ApplyEdits, answer: articles_pb2.ApplyEditRespons
     """Return the data of edits/apply: those of its edits, and the revision after all of them."""
     results = []
     for fields, result in zip(body.edits, answer.results, strict=True):
-        single = articles_pb2.ApplyEditResponse(revision=answer.revision, ids=result.ids)
+        single = articles_pb2.ApplyEditResponse(
+            revision=answer.revision, ids=result.ids, omitted=result.omitted
+        )
         data = SINGLE_EDITS[fields["endpoint"]].data(body, single)
         results.append({name: value for name, value in data.items() if name != "revision"})
     return {"results": results, "revision": answer.revision}

@@ -243,6 +243,28 @@ EXAMPLES = {
         {**_SESSION, "blockId": "block_copy", "section": True, "beforeId": _TEXT},
         {"ok": True, "revision": 20},
     ),
+    "reference/import": Example(
+        {
+            **_SESSION,
+            "format": "bibtex",
+            "text": "@book{newton:1687, author = {Newton, Isaac}, title = {Principia},\n"
+            "  year = 1687}\n@book{broken, title = }",
+        },
+        {
+            "ids": ["newton:1687"],
+            "skipped": [{"place": "broken", "reason": "a value is missing"}],
+            "revision": 21,
+        },
+    ),
+    "reference/export": Example(
+        {**_SESSION, "format": "ris"},
+        {
+            "text": "TY  - BOOK\nID  - newton:1687\nAU  - Newton, Isaac\nTI  - Principia\n"
+            "PY  - 1687\nER  - \n",
+            "skipped": [],
+            "revision": 21,
+        },
+    ),
     "session/destroy": Example(dict(_SESSION), {"ok": True}),
     "doc/delete": Example({"docId": _DOCUMENT}, {"article": _DOCUMENT}),
 }

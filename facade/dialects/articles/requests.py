@@ -242,6 +242,29 @@ def add_reference(body: bodies.AddReference) -> Edit:
     return Edit(add_reference=edits_pb2.AddReference(reference=reference))
 
 
+def import_references(body: bodies.ImportReferences) -> Edit:
+    """Return the edit of reference/import."""
+    return Edit(
+        import_references=edits_pb2.ImportReferences(
+            format=_bibliography_format(body.format), text=body.text
+        )
+    )
+
+
+def export_references(body: bodies.ExportReferences) -> articles_pb2.ExportReferencesRequest:
+    """Return the request to export references."""
+    return articles_pb2.ExportReferencesRequest(
+        session_id=body.sessionId,
+        format=_bibliography_format(body.format),
+        reference_ids=body.referenceIds,
+    )
+
+
+def _bibliography_format(name: str) -> edits_pb2.BibliographyFormat.ValueType:
+    value = name.upper().replace("-", "_")
+    return edits_pb2.BibliographyFormat.Value(f"BIBLIOGRAPHY_FORMAT_{value}")
+
+
 def update_reference(body: bodies.UpdateReference) -> Edit:
     """Return the edit of reference/update."""
     reference = to_json(body.reference, "/reference")

@@ -170,6 +170,21 @@ ENDPOINTS = (
         "Add a reference",
     ),
     edit_endpoint(
+        "reference/import",
+        "importReferences",
+        "Add the references of a bibliography: BibTeX, BibLaTeX, RIS or CSL-JSON",
+    ),
+    rpc_endpoint(
+        "reference/export",
+        "exportReferences",
+        "ExportReferences",
+        "Get references as BibTeX, BibLaTeX, RIS or CSL-JSON",
+        bodies.ExportReferences,
+        requests.export_references,
+        answer_types.ReferencesExported,
+        answers.references_exported,
+    ),
+    edit_endpoint(
         "reference/update",
         "updateReference",
         "Update the given fields of a reference; null removes a field",

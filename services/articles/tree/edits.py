@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 
 from gateway.articles.v1 import edits_pb2 as pb
+from services.articles.bibliography.entries import Omission, SyntaxProblem
+from services.articles.bibliography.formats import FORMATS
 from services.articles.tree.document import Path
 from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 from services.articles.tree.inline_markdown import parse_inline
@@ -28,6 +30,7 @@ from services.articles.tree.operations import (
     DuplicateBlock,
     EditTable,
     EditText,
+    ImportReferences,
     InsertBlocks,
     MoveBlock,
     Replacement,
@@ -47,7 +50,7 @@ from services.articles.tree.parsing import (
     parse_marks,
     parse_void_content,
 )
-from services.articles.tree.references import parse_patch, parse_reference
+from services.articles.tree.references import Reference, parse_patch, parse_reference
 from services.articles.tree.style import check_article_style
 from services.articles.tree.table_edits import TableEdit
 from services.articles.tree.values import array, schema_error, string
@@ -56,6 +59,12 @@ from services.common.articles import limits
 # The id that an earlier edit of the same request makes: its position, and that of the id.
 _MADE_ID = re.compile(r"\$(\d{1,3})\.(\d{1,3})", re.ASCII)
 _ID_FIELDS = (("block_id", "/blockId"), ("anchor_id", "/anchorId"), ("before_id", "/beforeId"))
+BIBLIOGRAPHY_FORMATS: Mapping[int, str] = {
+    pb.BIBLIOGRAPHY_FORMAT_BIBTEX: "bibtex",
+    pb.BIBLIOGRAPHY_FORMAT_BIBLATEX: "biblatex",
+    pb.BIBLIOGRAPHY_FORMAT_RIS: "ris",
+    pb.BIBLIOGRAPHY_FORMAT_CSL_JSON: "csl-json",
+}
 _VOID_FIELDS = tuple(key for kind in VOID_TYPES for key in CONTENT_KEYS[kind])
 
 
@@ -224,6 +233,29 @@ def _add_reference(edit: pb.AddReference, new_id: NewId) -> AddReference:
     return AddReference(parse_reference(reference, "/reference", new_id))
 
 
+def _import_references(edit: pb.ImportReferences, new_id: NewId) -> ImportReferences:
+    name = BIBLIOGRAPHY_FORMATS.get(edit.format)
+    if name is None:
+        raise EditError(EditErrorCode.FIELDS, "/format", "is required")
+    try:
+        entries = FORMATS[name].parse(string(edit.text, "/text", limits.BIBLIOGRAPHY))
+    except SyntaxProblem as problem:
+        raise schema_error("/text", str(problem)) from None
+    omitted = list(entries.omitted)
+    references: dict[str, Reference] = {}
+    for number, entry in enumerate(entries.references):
+        place = str(entry.get("id") or f"entry {number}")
+        try:
+            reference = parse_reference(entry, "", new_id)
+        except EditError as error:
+            omitted.append(Omission(place[: limits.IDENTIFIER], error.message))
+            continue
+        if str(reference["id"]) in references:
+            omitted.append(Omission(place, "another entry has this id"))
+        references.setdefault(str(reference["id"]), reference)
+    return ImportReferences(tuple(references.values()), tuple(omitted[: limits.OMISSIONS]))
+
+
 def _update_reference(edit: pb.UpdateReference, new_id: NewId) -> UpdateReference:
     return UpdateReference(*parse_patch(_json(edit.reference, "/reference"), "/reference"))
 
@@ -311,6 +343,7 @@ _READERS: Mapping[str, Callable[[Any, NewId], DocumentEdit]] = {
     "cite": _cite,
     "add_reference": _add_reference,
     "update_reference": _update_reference,
+    "import_references": _import_references,
     "delete_reference": _delete_reference,
     "set_block_style": _set_block_style,
     "set_leaf_style": _set_leaf_style,

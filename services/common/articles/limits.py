@@ -26,6 +26,9 @@ CODE_LANGUAGE = 64
 TABLE_ROWS = 200
 TABLE_COLUMNS = 50
 REFERENCES = 2_000
+# Characters of a bibliography that is imported, and parts of it that its answer names as omitted.
+BIBLIOGRAPHY = 2 << 20
+OMISSIONS = 1_000
 
 IDENTIFIER = 200
 URL = 8_192

@@ -136,6 +136,8 @@ def edits(draw: st.DrawFn, document: Document) -> tuple[str, Body]:
         return kind, {"style": draw(ARTICLE_STYLES)}
     if kind in STRUCTURE_KINDS:
         return kind, draw(_structure_edits(kind, document, path, target, everything))
+    if kind == "import_references":
+        return kind, draw(BIBLIOGRAPHIES)
     reference_id = draw(st.sampled_from(REFERENCE_IDS))
     if kind == "delete_reference":
         return kind, {"referenceId": reference_id}
@@ -280,6 +282,13 @@ CHANGES: dict[str, st.SearchStrategy[Body]] = {
     "set_block_style": ELEMENT_STYLES,
     "delete_block": st.just({}),
 }
+BIBLIOGRAPHIES = st.sampled_from(
+    [
+        {"format": 1, "text": "@book{r1, title = {A}}\n@misc{r9,}\n@misc{r9,}\n@misc{broken"},
+        {"format": 4, "text": "[]"},
+        {"format": 2, "text": "@misc{r8, author = {Ada and Bob}}"},
+    ]
+)
 FIELDS = st.dictionaries(
     st.sampled_from(["title", "year", "author", "x-note"]), st.just(None), max_size=2
 ) | st.just({"title": "On trees", "author": ["Ada", "Bob"], "x-note": ["a", "b"]})

@@ -393,4 +393,4 @@ def test_the_cache_counts_the_memory_of_empty_documents() -> None:
 
 
 def test_an_edit_may_make_nothing() -> None:
-    assert EditResult(0).ids == ()
+    assert EditResult(0).outcome.ids == ()

@@ -856,6 +856,7 @@ class ApplyEditResponse(_message.Message):
     REVISION_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     RESULTS_FIELD_NUMBER: _builtins.int
+    OMITTED_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """Required. Number of operations committed to the document, including this edit."""
     @_builtins.property
@@ -869,16 +870,21 @@ class ApplyEditResponse(_message.Message):
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___EditResult]:
         """For ApplyEdits: the results of its edits, in order."""
 
+    @_builtins.property
+    def omitted(self) -> _containers.RepeatedCompositeFieldContainer[Global___Omission]:
+        """For ImportReferences: at most 1,000 parts of the text that the document does not hold."""
+
     def __init__(
         self,
         *,
         revision: _builtins.int = ...,
         ids: _abc.Iterable[_builtins.str] | None = ...,
         results: _abc.Iterable[Global___EditResult] | None = ...,
+        omitted: _abc.Iterable[Global___Omission] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "results", b"results", "revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "omitted", b"omitted", "results", b"results", "revision", b"revision"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -891,22 +897,118 @@ class EditResult(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     IDS_FIELD_NUMBER: _builtins.int
+    OMITTED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids as in ApplyEditResponse."""
+
+    @_builtins.property
+    def omitted(self) -> _containers.RepeatedCompositeFieldContainer[Global___Omission]:
+        """Omissions as in ApplyEditResponse."""
 
     def __init__(
         self,
         *,
         ids: _abc.Iterable[_builtins.str] | None = ...,
+        omitted: _abc.Iterable[Global___Omission] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "omitted", b"omitted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EditResult: _TypeAlias = EditResult  # noqa: Y015
+
+@_typing.final
+class Omission(_message.Message):
+    """A part of what a caller sent, or of a document, that is not in the result."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLACE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    place: _builtins.str
+    """Required. An id, a line, an entry."""
+    reason: _builtins.str
+    """Required. Why it is missing, for people."""
+    def __init__(
+        self,
+        *,
+        place: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["place", b"place", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Omission: _TypeAlias = Omission  # noqa: Y015
+
+@_typing.final
+class ExportReferencesRequest(_message.Message):
+    """Names the references to export."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    FORMAT_FIELD_NUMBER: _builtins.int
+    REFERENCE_IDS_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    format: _edits_pb2.BibliographyFormat.ValueType
+    """Required."""
+    @_builtins.property
+    def reference_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional; all references when empty."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        format: _edits_pb2.BibliographyFormat.ValueType = ...,
+        reference_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format", "reference_ids", b"reference_ids", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportReferencesRequest: _TypeAlias = ExportReferencesRequest  # noqa: Y015
+
+@_typing.final
+class ExportReferencesResponse(_message.Message):
+    """References in a format."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    OMITTED_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """Required, possibly empty."""
+    revision: _builtins.int
+    """Required. Number of operations committed to the document."""
+    @_builtins.property
+    def omitted(self) -> _containers.RepeatedCompositeFieldContainer[Global___Omission]:
+        """Required, possibly empty, at most 1,000. Fields that the format cannot hold."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        omitted: _abc.Iterable[Global___Omission] | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["omitted", b"omitted", "revision", b"revision", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportReferencesResponse: _TypeAlias = ExportReferencesResponse  # noqa: Y015
 
 @_typing.final
 class ReadOutlineRequest(_message.Message):
@@ -1176,7 +1278,8 @@ class HistoryEntry(_message.Message):
     """Required. Whether the caller made it."""
     operation: _builtins.str
     """Required. The kind of edit: insert, delete, replace, append, restore, cite, style-leaf,
-    style-block, style-article, add-reference, update-reference, delete-reference, move,
+    style-block, style-article, add-reference, update-reference, delete-reference,
+    add-references, move,
     replace-blocks, sequence, undo or redo.
     """
     reversed_revision: _builtins.int

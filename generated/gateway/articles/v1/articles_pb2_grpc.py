@@ -118,6 +118,11 @@ class ArticleEditorServiceStub:
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.FindTextRequest.SerializeToString,
                 response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.FindTextResponse.FromString,
                 _registered_method=True)
+        self.ExportReferences = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ExportReferences',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ExportReferencesRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ExportReferencesResponse.FromString,
+                _registered_method=True)
         self.ListHistory = channel.unary_unary(
                 '/gateway.articles.v1.ArticleEditorService/ListHistory',
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ListHistoryRequest.SerializeToString,
@@ -298,6 +303,15 @@ class ArticleEditorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExportReferences(self, request, context):
+        """Returns references of a document in a format of bibliographies.
+
+        Statuses: OK, INVALID_ARGUMENT (40004: the format), and those of sessions. NOT_FOUND (40404).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListHistory(self, request, context):
         """Lists the edits of a document, the newest first. Old ones may no longer be available.
 
@@ -413,6 +427,11 @@ def add_ArticleEditorServiceServicer_to_server(servicer, server):
                     servicer.FindText,
                     request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.FindTextRequest.FromString,
                     response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.FindTextResponse.SerializeToString,
+            ),
+            'ExportReferences': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExportReferences,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ExportReferencesRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ExportReferencesResponse.SerializeToString,
             ),
             'ListHistory': grpc.unary_unary_rpc_method_handler(
                     servicer.ListHistory,
@@ -810,6 +829,33 @@ class ArticleEditorService:
             '/gateway.articles.v1.ArticleEditorService/FindText',
             gateway_dot_articles_dot_v1_dot_articles__pb2.FindTextRequest.SerializeToString,
             gateway_dot_articles_dot_v1_dot_articles__pb2.FindTextResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportReferences(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ExportReferences',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ExportReferencesRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ExportReferencesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -131,6 +131,11 @@ class ArticleEditorServiceStub:
 
     Statuses: OK, INVALID_ARGUMENT (40003: the query or the limit), and those of sessions.
     """
+    ExportReferences: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ExportReferencesRequest, _articles_pb2.ExportReferencesResponse]
+    """Returns references of a document in a format of bibliographies.
+
+    Statuses: OK, INVALID_ARGUMENT (40004: the format), and those of sessions. NOT_FOUND (40404).
+    """
     ListHistory: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ListHistoryRequest, _articles_pb2.ListHistoryResponse]
     """Lists the edits of a document, the newest first. Old ones may no longer be available.
 
@@ -262,6 +267,11 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     """Returns the places of a text in a document, whatever its case.
 
     Statuses: OK, INVALID_ARGUMENT (40003: the query or the limit), and those of sessions.
+    """
+    ExportReferences: _aio.UnaryUnaryMultiCallable[_articles_pb2.ExportReferencesRequest, _articles_pb2.ExportReferencesResponse]  # type: ignore[assignment]
+    """Returns references of a document in a format of bibliographies.
+
+    Statuses: OK, INVALID_ARGUMENT (40004: the format), and those of sessions. NOT_FOUND (40404).
     """
     ListHistory: _aio.UnaryUnaryMultiCallable[_articles_pb2.ListHistoryRequest, _articles_pb2.ListHistoryResponse]  # type: ignore[assignment]
     """Lists the edits of a document, the newest first. Old ones may no longer be available.
@@ -469,6 +479,17 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Returns the places of a text in a document, whatever its case.
 
         Statuses: OK, INVALID_ARGUMENT (40003: the query or the limit), and those of sessions.
+        """
+
+    @_abc_1.abstractmethod
+    def ExportReferences(
+        self,
+        request: _articles_pb2.ExportReferencesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.ExportReferencesResponse, _abc.Awaitable[_articles_pb2.ExportReferencesResponse]]:
+        """Returns references of a document in a format of bibliographies.
+
+        Statuses: OK, INVALID_ARGUMENT (40004: the format), and those of sessions. NOT_FOUND (40404).
         """
 
     @_abc_1.abstractmethod

@@ -59,6 +59,38 @@ TABLE_ACTION_SPLIT_CELL: TableAction.ValueType  # 6
 """Splits the cell at a slot into cells of one slot each."""
 Global___TableAction: _TypeAlias = TableAction  # noqa: Y015
 
+class _BibliographyFormat:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _BibliographyFormatEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BibliographyFormat.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    BIBLIOGRAPHY_FORMAT_UNSPECIFIED: _BibliographyFormat.ValueType  # 0
+    """Rejected."""
+    BIBLIOGRAPHY_FORMAT_BIBTEX: _BibliographyFormat.ValueType  # 1
+    """A .bib file."""
+    BIBLIOGRAPHY_FORMAT_BIBLATEX: _BibliographyFormat.ValueType  # 2
+    """A .bib file with the names of fields of BibLaTeX; both are read."""
+    BIBLIOGRAPHY_FORMAT_RIS: _BibliographyFormat.ValueType  # 3
+    """Records of RIS."""
+    BIBLIOGRAPHY_FORMAT_CSL_JSON: _BibliographyFormat.ValueType  # 4
+    """A JSON array of items of the Citation Style Language."""
+
+class BibliographyFormat(_BibliographyFormat, metaclass=_BibliographyFormatEnumTypeWrapper):
+    """A format of bibliographies."""
+
+BIBLIOGRAPHY_FORMAT_UNSPECIFIED: BibliographyFormat.ValueType  # 0
+"""Rejected."""
+BIBLIOGRAPHY_FORMAT_BIBTEX: BibliographyFormat.ValueType  # 1
+"""A .bib file."""
+BIBLIOGRAPHY_FORMAT_BIBLATEX: BibliographyFormat.ValueType  # 2
+"""A .bib file with the names of fields of BibLaTeX; both are read."""
+BIBLIOGRAPHY_FORMAT_RIS: BibliographyFormat.ValueType  # 3
+"""Records of RIS."""
+BIBLIOGRAPHY_FORMAT_CSL_JSON: BibliographyFormat.ValueType  # 4
+"""A JSON array of items of the Citation Style Language."""
+Global___BibliographyFormat: _TypeAlias = BibliographyFormat  # noqa: Y015
+
 @_typing.final
 class Edit(_message.Message):
     """One edit of a document: exactly one of its fields is set.
@@ -87,6 +119,7 @@ class Edit(_message.Message):
     DUPLICATE_BLOCK_FIELD_NUMBER: _builtins.int
     CONVERT_BLOCKS_FIELD_NUMBER: _builtins.int
     EDIT_TABLE_FIELD_NUMBER: _builtins.int
+    IMPORT_REFERENCES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def insert_blocks(self) -> Global___InsertBlocks:
         """Inserts blocks at a path, all or none."""
@@ -155,6 +188,10 @@ class Edit(_message.Message):
     def edit_table(self) -> Global___EditTable:
         """Changes the grid of a table."""
 
+    @_builtins.property
+    def import_references(self) -> Global___ImportReferences:
+        """Adds the references of a bibliography."""
+
     def __init__(
         self,
         *,
@@ -175,12 +212,13 @@ class Edit(_message.Message):
         duplicate_block: Global___DuplicateBlock | None = ...,
         convert_blocks: Global___ConvertBlocks | None = ...,
         edit_table: Global___EditTable | None = ...,
+        import_references: Global___ImportReferences | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "import_references", b"import_references", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "import_references", b"import_references", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["insert_blocks", "delete_block", "replace_text", "append_text", "cite", "add_reference", "update_reference", "delete_reference", "set_block_style", "set_leaf_style", "set_article_style", "edit_text", "apply_edits", "move_block", "duplicate_block", "convert_blocks", "edit_table"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["insert_blocks", "delete_block", "replace_text", "append_text", "cite", "add_reference", "update_reference", "delete_reference", "set_block_style", "set_leaf_style", "set_article_style", "edit_text", "apply_edits", "move_block", "duplicate_block", "convert_blocks", "edit_table", "import_references"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -750,3 +788,32 @@ class EditTable(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EditTable: _TypeAlias = EditTable  # noqa: Y015
+
+@_typing.final
+class ImportReferences(_message.Message):
+    """A bibliography whose references are added. References whose id the document has already are
+    omitted, and so are entries that cannot be read; the response names them. Rejected with 40003 and
+    40004.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FORMAT_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    format: Global___BibliographyFormat.ValueType
+    """Required."""
+    text: _builtins.str
+    """Required, at most 2,097,152 characters."""
+    def __init__(
+        self,
+        *,
+        format: Global___BibliographyFormat.ValueType = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImportReferences: _TypeAlias = ImportReferences  # noqa: Y015

@@ -4,7 +4,12 @@
 convert an operation to its form in the log and back.
 """
 
-from services.articles.tree.operations.base import Change, DocumentEdit, Operation
+from services.articles.tree.operations.base import (
+    Change,
+    DocumentEdit,
+    EditOutcome,
+    Operation,
+)
 from services.articles.tree.operations.bibliography import (
     AddReference,
     DeleteReference,
@@ -15,6 +20,7 @@ from services.articles.tree.operations.blocks import DeleteBlocks, InsertBlocks,
 from services.articles.tree.operations.conversions import ConvertBlocks
 from services.articles.tree.operations.leaves import Cite, SetLeafStyle
 from services.articles.tree.operations.moves import BlockPlace, DuplicateBlock, MoveBlock
+from services.articles.tree.operations.reference_imports import ImportReferences
 from services.articles.tree.operations.reversals import Redo, Reverse, Undo
 from services.articles.tree.operations.stored import (
     ApplyEdits,
@@ -40,8 +46,10 @@ __all__ = [
     "DeleteReference",
     "DocumentEdit",
     "DuplicateBlock",
+    "EditOutcome",
     "EditTable",
     "EditText",
+    "ImportReferences",
     "InsertBlocks",
     "MoveBlock",
     "Operation",

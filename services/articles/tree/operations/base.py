@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
+from services.articles.bibliography.entries import Omission
 from services.articles.tree.document import Document, Path
 from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 from services.articles.tree.nodes import Element, Json, Leaf, Node, height, walk
@@ -13,6 +14,19 @@ from services.articles.tree.values import schema_error
 from services.common.articles import limits
 
 
+class EditOutcome(NamedTuple):
+    """What an edit made.
+
+    Attributes:
+        ids: ids of the roots of inserted blocks in order, of added references, or of the blocks
+            in which a text was replaced.
+        omitted: parts of the edit that the document does not hold.
+    """
+
+    ids: tuple[str, ...] = ()
+    omitted: tuple[Omission, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """The result of applying an operation.
@@ -20,10 +34,10 @@ class Change:
     Attributes:
         document: the document with the operation applied.
         inverse: operation that restores the document, ids and styles included.
-        ids: ids of the roots of inserted blocks in order, of the added reference, or of the blocks
-            in which a text was replaced.
+        ids: see `EditOutcome`.
         operation: the operation for the log, if it is another one than was applied.
-        ids_of_edits: if several edits were applied together, the ids of each.
+        omitted: see `EditOutcome`.
+        of_edits: if several edits were applied together, the outcome of each.
         copied_characters: characters of the document that the log stores again.
     """
 
@@ -31,7 +45,8 @@ class Change:
     inverse: "Operation"
     ids: tuple[str, ...] = ()
     operation: "Operation | None" = None
-    ids_of_edits: tuple[tuple[str, ...], ...] = ()
+    omitted: tuple[Omission, ...] = ()
+    of_edits: tuple[EditOutcome, ...] = ()
     copied_characters: int = 0
 
 

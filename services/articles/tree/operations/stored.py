@@ -7,7 +7,12 @@ from typing import Any, ClassVar, Self, cast
 from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError, join_pointer
 from services.articles.tree.nodes import Json
-from services.articles.tree.operations.base import Change, DocumentEdit, Operation
+from services.articles.tree.operations.base import (
+    Change,
+    DocumentEdit,
+    EditOutcome,
+    Operation,
+)
 from services.articles.tree.operations.bibliography import (
     AddReference,
     DeleteReference,
@@ -81,7 +86,7 @@ class ApplyEdits:
         """Apply all edits or none; pointers of errors begin with the position of an edit."""
         operations: list[Operation] = []
         inverses: list[Operation] = []
-        ids: list[tuple[str, ...]] = []
+        outcomes: list[EditOutcome] = []
         copied_characters = 0
         for index, edit in enumerate(self.edits):
             try:
@@ -92,13 +97,13 @@ class ApplyEdits:
             document = change.document
             operations.append(stored_form(edit, change))
             inverses.append(change.inverse)
-            ids.append(change.ids)
+            outcomes.append(EditOutcome(change.ids, change.omitted))
             copied_characters += change.copied_characters
         return Change(
             document,
             OperationSequence(tuple(reversed(inverses))),
             operation=OperationSequence(tuple(operations)),
-            ids_of_edits=tuple(ids),
+            of_edits=tuple(outcomes),
             copied_characters=copied_characters,
         )
 

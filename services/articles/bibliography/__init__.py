@@ -1,0 +1,1 @@
+"""Formats of bibliographies: BibTeX, BibLaTeX, RIS, CSL-JSON; no I/O."""
