@@ -152,9 +152,10 @@ class User:
         session: str = opened.body["data"]["sessionId"]
         return session
 
-    async def insert(self, session: str, text: str) -> Answer:
+    async def insert(self, session: str, text: str, **fields: Any) -> Answer:
         block = {"type": "paragraph", "children": [{"type": "default", "text": text}]}
-        return await self.article("block/insert", sessionId=session, path=[0], blocks=[block])
+        body = {"sessionId": session, "path": [0], "blocks": [block], **fields}
+        return await self.article("block/insert", **body)
 
     async def read(self, session: str) -> list[str]:
         """Return the texts of a document's blocks."""

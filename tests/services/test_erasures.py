@@ -160,7 +160,8 @@ async def test_one_user_is_erased_and_another_is_not(
         conversion = folder / "conversions" / conversions_owner(ada_id) / "x"
         conversion.parent.mkdir(parents=True)
         conversion.write_bytes(b"text")
-        edited = await ada.insert(await ada.open_document(bobs["documents"][0]), "by Ada")
+        session = await ada.open_document(bobs["documents"][0])
+        edited = await ada.insert(session, "by Ada", requestId="r")
         assert edited.status == 200
 
         async def is_settled() -> bool:
@@ -192,7 +193,7 @@ async def test_one_user_is_erased_and_another_is_not(
         removed = {kind: one["items"] for kind, one in erasure["removed"].items()}
         assert removed == {
             **{"keys": 1, "files": 3, "memories": 2, "responses": 1, "conversations": 1},
-            **{"documents": 2, "sessions": 1, "memberships": 1, "conversions": 1},
+            **{"documents": 2, "sessions": 1, "requests": 1, "memberships": 1, "conversions": 1},
             **{
                 "facts": 1,
                 "cached_answers": 1,
