@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-_AND = re.compile(r"\s+and\s+", re.IGNORECASE)
+_AND = re.compile(r"(?<=\s)and(?=\s)", re.IGNORECASE)
 
 
 class NameParts(NamedTuple):
