@@ -81,7 +81,7 @@ async def test_a_key_is_created_and_opens_the_gateway(gateway: Gateway) -> None:
 
 async def test_no_key_and_other_keys_open_nothing(gateway: Gateway) -> None:
     for endpoint in ENDPOINTS:
-        path = re.sub("{.*}", "key_1", endpoint.path.removeprefix("/admin/v1"))
+        path = re.sub(r"{[^}]*}", "key_1", endpoint.path.removeprefix("/admin/v1"))
         for key in ("", gateway.key, OTHER, KEY[:-1], f"{KEY}A"):
             status, answer = await call(gateway, endpoint.method, path, {}, key=key)
             assert (status, answer["error"]["code"]) == (401, "invalid_api_key")

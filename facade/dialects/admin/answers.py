@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, get_args
 
 from facade.dialects.admin.bodies import EPOCH, Kind, PlanName
-from facade.dialects.caller_usage import LIMIT_USAGE
+from facade.dialects.caller_usage import KIND, LIMIT_USAGE
 from facade.dialects.json_schemas import JsonObject
 from gateway.accounts.v1 import admin_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
@@ -148,7 +148,7 @@ DELETED_TEAM = object_schema("team", _DELETED)
 _OPTIONAL_INTEGER = {"type": ["integer", "null"]}
 _OPTIONAL_DOLLARS = {"type": ["string", "null"], "description": "Decimal US dollars, or null."}
 _LIMIT_FIELDS: JsonObject = {
-    "subject_kind": {"enum": ["key", "user", "team"]},
+    "subject_kind": KIND,
     "subject_id": _STRING,
     "requests_per_minute": _OPTIONAL_INTEGER,
     "tokens_per_minute": _OPTIONAL_INTEGER,

@@ -1604,7 +1604,9 @@ class AuditEntry(_message.Message):
     action: _builtins.str
     """Required. The action, such as `key.revoke`."""
     subject_kind: _builtins.str
-    """Required. Type of the changed subject: `key`, `user`, `team`, `admin_key` or `model_group`."""
+    """Required. Type of the changed subject: `key`, `user`, `team`, `admin_key`, `model_group`, `tag`,
+    `end_user` or `end_users`.
+    """
     subject_id: _builtins.str
     """Required. Id of the changed subject, or name of the model group."""
     before: _builtins.str
