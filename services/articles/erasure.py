@@ -1,4 +1,4 @@
-"""Erasure of a user's documents, sessions, memberships of groups, and grants.
+"""Erasure of a user's documents, sessions, requests, memberships of groups, and grants.
 
 A document belongs to the user who created it, whoever can read it. The user's edits of others'
 documents belong to those documents, whose logs keep the id of a user that no longer exists.
