@@ -27,7 +27,7 @@ from services.common.grpc.authentication import Identify
 from services.common.process.byte_budget import ByteBudget
 from services.common.process.telemetry.spans import Telemetry
 from services.common.process.timer_wheel import TimerWheel
-from services.common.settings import Settings
+from services.common.settings import Settings, Usage
 
 if TYPE_CHECKING:
     from facade.request_context import RequestsInProgress
@@ -61,6 +61,7 @@ class Context:
         telemetry: records spans and measurements; None without a collector.
         has_response_cache: whether answers are cached, so that `cache-control` of requests has an
             effect.
+        labels: which labels of requests are read; None if the settings enable none.
         timers: timers of its event loop.
     """
 
@@ -85,6 +86,7 @@ class Context:
     cors: Cors | None
     telemetry: Telemetry | None
     has_response_cache: bool = False
+    labels: Usage | None = None
     timers: TimerWheel = field(default_factory=TimerWheel)
 
     @cached_property

@@ -148,6 +148,7 @@ class Facade:
             cors=Cors(origins) if (origins := settings.server.cors_origins) else None,
             telemetry=telemetry,
             has_response_cache=settings.response_cache.enabled,
+            labels=settings.usage if settings.usage.has_labels else None,
         )
         serve: Serve = request_context
         if request_log is not None:

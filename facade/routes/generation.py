@@ -71,9 +71,8 @@ async def parse(exchange: Exchange, body_format: BodyFormat, **options: Option) 
             received.keep()
         if exchange.body_charge is not None:
             request_charge.set(exchange.body_charge)
-    usage = context.settings.usage
-    if usage.has_labels:
-        exchange.labels = label_metadata(exchange.headers, parsed, usage)
+    if context.labels is not None:
+        exchange.labels = label_metadata(exchange.headers, parsed, context.labels)
     exchange.model, exchange.dialect = parsed.model, body_format.dialect
     names = body_format.field_names
     if parsed.calls_functions and body_format.function_names is not None:

@@ -278,10 +278,11 @@ class DocumentCommitter:
     def _answer(self, transaction: Transaction) -> None:
         for article_id, state in transaction.states.items():
             self._cache.put(article_id, state)
+        self._metrics.held.set(len(self._cache))
+        for article_id, state in transaction.states.items():
             self._snapshots.take_if_due(article_id, state)
         self._metrics.edits.inc(len(transaction.entries))
         self._metrics.commits.inc()
-        self._metrics.held.set(len(self._cache))
         for call, result in transaction.results:
             if not call.answer.done():
                 call.answer.set_result(result)

@@ -23,15 +23,12 @@ class EditResult(NamedTuple):
 
     def to_message(self) -> wire.ApplyEditResponse:
         """Return the response for the caller."""
-        return wire.ApplyEditResponse(
-            revision=self.revision,
-            ids=self.outcome.ids,
-            omitted=omission_messages(self.outcome.omitted),
-            results=[
-                wire.EditResult(ids=each.ids, omitted=omission_messages(each.omitted))
-                for each in self.of_edits
-            ],
-        )
+        response = wire.ApplyEditResponse(revision=self.revision, ids=self.outcome.ids)
+        if self.outcome.omitted:
+            response.omitted.extend(omission_messages(self.outcome.omitted))
+        for each in self.of_edits:
+            response.results.add(ids=each.ids, omitted=omission_messages(each.omitted))
+        return response
 
     @classmethod
     def of(cls, message: wire.ApplyEditResponse) -> "EditResult":
