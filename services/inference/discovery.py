@@ -15,8 +15,10 @@ from yarl import URL
 from services.common import http
 from services.common.errors import GatewayError
 from services.common.settings import SANDBOX, Provider, Server
+from services.common.settings.aws import BEDROCK
 from services.inference import base_urls
 from services.inference.providers import anthropic, gemini
+from services.inference.providers.bedrock import listing
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +67,8 @@ async def _models_of(client: http.Client, provider: Provider) -> list[str] | Non
         async with asyncio.timeout(_PROBE_TIMEOUT_S):
             if provider.kind == "gemini":
                 return await _gemini_models(client, provider)
+            if provider.kind == BEDROCK:
+                return await _bedrock_models(client, provider)
             _, listed = await _ask(client, provider)
     except (GatewayError, http.HttpError, TimeoutError, ValueError):
         return None
@@ -93,6 +97,18 @@ async def _gemini_models(client: http.Client, provider: Provider) -> list[str] |
     return [name.removeprefix("models/") for name in names][:_MAX_MODELS]
 
 
+async def _bedrock_models(client: http.Client, provider: Provider) -> list[str] | None:
+    """Return the models and the inference profiles that write text."""
+    names: list[Any] = []
+    for path in (listing.MODELS, listing.PROFILES):
+        status, listed = await _read(await listing.ask(client, provider, provider.key(), path))
+        if status == 200 and isinstance(listed, dict):
+            names += listing.names_of(listed)
+        elif path == listing.MODELS:
+            return None
+    return _names([{"name": name} for name in names], "name")
+
+
 def _is_served(model: Any) -> bool:
     methods = model.get("supportedGenerationMethods") if isinstance(model, dict) else None
     return not isinstance(methods, list) or any(one in methods for one in _SERVED)
@@ -117,7 +133,7 @@ async def answering_base_url(
     That is one of `base_urls.alternatives` at which the server has a list of models, while at the
     provider's own it has none.
     """
-    if provider.kind == SANDBOX or provider.missing_key(environ):
+    if provider.kind in (SANDBOX, BEDROCK) or provider.missing_key(environ):
         return ""
     if await _has_list(client, provider, environ) is not False:
         return ""
@@ -160,7 +176,11 @@ async def _ask(
         HttpError: connecting failed, or no valid response arrived.
         ValueError: the response is too long.
     """
-    response = await ask_models(client, provider, page, environ)
+    return await _read(await ask_models(client, provider, page, environ))
+
+
+async def _read(response: http.Response) -> tuple[int, Any]:
+    """Return the status of a response, and its JSON or None; see `_ask`."""
     try:
         body = b""
         while response.status == 200 and (piece := await response.body.read()):
@@ -187,9 +207,11 @@ async def ask_models(
         HttpError: connecting failed, or no valid response arrived.
         TimeoutError: connecting timed out.
     """
+    key = provider.key(environ)
+    if provider.kind == BEDROCK:
+        return await listing.ask(client, provider, key)
     url = URL(provider.base_url)
     headers = dict(provider.headers)
-    key = provider.key(environ)
     if provider.kind == "anthropic":
         url = url.joinpath("v1", "models").with_query(limit=_MAX_MODELS)
         headers = {**anthropic.headers(key), **headers}

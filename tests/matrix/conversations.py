@@ -6,7 +6,7 @@ from typing import Any
 
 from services.sandbox.model.signatures import redact, sign
 from tests.facade.conversations import SCHEMA, png
-from tests.matrix.upstreams import ANTHROPICS, NAMES, NATIVE
+from tests.matrix.upstreams import ANTHROPICS, BEDROCK, NAMES, NATIVE
 from tests.matrix.words import (
     CHAT,
     GRPC,
@@ -160,9 +160,12 @@ MEDIA = (
         [user("Listen", Audio(_WAV))],
         endpoints=(CHAT, GRPC),
         refusals=[
-            Refusal(ANTHROPICS, {CHAT: "messages[0].content[1]", GRPC: "messages[0].blocks[1]"}),
+            Refusal(
+                ANTHROPICS | BEDROCK,
+                {CHAT: "messages[0].content[1]", GRPC: "messages[0].blocks[1]"},
+            ),
             # OpenAI's responses take no audio either.
-            Refusal(ANTHROPICS | NATIVE, {RESPONSES: "input[0].content[1]"}),
+            Refusal(ANTHROPICS | BEDROCK | NATIVE, {RESPONSES: "input[0].content[1]"}),
         ],
         says="audio",
     ),
@@ -204,7 +207,7 @@ FORMS = (
         [user("Hi")],
         {"n": 2},
         endpoints=(CHAT, GRPC),
-        refusals=[Refusal(ANTHROPICS, _everywhere("n"))],
+        refusals=[Refusal(ANTHROPICS | BEDROCK, _everywhere("n"))],
     ),
     Conversation(
         "log probabilities",
@@ -212,8 +215,8 @@ FORMS = (
         {"logprobs": True, "top_logprobs": 2},
         endpoints=(CHAT, GRPC),
         refusals=[
-            Refusal(ANTHROPICS | {"openai-o", "mistral"}, _everywhere("logprobs")),
-            Refusal(ANTHROPICS, {RESPONSES: "include"}),
+            Refusal(ANTHROPICS | BEDROCK | {"openai-o", "mistral"}, _everywhere("logprobs")),
+            Refusal(ANTHROPICS | BEDROCK, {RESPONSES: "include"}),
             Refusal(frozenset({"openai-o"}), {RESPONSES: "top_logprobs"}),
             Refusal(frozenset({"mistral"}), {RESPONSES: "logprobs"}),
         ],
@@ -226,7 +229,9 @@ FORMS = (
         [user("Hi")],
         {"temperature": 1.5},
         endpoints=(CHAT, GRPC),
-        refusals=[Refusal(ANTHROPICS, {**_everywhere("temperature"), RESPONSES: "temperature"})],
+        refusals=[
+            Refusal(ANTHROPICS | BEDROCK, {**_everywhere("temperature"), RESPONSES: "temperature"})
+        ],
     ),
     Conversation(
         "a seed and penalties",

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
+from services.inference.providers.bedrock.content import BEGINNING
 from tests.matrix import options
 from tests.matrix.json_bodies import Json, arguments_of
 from tests.matrix.sent_requests import READERS, Atom, SentRequest, normal, without_question
@@ -64,7 +65,9 @@ def check(
     sent_request = READERS[upstream.dialect](body)
     expected_request = _ExpectedRequest(upstream, endpoint)
     expected_request.add(turns)
-    names = _names(conversation.tools, sent_request)
+    # Converse has no choice of no tool: none is sent.
+    has_none = upstream.dialect == "bedrock" and conversation.choice == "none"
+    names = _names(() if has_none else conversation.tools, sent_request)
     assert "\n".join(sent_request.system) == "\n".join(expected_request.system)
     sent_atoms = normal(sent_request.said)
     expected_atoms = [_named(atom, names) for atom in normal(expected_request.said)]
@@ -76,7 +79,7 @@ def check(
             upstream.dialect == "anthropic" and endpoint == MESSAGES
         )
         assert id == expected_id if as_it_is else upstream.ids.fullmatch(id), f"the id {id}"
-    if conversation.tools:
+    if conversation.tools and not has_none:
         assert sent_request.choice in (names.get(conversation.choice, conversation.choice), "auto")
         assert sent_request.choice != "auto" or conversation.choice in ("", "auto")
     _check_options(conversation, endpoint, upstream, body, dropped)
@@ -92,8 +95,9 @@ class _ExpectedRequest:
         self.ids: list[str] = []
         # Anthropic refuses texts of white space, which are left out for every caller, and prefills
         # that end with it, which are changed for callers of other dialects.
-        self._takes_white_space = upstream.dialect != "anthropic"
-        self._trims_prefills = not self._takes_white_space and endpoint != MESSAGES
+        self._takes_white_space = upstream.dialect not in ("anthropic", "bedrock")
+        self._begins_with_user = upstream.dialect == "bedrock"
+        self._trims_prefills = upstream.dialect == "anthropic" and endpoint != MESSAGES
         self._wants_objects = self._splits_system = upstream.dialect not in _OPENAI
 
     def add(self, turns: Sequence[Turn]) -> None:
@@ -103,6 +107,8 @@ class _ExpectedRequest:
         if not self.said and self._splits_system:
             # Who has nobody speak but the system is asked by it.
             self.said, self.system = [("user", text) for text in self.system], []
+        if self._begins_with_user and self.said[0][0] == "assistant":
+            self.said.insert(0, ("user", BEGINNING))
         if self._trims_prefills and turns[-1].role == "assistant":
             role, text = self.said[-1]
             self.said[-1] = (role, text.rstrip())

@@ -19,6 +19,7 @@ from tests.matrix.words import (
     Text,
     Thought,
 )
+from tests.upstream.bedrock.wire import to_messages
 
 Arrived = Callable[[Json, Any], bool]
 
@@ -122,6 +123,8 @@ class Option:
 
     def arrived(self, dialect: str, body: Json, value: Any) -> bool:
         """Return whether a body of a dialect holds it."""
+        if dialect == "bedrock":
+            return self.anthropic(to_messages(body), value)
         check: Arrived = getattr(self, dialect) or self.openai
         return check(body, value)
 

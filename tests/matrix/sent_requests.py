@@ -18,6 +18,7 @@ from services.inference.providers.anthropic.sanitizing import JSON_ALONE
 from services.inference.refusals import NO_THOUGHTS
 from services.inference.stream.prefill import CONTINUE
 from tests.matrix.json_bodies import Json, arguments_of
+from tests.upstream.bedrock.wire import to_messages
 
 Atom = tuple[Any, ...]
 _JOINED_BY = {"user": "\n", "assistant": ""}
@@ -222,6 +223,11 @@ def hear_gemini(body: Json) -> SentRequest:
     return sent_request
 
 
+def hear_bedrock(body: Json) -> SentRequest:
+    """Read a body of Converse."""
+    return hear_anthropic(to_messages(body))
+
+
 def hear_responses(body: Json) -> SentRequest:
     """Read a body of responses."""
     sent_request = SentRequest()
@@ -285,6 +291,7 @@ READERS: dict[str, Callable[[Json], SentRequest]] = {
     "responses": hear_responses,
     "anthropic": hear_anthropic,
     "gemini": hear_gemini,
+    "bedrock": hear_bedrock,
 }
 
 

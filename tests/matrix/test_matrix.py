@@ -207,7 +207,8 @@ class Cell:
             name = self._endpoint.NAME
             upstream = asked.upstream
             sent_request = check(conversation, turns, name, upstream, asked.sent, asked.dropped)
-            if upstream.dialect == "anthropic" and _hides_thoughts(conversation):
+            hides = _hides_thoughts(conversation)
+            if hides and upstream.dialect in ("anthropic", "bedrock"):
                 (hidden,) = sent_request.thoughts
                 assert is_redacted(hidden)
                 assert conversation.turns[-1].parts[-1].text in reveal(hidden)

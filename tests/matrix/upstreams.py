@@ -1,22 +1,27 @@
 """The providers of the matrix, and the gateway in front of them."""
 
+import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import patch
 
 import grpc
 
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.matrix.words import CHAT
 from tests.upstream.app import create_app
+from tests.upstream.bedrock import signatures
 from tests.upstream.log import RequestLog
 from tests.upstream.personalities import OF_ANTHROPIC, OF_OPENAI
 
 _ANY = re.compile(r"(?s).*")
 _SHORT = re.compile(r"[a-zA-Z0-9]{9}", re.ASCII)
+_BEDROCK = re.compile(r"[a-zA-Z0-9_.:-]{1,64}", re.ASCII)
 _SAFE = re.compile(r"[a-zA-Z0-9_-]{1,256}", re.ASCII)
 
 
@@ -36,7 +41,7 @@ class Upstream:
     """
 
     name: str
-    dialect: Literal["openai", "responses", "anthropic", "gemini", ""]
+    dialect: Literal["openai", "responses", "anthropic", "gemini", "bedrock", ""]
     model: str = "echo"
     shows_thoughts: bool = False
     takes_thoughts: Literal["none", "own", "any"] = "none"
@@ -47,6 +52,17 @@ class Upstream:
     def full_model(self) -> str:
         """The model as callers write it."""
         return f"{self.name}/{self.model}"
+
+    def may_have_signed(self, thinker: "Upstream", endpoint: str) -> bool:
+        """Return whether it is sent the signed thoughts of another upstream as its own.
+
+        Claude's signatures are the same everywhere. Those of servers of Anthropic's dialect that
+        are not Anthropic's are inside the gateway's, but in chats, and Bedrock is sent none of its.
+        """
+        if self.dialect == "bedrock" and endpoint != CHAT:
+            return thinker.dialect == "bedrock"
+        claudes = ("anthropic", "bedrock")
+        return thinker.dialect in (claudes if self.dialect in claudes else (self.dialect,))
 
     @property
     def tells_stops(self) -> bool:
@@ -60,6 +76,7 @@ UPSTREAMS = (
     Upstream("anthropic", "anthropic", "echo", True, "own", _SAFE),
     Upstream("gemini", "gemini", "echo", True, "any"),
     Upstream("azure", "openai", responses=True),
+    Upstream("bedrock", "bedrock", "us.anthropic.echo-v1:0", True, "own", _BEDROCK),
     Upstream("claude-5", "anthropic", "claude-sonnet-5", True, "own", _SAFE),
     Upstream("deepseek", "openai", "deepseek-v4-pro", True, "any"),
     Upstream("gemini-openai", "openai", "gemini-3-pro-preview", False, "any"),
@@ -71,6 +88,7 @@ UPSTREAMS = (
 )
 NAMES = frozenset(upstream.name for upstream in UPSTREAMS)
 ANTHROPICS = frozenset(one.name for one in UPSTREAMS if one.dialect == "anthropic")
+BEDROCK = frozenset({"bedrock"})
 GEMINI = frozenset({"gemini"})
 NATIVE = frozenset(one.name for one in UPSTREAMS if one.responses)
 OPENAIS = frozenset(one.name for one in UPSTREAMS if one.dialect == "openai")
@@ -95,6 +113,13 @@ class MatrixGateway:
 async def matrix_gateway(folder: Path) -> AsyncIterator[MatrixGateway]:
     """Run a gateway in front of a sandbox that plays every upstream."""
     log = RequestLog()
+    with patch.dict(os.environ, signatures.ENVIRONMENT):
+        async with _gateway(folder, log) as gateway:
+            yield gateway
+
+
+@asynccontextmanager
+async def _gateway(folder: Path, log: RequestLog) -> AsyncIterator[MatrixGateway]:
     async with serving(create_app(log)) as sandbox:
         async with running_gateway(folder, sandbox, providers=_providers(sandbox)) as gateway:
             async with grpc.aio.insecure_channel(gateway.grpc) as channel:
@@ -106,12 +131,15 @@ def _providers(sandbox: str) -> dict[str, dict[str, Any]]:
         "openai": ("openai", f"{sandbox}/v1"),
         "anthropic": ("anthropic", sandbox),
         "gemini": ("gemini", f"{sandbox}/v1beta"),
+        "bedrock": ("bedrock", sandbox),
         **{name: ("openai", f"{sandbox}/{name}/v1") for name in OF_OPENAI},
         **{name: ("anthropic", f"{sandbox}/{name}") for name in OF_ANTHROPIC},
     }
     assert addresses.keys() == NAMES - {"sandbox"}, "every personality has its row"
     native = {one.name: {"responses": True} for one in UPSTREAMS if one.responses}
+    # Requests to Bedrock are signed.
+    keys = {name: {} if name == "bedrock" else {"api_key": "k"} for name in addresses}
     return {
-        name: {"kind": kind, "base_url": url, "api_key": "k", **native.get(name, {})}
+        name: {"kind": kind, "base_url": url, **keys[name], **native.get(name, {})}
         for name, (kind, url) in addresses.items()
     }

@@ -25,9 +25,9 @@ from pathlib import Path
 
 # The kinds of providers that a dialect is sent to; the first one has the dialect itself.
 KINDS: Mapping[str, Sequence[str]] = {
-    "chat": ("openai", "compatible", "anthropic", "gemini"),
-    "messages": ("anthropic", "openai", "compatible", "gemini"),
-    "responses": ("responses", "compatible", "anthropic", "gemini"),
+    "chat": ("openai", "compatible", "anthropic", "gemini", "bedrock"),
+    "messages": ("anthropic", "openai", "compatible", "gemini", "bedrock"),
+    "responses": ("responses", "compatible", "anthropic", "gemini", "bedrock"),
 }
 # The callers of a provider's whole answers, by its dialect.
 CALLERS: Mapping[str, Sequence[str]] = {

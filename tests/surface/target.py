@@ -25,6 +25,7 @@ MODELS = {
     "compatible": "compatible/echo",
     "anthropic": "anthropic/echo",
     "gemini": "gemini/echo",
+    "bedrock": "bedrock/anthropic.echo",
 }
 PATHS = {
     "chat": "/beta/v1/chat/completions",
@@ -82,6 +83,7 @@ async def surface_gateway(folder: Path) -> AsyncIterator[Target]:
             "openai": {"kind": "openai", "base_url": f"{makers}/v1"},
             "anthropic": {"kind": "anthropic", "base_url": makers},
             "gemini": {"kind": "gemini", "base_url": f"{makers}/v1beta"},
+            "bedrock": {"kind": "bedrock", "base_url": makers, "region": "us-east-1"},
             "compatible": {"kind": "openai", "base_url": f"{upstream}/v1", "responses": False},
         }
         hosts = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}

@@ -25,6 +25,7 @@ _TITLES = {
     "compatible": "compatible servers",
     "anthropic": "Anthropic",
     "gemini": "Gemini",
+    "bedrock": "Bedrock",
 }
 _CALLERS = {"chat": "a chat", "messages": "messages", "responses": "responses"}
 

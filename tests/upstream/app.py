@@ -5,6 +5,7 @@ It has the paths of `services.sandbox.server`, and these:
 ===================  ====================================================
 /{personality}/v1/…  the paths of its dialect, as another provider; Gemini's
                      are below /v1beta
+/model/{id}/…         Bedrock's Converse, for signed requests
 GET /sandbox/log     the latest requests, credentials redacted
 DELETE /sandbox/log  clears them
 GET /sandbox/live    numbers of open and of aborted requests
@@ -41,6 +42,7 @@ from tests.upstream import (
     openai_rules,
     responses_rules,
 )
+from tests.upstream.bedrock.app import add_bedrock
 from tests.upstream.checks import Checks, load_checks
 from tests.upstream.imitations import (
     GOOGLE,
@@ -95,6 +97,7 @@ def create_app(
     server.add_anthropic(app.router, handlers, "", messages, made.counting(USUAL))
     server.add_models(app.router, handlers, "", chat, messages)
     made.add_gemini(app, handlers, GOOGLE)
+    add_bedrock(app, handlers, new_id, now)
     for personality in personalities:
         path = f"/{personality.name}"
         if personality.dialect == "gemini":

@@ -15,6 +15,7 @@ from services.sandbox.handlers import Handler
 
 _CREDENTIALS = frozenset(
     {"authorization", "x-api-key", "x-goog-api-key", "cookie", "proxy-authorization"}
+    | {"x-amz-security-token"}
 )
 
 _LOG_PATH, _LIVE_PATH = "/sandbox/log", "/sandbox/live"
@@ -27,7 +28,7 @@ class Entry:
 
     Attributes:
         path: the URL path.
-        dialect: `openai`, `responses`, `anthropic` or `gemini`.
+        dialect: `openai`, `responses`, `anthropic`, `gemini` or `bedrock`.
         headers: names in lower case, credentials redacted.
         body: the JSON body; None if it is not JSON or too large to keep.
         status: the HTTP status of the response; None before it.
@@ -132,6 +133,8 @@ def _dialect_of(request: web.Request) -> str:
     path = request.path
     if path.startswith("/v1beta/"):
         return "gemini"
+    if path.startswith("/model/"):
+        return "bedrock"
     if "anthropic-version" in request.headers and not path.endswith(_OPENAI_PATHS):
         return "anthropic"
     return "responses" if path.endswith("/responses") else "openai"

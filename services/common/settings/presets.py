@@ -24,7 +24,7 @@ class Preset(NamedTuple):
 
     key_variable: str
     base_url: str
-    kind: Literal["openai", "anthropic", "gemini"] = "openai"
+    kind: Literal["openai", "anthropic", "gemini", "bedrock"] = "openai"
     other_key_variable: str = ""
     address_variable: str = ""
     place_variable: str = ""
@@ -64,7 +64,8 @@ PRESETS: Mapping[str, Preset] = {
     "azure": Preset("AZURE_OPENAI_API_KEY", "{}/openai/v1", place_variable="AZURE_OPENAI_ENDPOINT"),
     "bedrock": Preset(
         "AWS_BEARER_TOKEN_BEDROCK",
-        "https://bedrock-runtime.{}.amazonaws.com/openai/v1",
+        "https://bedrock-runtime.{}.amazonaws.com",
+        kind="bedrock",
         place_variable="AWS_REGION",
         place="us-east-1",
     ),

@@ -6,7 +6,16 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
+from yarl import URL
 
+from services.common.settings.aws import (
+    BEDROCK,
+    BEDROCK_KEY,
+    AwsRegion,
+    bedrock_url,
+    default_region,
+    region_of,
+)
 from services.common.settings.base import Name, Section, VariableName, setting, without_variables
 from services.common.settings.presets import PRESETS
 
@@ -71,8 +80,10 @@ class Provider(Section):
     """A server that has models."""
 
     kind: Annotated[
-        Literal["openai", "anthropic", "gemini", "sandbox"],
-        Field(description="openai (any compatible server) | anthropic | gemini | sandbox"),
+        Literal["openai", "anthropic", "gemini", "bedrock", "sandbox"],
+        Field(
+            description="openai (any compatible server) | anthropic | gemini | bedrock | sandbox"
+        ),
     ]
     base_url: str = setting(
         "", "address of the API; the providers that `gateway providers` lists need none"
@@ -84,6 +95,16 @@ class Provider(Section):
         "file with the key, reloaded on SIGHUP; the variable OPENAI_API_KEY_FILE also sets "
         "its path",
         example="/run/secrets/openai",
+    )
+    region: AwsRegion = setting(
+        "",
+        "bedrock only: the AWS region; default: AWS_REGION, AWS_DEFAULT_REGION or us-east-1",
+        example="eu-central-1",
+    )
+    profile: str = setting(
+        "",
+        "bedrock only: a profile of the shared AWS files, in place of the usual credentials",
+        example="production",
     )
     headers: dict[str, str] = setting({}, "sent with every request, for example for a proxy")
     pass_stateful: bool = setting(
@@ -130,8 +151,29 @@ class Provider(Section):
     def _is_literal(cls, value: Any) -> Any:
         return without_variables(value)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_region(cls, fields: Any) -> Any:
+        """Add the address of Bedrock in a region."""
+        if isinstance(fields, dict) and fields.get("kind") == BEDROCK:
+            region = (
+                fields.get("region")
+                or region_of(str(fields.get("base_url", "")))
+                or default_region(os.environ)
+            )
+            if isinstance(region, str):
+                return {"base_url": bedrock_url(region), **fields, "region": region}
+        return fields
+
     @model_validator(mode="after")
     def _has_address(self) -> Self:
+        if self.kind != BEDROCK and (self.region or self.profile):
+            raise ValueError("region, profile: allowed only for providers of kind bedrock")
+        if self.kind == BEDROCK and URL(self.base_url).path.rstrip("/").endswith("/openai/v1"):
+            raise ValueError(
+                'base_url: is the OpenAI-compatible endpoint of Bedrock; set kind = "openai", or '
+                "leave base_url out"
+            )
         if self.kind != "sandbox" and not self.base_url.startswith(("http://", "https://")):
             raise ValueError("base_url: must begin with http:// or https://")
         if self.responses and self.kind != "openai":
@@ -140,6 +182,8 @@ class Provider(Section):
 
     def key(self, environ: Mapping[str, str] = os.environ) -> str:
         """Return the provider's key, or "" if it has none."""
+        if self.profile:
+            return ""
         return self.api_key.get_secret_value() or environ.get(self.api_key_env, "")
 
     def missing_key(self, environ: Mapping[str, str] = os.environ) -> str:
@@ -147,9 +191,14 @@ class Provider(Section):
 
         No key is needed if configured headers contain credentials.
         """
-        if self.key(environ) or _CREDENTIAL_HEADERS & {name.lower() for name in self.headers}:
-            return ""
-        return self.api_key_env
+        if self.kind == BEDROCK and (self.profile or self.api_key_env == BEDROCK_KEY):
+            return ""  # without a key, requests are signed
+        return "" if self.key(environ) or self.has_credential_headers else self.api_key_env
+
+    @property
+    def has_credential_headers(self) -> bool:
+        """Whether the configured headers contain credentials."""
+        return bool(_CREDENTIAL_HEADERS & {name.lower() for name in self.headers})
 
 
 class Deployment(Section):
@@ -292,7 +341,8 @@ def with_preset(name: str, section: Any) -> Any:
     if section.get("kind", preset.kind) != preset.kind:
         return section  # the preset's address has another kind
     from_preset: dict[str, Any] = {"kind": preset.kind}
-    if url := preset.address({}):
+    # The address of Bedrock follows from the region.
+    if preset.kind != BEDROCK and (url := preset.address({})):
         from_preset["base_url"] = url
     if "api_key" not in section:
         from_preset["api_key_env"] = preset.key_variable

@@ -1,5 +1,7 @@
 """Parse the events of a provider's streamed response."""
 
+from collections.abc import Callable
+
 from gateway.inference.v1.inference_pb2 import Event
 from services.common import http
 from services.common.errors import UpstreamError
@@ -7,7 +9,7 @@ from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Limits
 from services.inference.providers.base import Call
 from services.inference.providers.idle_reader import IdleTimeoutReader
-from services.inference.providers.protocols import Reader
+from services.inference.providers.protocols import Reader, Splitter
 from services.inference.providers.sse import SseSplitter
 from services.inference.stream.batches import OnBatch, has_content
 from services.inference.stream.filters import Batch
@@ -34,6 +36,7 @@ class EventStream:
         limits: Limits,
         timers: TimerWheel,
         call: Call | None,
+        split: Callable[[int], Splitter] = SseSplitter,
     ) -> None:
         """Create a stream for the unread body of a response.
 
@@ -43,6 +46,7 @@ class EventStream:
             limits: limits on time and size.
             timers: timers of the running event loop.
             call: the call, which makes and gets the allowed silences; None for those of `limits`.
+            split: returns a splitter of the body for the maximum size of an event in bytes.
         """
         self._body = body
         self._reader = reader
@@ -50,7 +54,8 @@ class EventStream:
         self._step_timeout_s = limits.step_timeout_s
         self._call = call
         self._timers = timers
-        self._splitter: SseSplitter | None = None
+        self._splitter: Splitter | None = None
+        self._split = split
         self._max_event = limits.max_sse_line_bytes
         self._idle: IdleTimeoutReader | None = None
         self.needs_stop = False
@@ -69,7 +74,7 @@ class EventStream:
         Raises:
             UpstreamError: an event reports an error, or cannot be parsed.
             HttpError: as `http.ResponseBody.read`.
-            SseTooLongError: as `SseSplitter.feed`.
+            SseTooLongError: as `Splitter.feed`.
             TimeoutError: the idle timeout has passed.
         """
         while not self._is_over:
@@ -103,7 +108,7 @@ class EventStream:
         """Return the events that a piece completes, if any."""
         events: list[Event] = []
         if self._splitter is None:
-            self._splitter = SseSplitter(self._max_event)
+            self._splitter = self._split(self._max_event)
         if text := self._splitter.feed(piece):
             try:
                 self._reader.feed(text, events)

@@ -1,6 +1,6 @@
 """Protocols of an upstream's dependencies: answer parsers, error classification, gauges."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from gateway.inference.v1.inference_pb2 import Event
@@ -24,6 +24,29 @@ class Classify(Protocol):
         now: Callable[[], float],
     ) -> UpstreamError:
         """See `failures.classify`."""
+
+
+class Authorize(Protocol):
+    """Returns the headers that authorize a request; the server's own may be a signature of it."""
+
+    async def headers(self, method: str, url: str, body: bytes) -> Sequence[tuple[str, str]]:
+        """Return the headers for a request; `url` is as it is sent.
+
+        Raises:
+            UpstreamError: the gateway has no credentials.
+        """
+
+
+class Splitter(Protocol):
+    """Splits a streamed response into complete events."""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Add a chunk; return the completed events as server-sent events, for `sse.read_event`.
+
+        Raises:
+            SseTooLongError: an event exceeds the limit.
+            UpstreamError: the stream is malformed.
+        """
 
 
 class ErrorFactory(Protocol):

@@ -10,12 +10,21 @@ from services.common.errors import UpstreamError
 from services.common.http import Client
 from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
+from services.common.settings.aws import BEDROCK
 from services.inference.catalogue import server_facts
-from services.inference.providers import anthropic, embedded, failures, gemini, openai, sandbox
+from services.inference.providers import (
+    anthropic,
+    bedrock,
+    embedded,
+    failures,
+    gemini,
+    openai,
+    sandbox,
+)
 from services.inference.providers.base import Provider
 from services.inference.providers.openai_responses import ResponsesProvider
 from services.inference.providers.openai_responses.endpoint import EndpointSupport
-from services.inference.providers.protocols import Classify, Gauge
+from services.inference.providers.protocols import Authorize, Classify, Gauge
 from services.inference.providers.upstream import Upstream
 
 _NO_SUCH_PATH = (404, 405)
@@ -89,7 +98,8 @@ def build(
     if embedder is not None:
         providers[embedded.EMBEDDED] = embedded.EmbeddedProvider(embedded.EMBEDDED, embedder)
     for name, settings in configured.items():
-        classify = naming_base_url(failures.classify, settings.base_url, answering_urls)
+        own = bedrock.classify if settings.kind == BEDROCK else failures.classify
+        classify = naming_base_url(own, settings.base_url, answering_urls)
         providers[name] = _build_one(name, settings, client, limits, live, classify)
     return providers
 
@@ -168,6 +178,7 @@ def _upstream(
     limits: Limits,
     live: Gauge,
     classify: Classify = failures.classify,
+    authorize: Authorize | None = None,
 ) -> Upstream:
     return Upstream(
         name,
@@ -178,6 +189,7 @@ def _upstream(
         live,
         missing_key=settings.missing_key(),
         classify=classify,
+        authorize=authorize,
     )
 
 
@@ -219,6 +231,15 @@ def _build_one(
                 upstream(gemini.headers(key)),
                 pass_stateful=settings.pass_stateful,
                 fetches_urls=fetches_urls,
+            )
+        case "bedrock":
+            signer = bedrock.signer_of(name, settings, key)
+            return bedrock.BedrockProvider(
+                name,
+                _upstream(
+                    name, settings, _bearer(settings), client, limits, live, classify, signer
+                ),
+                pass_stateful=settings.pass_stateful,
             )
         case "sandbox":
             return sandbox.SandboxProvider(name)

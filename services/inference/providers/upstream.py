@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import closing
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from yarl import URL
 
@@ -29,7 +29,7 @@ from services.inference.providers.base import Call
 from services.inference.providers.bounds import check_values, parse
 from services.inference.providers.connection_failures import TRANSLATED, connection_failure
 from services.inference.providers.event_stream import EventStream
-from services.inference.providers.protocols import Classify, Gauge, Reader
+from services.inference.providers.protocols import Authorize, Classify, Gauge, Reader, Splitter
 from services.inference.providers.sse import SseSplitter, SseTooLongError, is_event_stream
 from services.inference.stored_files import StoredFilesBody
 from services.inference.stream.batches import Batches, OnBatch
@@ -39,13 +39,27 @@ from services.inference.stream.batches import Batches, OnBatch
 _ENDING_GRACE_S = 0.25
 # Maximum wait for the body of an error response.
 _ERROR_BODY_S = 30.0
-_EVENT_STREAM = "text/event-stream"
 _JSON = "application/json"
 _REQUEST_ID = "x-request-id"
 # Content types with which servers send event streams when none is configured.
 _UNTYPED = frozenset({"text/plain", "application/octet-stream"})
 # Size of the path cache; some paths contain a model name.
 _TARGETS = 1_000
+
+
+class Framing(NamedTuple):
+    """The format of streamed responses.
+
+    Attributes:
+        content_type: of such responses.
+        split: returns a splitter for the maximum size of an event in bytes.
+    """
+
+    content_type: str
+    split: Callable[[int], Splitter]
+
+
+SSE = Framing("text/event-stream", SseSplitter)
 
 
 class Upstream:
@@ -65,6 +79,7 @@ class Upstream:
         classify: returns the error for a response other than 2xx.
         missing_key: the environment variable of the API key if it is not set; every request is then
             refused, since it would be sent without credentials.
+        authorize: returns further headers of each request; such requests have no stored files.
     """
 
     def __init__(
@@ -78,8 +93,10 @@ class Upstream:
         now: Callable[[], float] = time.time,
         missing_key: str = "",
         classify: Classify = failures.classify,
+        authorize: Authorize | None = None,
     ) -> None:
         self.name = name
+        self._authorize = authorize
         self._classify = classify
         self._missing_key = missing_key
         self._base = URL(base_url)
@@ -183,6 +200,7 @@ class Upstream:
         reader: Reader,
         headers: Collection[tuple[str, str]] = (),
         call: Call | None = None,
+        framing: Framing = SSE,
     ) -> Batches:
         """Post JSON and yield the events of a 2xx response, one batch per read.
 
@@ -203,6 +221,7 @@ class Upstream:
             headers: headers of this request, names in lower case; those that are also among the
                 provider's own headers are left out.
             call: as for `post_unbounded`.
+            framing: the format of the stream.
 
         Raises:
             GatewayError: as the pieces of `StoredFilesBody`.
@@ -224,10 +243,11 @@ class Upstream:
                 call.answer_headers = response.headers
             if not 200 <= response.status < 300:
                 raise await self._refusal(response)
+            expected, split = framing
             # A server without a Content-Type header is assumed to stream.
-            content_type = response.headers.get("content-type", _EVENT_STREAM)
-            if content_type == _EVENT_STREAM or self._is_streamed(content_type):
-                stream = EventStream(response.body, reader, self.limits, self._timers, call)
+            content_type = response.headers.get("content-type", expected)
+            if content_type == expected or self._is_streamed(content_type, expected):
+                stream = EventStream(response.body, reader, self.limits, self._timers, call, split)
                 on_batch: OnBatch | None = None
                 has_more = True
                 while has_more and (events := await stream.next(on_batch)) is not None:
@@ -322,9 +342,21 @@ class Upstream:
         if (trace := attempt_trace.get() or current_trace.get()) is not None:
             fields += http.fields(trace.pairs())
         stored = None if call is None else call.stored
+        if self._authorize is not None:
+            return self._authorized(self._authorize, self._target(path), fields, body)
         sent = body if stored is None else stored.body(body)
         sending = self._client.send(self._origin, "POST", self._target(path), fields, sent)
         return sending if isinstance(sent, bytes) else _admitted(sent, sending)
+
+    async def _authorized(
+        self, authorize: Authorize, target: str, fields: str, body: bytes
+    ) -> http.Response:
+        """Send a request with the headers that authorize it."""
+        url = f"{self._base.scheme}://{self._origin.authority}{target}"
+        fields += http.fields(await authorize.headers("POST", url, body))
+        sending = self._client.send(self._origin, "POST", target, fields, body)
+        del body
+        return await sending
 
     async def _refusal(self, response: http.Response) -> UpstreamError:
         """Return the error for a response other than 2xx."""
@@ -346,17 +378,19 @@ class Upstream:
 
     def _target_of(self, path: str) -> str:
         path, _, query = path.partition("?")
-        url = self._base.joinpath(path.lstrip("/")).with_query(self._base.query)
+        # A path with escapes is sent as it is: a signature covers it.
+        url = self._base.joinpath(path.lstrip("/"), encoded="%" in path)
+        url = url.with_query(self._base.query)
         return url.extend_query(query).raw_path_qs
 
-    def _is_streamed(self, content_type: str) -> bool:
-        """Return whether a response of a content type is an event stream; False if it is JSON.
+    def _is_streamed(self, content_type: str, expected: str) -> bool:
+        """Return whether a content type is that of an event stream; False if it is JSON.
 
         Raises:
             UpstreamError: it is neither.
         """
         kind = content_type.partition(";")[0].strip().lower()
-        if kind == _EVENT_STREAM or kind in _UNTYPED:
+        if kind == expected or kind in _UNTYPED:
             return True
         if kind != _JSON:
             raise failures.broken_answer(

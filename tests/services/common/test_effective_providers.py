@@ -74,7 +74,7 @@ def test_google_joins_by_its_own_api_with_either_variable():
         (
             {"AWS_BEARER_TOKEN_BEDROCK": "k", "AWS_REGION": "eu-west-1"},
             "bedrock",
-            "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1",
+            "https://bedrock-runtime.eu-west-1.amazonaws.com",
         ),
     ],
 )

@@ -1,0 +1,79 @@
+"""The models that an account has on Bedrock in a region: foundation models and inference profiles.
+
+They are listed by another host than that of `bedrock-runtime`. Source: `ListFoundationModels` and
+`ListInferenceProfiles` in the API reference.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from yarl import URL
+
+from services.common import http
+from services.common.settings import Provider as ProviderSettings
+from services.inference.providers.bedrock.credentials import AwsCredentials, CredentialChain
+from services.inference.providers.bedrock.signing import RequestSigner
+
+MODELS = "foundation-models"
+PROFILES = "inference-profiles"
+_RUNTIME, _CONTROL = "bedrock-runtime", "bedrock"
+_MAX_PROFILES = 1_000
+
+
+def signer_of(name: str, settings: ProviderSettings, key: str) -> RequestSigner | None:
+    """Return the signer of a provider's requests; None if they have an API key."""
+    if key or settings.has_credential_headers:
+        return None
+    credentials = AwsCredentials(name, CredentialChain(settings.profile).load)
+    return RequestSigner(credentials, settings.region)
+
+
+async def ask(
+    client: http.Client, provider: ProviderSettings, key: str, path: str = MODELS
+) -> http.Response:
+    """Request a list; return the response with its body unread.
+
+    Args:
+        client: sends the request.
+        provider: the provider's settings.
+        key: its API key, or "".
+        path: MODELS or PROFILES.
+
+    Raises:
+        UpstreamError: the gateway has no credentials.
+        HttpError: connecting failed, or no valid response arrived.
+        TimeoutError: connecting timed out.
+    """
+    base = URL(provider.base_url)
+    host = base.host or ""
+    if host.startswith(_RUNTIME):
+        base = base.with_host(_CONTROL + host.removeprefix(_RUNTIME))
+    url = base.joinpath(path)
+    if path == PROFILES:
+        url = url.with_query(maxResults=_MAX_PROFILES)
+    headers = dict(provider.headers)
+    signer = signer_of("bedrock", provider, key)
+    if signer is not None:
+        origin = http.origin_of(url)
+        sent = f"{url.scheme}://{origin.authority}{url.raw_path_qs}"
+        headers |= dict(await signer.headers("GET", sent, b""))
+    elif key:
+        headers.setdefault("Authorization", f"Bearer {key}")
+    fields = http.fields(headers.items())
+    return await client.send(http.origin_of(url), "GET", url.raw_path_qs, fields)
+
+
+def names_of(listed: Mapping[str, Any]) -> Iterator[object]:
+    """Yield the names in a list of foundation models or of inference profiles.
+
+    Models that write no text are left out, and those that only a profile gives access to.
+    """
+    for model in listed.get("modelSummaries") or ():
+        match model:
+            case {"inferenceTypesSupported": [*ways], "outputModalities": [*outputs]}:
+                if "ON_DEMAND" in ways and "TEXT" in outputs:
+                    yield model.get("modelId")
+    for profile in listed.get("inferenceProfileSummaries") or ():
+        match profile:
+            case {"inferenceProfileId": name, "status": "ACTIVE"}:
+                yield name
