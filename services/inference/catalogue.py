@@ -20,6 +20,7 @@ import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import MediaKind
+from services.common.settings.aws import BEDROCK
 
 Inputs = frozenset[MediaKind.ValueType]
 # Media read by a model, by provider and model name.
@@ -114,6 +115,12 @@ class Maker:
 
 
 _FINE_TUNED = "ft:"
+# Bedrock's names of models of a maker: an inference profile's geography or the path of an ARN, the
+# maker, the maker's name, and a version.
+_ON_BEDROCK = re.compile(
+    r"(?:.*/)?(?:[a-z-]+\.)?(?P<maker>anthropic|openai)\.(?P<name>[a-z0-9.-]+?)(?:-v?\d(?::\d+)?)?",
+    re.ASCII,
+)
 _SNAPSHOT = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
@@ -124,6 +131,8 @@ def facts_of(kind: str, upstream: str) -> ModelInfo:
     other names are unknown: they have no limits, and are sent all kinds of media until their
     provider rejects one.
     """
+    if kind == BEDROCK and (match := _ON_BEDROCK.fullmatch(upstream)):
+        kind, upstream = match["maker"], match["name"]
     maker = MAKERS.get(kind)
     if maker is None:
         return UNKNOWN

@@ -219,3 +219,19 @@ def test_field_names_in_the_catalogue_are_valid_settings():
     ]
     assert {name for entry in entries for name in entry.get("refuses", ())} <= refusals.NAMES
     assert {name for entry in entries for name in entry.get("efforts", ())} <= {*EFFORTS}
+
+
+_ARN = "arn:aws:bedrock:eu-west-1:123456789012:inference-profile"
+
+
+@pytest.mark.parametrize(
+    ("upstream", "name"),
+    [
+        ("us.anthropic.claude-opus-4-7-v1", "Claude Opus 4.7"),
+        ("anthropic.claude-sonnet-4-5-20250929-v1:0", "Claude Sonnet 4.5"),
+        (f"{_ARN}/eu.anthropic.claude-opus-4-1-20250805-v1:0", "Claude Opus 4.1"),
+        ("amazon.nova-pro-v1:0", ""),
+    ],
+)
+def test_bedrocks_names_are_their_makers(upstream: str, name: str) -> None:
+    assert facts_of("bedrock", upstream).display_name == name
