@@ -15,7 +15,7 @@ _PROVIDER = re.compile(r"^\[providers\.([\w-]+)\]\n((?:(?!\[).*\n?)*)", re.M)
 _REPLACED = re.compile(r"^(?:kind|base_url|api_key\w*) = .*\n", re.M)
 _NAMED_MODEL = re.compile(r"\"?model\"?(?:=|: )\"(\w+)/([^\"]+)\"")
 _BASE = "[discovery]\nenabled = false\n\n[sandbox]\nenabled = true\n\n"
-_PATHS = {"openai": "/v1", "anthropic": "", "gemini": "/v1beta"}
+_PATHS = {"openai": "/v1", "anthropic": "", "gemini": "/v1beta", "bedrock": ""}
 
 
 @contextmanager
