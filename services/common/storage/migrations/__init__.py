@@ -12,4 +12,4 @@ HEAD = "0023"
 
 # The oldest step whose programs are compatible with the tables of `HEAD`: no later step removes
 # anything that those programs use.
-OLDEST = "0021"
+OLDEST = "0023"

@@ -184,6 +184,21 @@ CREATE TABLE article_usage (
 	CONSTRAINT ck_article_usage_size_bytes CHECK (size_bytes >= 0),
 	CONSTRAINT ck_article_usage_deleted_bytes CHECK (deleted_bytes >= 0)
 );
+CREATE TABLE article_requests (
+	article_id VARCHAR(20) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	request_id VARCHAR(64) NOT NULL,
+	at_ms BIGINT NOT NULL,
+	fingerprint BLOB NOT NULL,
+	answer BLOB NOT NULL,
+	CONSTRAINT pk_article_requests PRIMARY KEY (article_id, user_id, request_id),
+	CONSTRAINT fk_article_requests_article_id FOREIGN KEY(article_id) REFERENCES articles (id)
+);
+CREATE TABLE article_files (
+	article_id VARCHAR(20) NOT NULL,
+	file_id VARCHAR(64) NOT NULL,
+	CONSTRAINT pk_article_files PRIMARY KEY (article_id, file_id)
+);
 CREATE TABLE memory_owners (
 	owner_id VARCHAR(64) NOT NULL,
 	memories BIGINT NOT NULL,
@@ -399,6 +414,26 @@ CREATE TABLE response_origins (
 	last_position BIGINT NOT NULL,
 	CONSTRAINT pk_response_origins PRIMARY KEY (id),
 	CONSTRAINT fk_response_origins_id FOREIGN KEY(id) REFERENCES responses (id) ON DELETE CASCADE
+);
+CREATE TABLE limits (
+	subject_kind VARCHAR(16) NOT NULL,
+	subject_id VARCHAR(64) NOT NULL,
+	requests_per_minute BIGINT,
+	tokens_per_minute BIGINT,
+	concurrent_requests BIGINT,
+	spend_per_day_pusd BIGINT,
+	spend_per_month_pusd BIGINT,
+	allowed_models TEXT,
+	updated_at_ms BIGINT NOT NULL,
+	spend_per_week_pusd BIGINT,
+	spend_per_period_pusd BIGINT,
+	period_start_day BIGINT,
+	period_days BIGINT,
+	soft_limit_percent BIGINT,
+	soft_limits_reached TEXT,
+	allowed_model_groups TEXT,
+	subject_name TEXT,
+	CONSTRAINT pk_limits PRIMARY KEY (subject_kind, subject_id)
 );
 CREATE TABLE allowances (
 	subject_kind VARCHAR(16) NOT NULL,
@@ -775,6 +810,27 @@ CREATE TABLE usage_model_hours (
 	duration_ms_max BIGINT,
 	CONSTRAINT pk_usage_model_hours PRIMARY KEY (hour, model, provider)
 );
+CREATE TABLE usage_label_days (
+	day INTEGER NOT NULL,
+	label VARCHAR(32) NOT NULL,
+	value VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	team_id VARCHAR(64) NOT NULL,
+	key_id VARCHAR(64) NOT NULL,
+	model VARCHAR(512) NOT NULL,
+	provider VARCHAR(256) NOT NULL,
+	requests BIGINT NOT NULL,
+	failed_requests BIGINT NOT NULL,
+	input_tokens BIGINT NOT NULL,
+	output_tokens BIGINT NOT NULL,
+	cached_tokens BIGINT NOT NULL,
+	cache_written_tokens BIGINT NOT NULL,
+	reasoning_tokens BIGINT NOT NULL,
+	cost_pusd BIGINT NOT NULL,
+	unpriced BIGINT NOT NULL,
+	estimated BIGINT NOT NULL,
+	CONSTRAINT pk_usage_label_days PRIMARY KEY (day, label, value, user_id, team_id, key_id, model, provider)
+);
 CREATE TABLE request_log (
 	id VARCHAR(64) NOT NULL,
 	time_ms BIGINT NOT NULL,
@@ -797,62 +853,6 @@ CREATE TABLE request_log (
 	has_bodies SMALLINT NOT NULL,
 	search_text TEXT NOT NULL,
 	CONSTRAINT pk_request_log PRIMARY KEY (id)
-);
-CREATE TABLE usage_label_days (
-	day INTEGER NOT NULL,
-	label VARCHAR(32) NOT NULL,
-	value VARCHAR(64) NOT NULL,
-	user_id VARCHAR(64) NOT NULL,
-	team_id VARCHAR(64) NOT NULL,
-	key_id VARCHAR(64) NOT NULL,
-	model VARCHAR(512) NOT NULL,
-	provider VARCHAR(256) NOT NULL,
-	requests BIGINT NOT NULL,
-	failed_requests BIGINT NOT NULL,
-	input_tokens BIGINT NOT NULL,
-	output_tokens BIGINT NOT NULL,
-	cached_tokens BIGINT NOT NULL,
-	cache_written_tokens BIGINT NOT NULL,
-	reasoning_tokens BIGINT NOT NULL,
-	cost_pusd BIGINT NOT NULL,
-	unpriced BIGINT NOT NULL,
-	estimated BIGINT NOT NULL,
-	CONSTRAINT pk_usage_label_days PRIMARY KEY (day, label, value, user_id, team_id, key_id, model, provider)
-);
-CREATE TABLE "limits" (
-	subject_kind VARCHAR(16) NOT NULL,
-	subject_id VARCHAR(64) NOT NULL,
-	requests_per_minute BIGINT,
-	tokens_per_minute BIGINT,
-	concurrent_requests BIGINT,
-	spend_per_day_pusd BIGINT,
-	spend_per_month_pusd BIGINT,
-	allowed_models TEXT,
-	updated_at_ms BIGINT NOT NULL,
-	spend_per_week_pusd BIGINT,
-	spend_per_period_pusd BIGINT,
-	period_start_day BIGINT,
-	period_days BIGINT,
-	soft_limit_percent BIGINT,
-	soft_limits_reached TEXT,
-	allowed_model_groups TEXT,
-	subject_name TEXT,
-	CONSTRAINT pk_limits PRIMARY KEY (subject_kind, subject_id)
-);
-CREATE TABLE article_requests (
-	article_id VARCHAR(20) NOT NULL,
-	user_id VARCHAR(64) NOT NULL,
-	request_id VARCHAR(64) NOT NULL,
-	at_ms BIGINT NOT NULL,
-	fingerprint BLOB NOT NULL,
-	answer BLOB NOT NULL,
-	CONSTRAINT pk_article_requests PRIMARY KEY (article_id, user_id, request_id),
-	CONSTRAINT fk_article_requests_article_id FOREIGN KEY(article_id) REFERENCES articles (id)
-);
-CREATE TABLE article_files (
-	article_id VARCHAR(20) NOT NULL,
-	file_id VARCHAR(64) NOT NULL,
-	CONSTRAINT pk_article_files PRIMARY KEY (article_id, file_id)
 );
 CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);

@@ -1,1 +1,1 @@
-"""The tables of the first release, by area; the step `0021` creates them."""
+"""The tables of the first release, by area; the step `0023` creates them."""

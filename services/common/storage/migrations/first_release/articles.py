@@ -1,4 +1,4 @@
-"""Documents with their logs, sessions, groups and sizes, and grants."""
+"""Documents with their logs, sessions, groups, sizes, requests and files, and grants."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,6 +10,7 @@ def create() -> None:
     _create_articles()
     _create_sessions()
     _create_usage()
+    _create_requests()
 
 
 def _create_groups() -> None:
@@ -127,3 +128,30 @@ def _create_usage() -> None:
         sa.CheckConstraint("size_bytes >= 0", name="ck_article_usage_size_bytes"),
         sa.CheckConstraint("deleted_bytes >= 0", name="ck_article_usage_deleted_bytes"),
     )
+
+
+def _create_requests() -> None:
+    op.create_table(
+        "article_requests",
+        sa.Column("article_id", sa.String(20), nullable=False),
+        sa.Column("user_id", sa.String(64), nullable=False),
+        sa.Column("request_id", sa.String(64), nullable=False),
+        sa.Column("at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("fingerprint", sa.LargeBinary(), nullable=False),
+        sa.Column("answer", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("article_id", "user_id", "request_id", name="pk_article_requests"),
+        sa.ForeignKeyConstraint(
+            ["article_id"], ["articles.id"], name="fk_article_requests_article_id"
+        ),
+    )
+    op.create_index(
+        "ix_article_requests_user_id", "article_requests", ["user_id", "article_id", "at_ms"]
+    )
+    op.create_index("ix_article_requests_at_ms", "article_requests", ["at_ms"])
+    op.create_table(
+        "article_files",
+        sa.Column("article_id", sa.String(20), nullable=False),
+        sa.Column("file_id", sa.String(64), nullable=False),
+        sa.PrimaryKeyConstraint("article_id", "file_id", name="pk_article_files"),
+    )
+    op.create_index("ix_article_files_file_id", "article_files", ["file_id"])

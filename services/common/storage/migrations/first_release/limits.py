@@ -29,10 +29,8 @@ def _create_limits() -> None:
         sa.Column("soft_limit_percent", sa.BigInteger()),
         sa.Column("soft_limits_reached", sa.Text()),
         sa.Column("allowed_model_groups", sa.Text()),
+        sa.Column("subject_name", sa.Text()),
         sa.PrimaryKeyConstraint("subject_kind", "subject_id", name="pk_limits"),
-        sa.CheckConstraint(
-            "subject_kind IN ('key', 'user', 'team')", name="ck_limits_subject_kind"
-        ),
     )
     op.create_table(
         "allowances",

@@ -1,6 +1,7 @@
 """What requests used and cost, the sums of that by day and hour, and the log of requests."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -39,6 +40,7 @@ def create() -> None:
     _create_hours("usage_model_hours", _MODELS)
     for name in ("user_id", "team_id", "key_id"):
         op.create_index(f"ix_usage_hours_{name}_hour", "usage_hours", [name, "hour"])
+    _create_label_days()
     _create_request_log()
 
 
@@ -102,6 +104,24 @@ def _create_hours(table: str, names: Sequence[tuple[str, int]]) -> None:
         *_activity(),
         sa.PrimaryKeyConstraint("hour", *(name for name, _ in names), name=f"pk_{table}"),
     )
+
+
+def _create_label_days() -> None:
+    key: list[sa.Column[Any]] = [
+        sa.Column("day", sa.Integer(), nullable=False),
+        sa.Column("label", sa.String(32), nullable=False),
+        sa.Column("value", sa.String(64), nullable=False),
+        *(sa.Column(name, sa.String(length), nullable=False) for name, length in _CALLERS),
+        *(sa.Column(name, sa.String(length), nullable=False) for name, length in _MODELS),
+    ]
+    op.create_table(
+        "usage_label_days",
+        *key,
+        *(sa.Column(name, sa.BigInteger(), nullable=False) for name in _USAGE),
+        sa.PrimaryKeyConstraint(*(column.name for column in key), name="pk_usage_label_days"),
+    )
+    for names in (("label", "day"), ("user_id", "label", "day")):
+        op.create_index(f"ix_usage_label_days_{'_'.join(names)}", "usage_label_days", [*names])
 
 
 def _activity() -> Sequence[sa.Column[int]]:

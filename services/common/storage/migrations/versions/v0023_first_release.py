@@ -16,7 +16,7 @@ from services.common.storage.migrations.first_release import (
     usage,
 )
 
-revision = "0021"
+revision = "0023"
 down_revision = None
 
 # In an order in which each refers to earlier ones alone.
