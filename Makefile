@@ -145,7 +145,7 @@ mutants: setup ## break rules one at a time; their tests must notice (tests/muta
 	$(BIN)/python -m tests.mutants
 
 # Hold our tables of the SDKs' fields against the types of the installed SDKs.
-SDK_TABLES := tests/surface/test_table.py tests/surface/test_sdk_methods.py tests/services/inference/test_native_fields.py
+SDK_TABLES := tests/surface/test_table.py tests/surface/test_sdk_methods.py tests/services/inference/request/test_native_fields.py
 
 check: setup sdks $(CONSOLE)/node_modules/.installed console ## check format, lint, types, layers, protos and generated code
 	$(BIN)/ruff format --check $(SOURCES)
@@ -221,7 +221,7 @@ site: .venv-site/.installed ## build the documents as a website, with search: si
 	$(PYTHON) deploy/site/stage.py site
 	.venv-site/bin/zensical build --strict --clean --config-file site/mkdocs.yml
 
-context-sizes: setup ## regenerate services/inference/context_sizes.json from the data of genai-prices
+context-sizes: setup ## regenerate services/inference/facts/context_sizes.json from the data of genai-prices
 	$(BIN)/uv run --quiet --no-project --python $(BIN)/python --with genai-prices --with orjson tests/tools/context_sizes.py
 
 prices: setup ## regenerate services/inference/pricing/prices.jsonl from the data of genai-prices

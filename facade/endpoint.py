@@ -1,6 +1,6 @@
 """`EndpointSpec`: all that there is to say about one endpoint.
 
-The routes (`facade.app`), the OpenAPI document (`facade.openapi`) and the table of
+The routes (`facade.app`), the OpenAPI document (`facade.description.openapi`) and the table of
 `docs/reference/endpoints.md` are made from the specs in `facade.routes`.
 """
 

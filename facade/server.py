@@ -11,7 +11,6 @@ import grpc
 from prometheus_client import CollectorRegistry
 
 from facade.app import create_dispatcher, create_operations_dispatcher, plain_endpoints
-from facade.certificate_metrics import CertificateMetrics
 from facade.context import Context
 from facade.cors import Cors
 from facade.dispatch import Serve
@@ -20,9 +19,10 @@ from facade.http.connections import Connections
 from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
 from facade.inference_stub import inference_stub
-from facade.loop_delay import LoopDelay
 from facade.parsing import ParserPool
-from facade.process_metrics import ProcessMetrics
+from facade.process_state.certificate_metrics import CertificateMetrics
+from facade.process_state.loop_delay import LoopDelay
+from facade.process_state.process_metrics import ProcessMetrics
 from facade.reports import AccessLog, FacadeMetrics
 from facade.request_context import RequestsInProgress, request_context
 from facade.request_log import LoggedRequests, RecordingParserPool, RequestLog

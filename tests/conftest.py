@@ -42,7 +42,7 @@ SHARED_PROCESSES = {
 # Of these the tests behind Envoy are a group. Any worker starts the gateway of the others quickly.
 BEHIND_ENVOY = "tests/e2e/"
 # Modules that take ten seconds and more begin after the groups.
-LONG = ("tests/test_patterns.py", "tests/facade/test_openapi.py", "tests/matrix/")
+LONG = ("tests/test_patterns.py", "tests/facade/description/test_openapi.py", "tests/matrix/")
 IN_ORDER = (*SHARED_PROCESSES.values(), (BEHIND_ENVOY,), LONG)
 
 

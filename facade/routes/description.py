@@ -13,13 +13,13 @@ def with_description(endpoints: Iterable[EndpointSpec]) -> tuple[EndpointSpec, .
     async def openapi_document(exchange: Exchange) -> Response:
         """Return the OpenAPI document."""
         # Imported on first use, as it takes 0.5 MB.
-        from facade import openapi
+        from facade.description import openapi
 
         return JsonResponse(openapi.document(described))
 
     async def docs(exchange: Exchange) -> Response:
         """Return a page for people that describes the endpoints."""
-        from facade import api_page
+        from facade.description import api_page
 
         body = api_page.page(described).encode()
         return TypedResponse(body, "text/html; charset=utf-8", api_page.HEADERS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from facade import credentials, downloads
+from facade import credentials
 from facade.bodies import PieceReader
 from facade.credentials import ApiFormat, Format
 from facade.dialects import anthropic, file_schemas, openai, storage
@@ -15,13 +15,14 @@ from facade.dialects.json_schemas import STRING
 from facade.dialects.purposes import PURPOSES
 from facade.endpoint import Answer, Body, EndpointSpec, query_parameter
 from facade.failures import error_response
-from facade.file_upload import CHUNK, FileUpload
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response, SizedResponse, WholeResponse
 from facade.http_errors import unsupported_media_type
-from facade.multipart import boundary_of
 from facade.routes.generation import rpc_metadata
-from facade.uploads import UploadForm, too_large
+from facade.transfers import downloads
+from facade.transfers.file_upload import CHUNK, FileUpload
+from facade.transfers.multipart import boundary_of
+from facade.transfers.uploads import UploadForm, too_large
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import (
     DeleteFileRequest,

@@ -176,7 +176,7 @@ async def _local_models() -> "Mapping[str, tuple[Provider, Sequence[str]]]":
     """Return the local servers that respond, with the names of their models."""
     from services.common import http
     from services.common.settings import Limits, Server
-    from services.inference import discovery
+    from services.inference.models import discovery
 
     servers = discovery.local_servers(Server())
     async with http.Client(Limits().connect_timeout_s) as client:

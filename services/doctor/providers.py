@@ -16,7 +16,7 @@ from services.common.errors import GatewayError, UpstreamError
 from services.common.settings import SANDBOX, Provider, Settings, effective_providers
 from services.common.settings.aws import BEDROCK
 from services.doctor.findings import Finding, failure, ok, warning
-from services.inference import discovery
+from services.inference.models import discovery
 from services.inference.providers.bedrock.errors import error_name, is_clock_error
 
 _TIMEOUT_S = 10.0

@@ -24,26 +24,27 @@ from services.common.storage.byte_store import StoreLimits, open_store
 from services.common.storage.disk import DiskReserve
 from services.common.storage.leases import Lease
 from services.common.storage.secrets import Secrets
-from services.inference import abilities, diagnostics, discovery, embeddings
+from services.inference import diagnostics, embeddings
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import MediaAdaptation
 from services.inference.allowances.admission import Admission
-from services.inference.catalogue import Inputs
-from services.inference.engine import Engine
+from services.inference.facts.catalogue import Inputs
 from services.inference.health_checks import HealthChecks
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
 from services.inference.limits.subjects import may_use
 from services.inference.memory.turn_client import TurnFactory
 from services.inference.metrics import InferenceMetrics
+from services.inference.models import abilities, discovery
+from services.inference.models.routing import Models
 from services.inference.pricing.costs import Costs
 from services.inference.providers import embedded, registry, sandbox
+from services.inference.request.thinking import Signer
 from services.inference.response_cache.cached_answers import CachedAnswers
 from services.inference.routes import Routes
-from services.inference.routing import Models
+from services.inference.run.engine import Engine
 from services.inference.store_sweeper import ROUNDS, store_sweeper
 from services.inference.stored_files import Files
-from services.inference.thinking import Signer
 from services.inference.tools.backends import search_backend
 from services.inference.tools.pages import Pages
 from services.inference.tools.running import WebTools

@@ -10,11 +10,11 @@ from services.common.grpc.dialect_headers import of_answer
 from services.common.messages.passthrough_answer import AnswerRoute, PassthroughAnswer, TokenCounts
 from services.inference.answer_facts import AnswerFacts
 from services.inference.providers.base import Call
+from services.inference.request.thinking import Signer
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter
 from services.inference.stream.property_names import PropertyNameFilter
 from services.inference.stream.sign_thinking import ThinkingSigner
-from services.inference.thinking import Signer
 
 
 class Answering(Protocol):

@@ -15,11 +15,12 @@ from services.common.settings import (
     sandbox_remedy,
 )
 from services.common.settings.environment import unknown_variables
-from services.inference import base_urls, discovery
 from services.inference.adaptation.helpers import EMBEDDED
+from services.inference.facts import base_urls
+from services.inference.learned.refusals import NAMES
+from services.inference.models import discovery
+from services.inference.models.routing import Models
 from services.inference.providers import embedded, sandbox
-from services.inference.refusals import NAMES
-from services.inference.routing import Models
 
 # Efforts of the catalogue's models.
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")

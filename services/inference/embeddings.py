@@ -21,15 +21,15 @@ from services.common.errors import invalid
 from services.common.text.texts import MAX_NAME, quoted
 from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
-from services.inference.engine import Engine
-from services.inference.estimate import estimate_inputs
 from services.inference.fallback.attempts import AttemptOptions
+from services.inference.learned.refusals import Refusals, all_refused
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
 from services.inference.offload import mark_large
 from services.inference.plans.plan import Plan, Step
 from services.inference.providers.base import Call, EmbeddingCall, Provider, Target
-from services.inference.refusals import Refusals, all_refused
+from services.inference.request.estimate import estimate_inputs
+from services.inference.run.engine import Engine
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch
 

@@ -17,12 +17,12 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common import http, ids
 from services.common.errors import GatewayError, UpstreamError
 from services.common.settings import SANDBOX, Provider
-from services.inference import discovery
 from services.inference.circuit_breaker import ModelKey, Uniform
-from services.inference.engine import Engine
 from services.inference.metrics import InferenceMetrics
+from services.inference.models import discovery
 from services.inference.plans.policy import is_transient
 from services.inference.providers.base import Call
+from services.inference.run.engine import Engine
 
 # Maximum share by which the time to the next check is changed: workers do not check together.
 _JITTER: Final = 0.2

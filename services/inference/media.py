@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
-from services.inference.paths import block_path
 from services.inference.plans.plan import Plan
+from services.inference.request.paths import block_path
 
 
 class AdaptationError(GatewayError):

@@ -12,9 +12,9 @@ from gateway.conversation.v1.conversation_pb2 import (
     Dialect,
 )
 from services.common.settings import Roles
+from services.inference.models.routing import Models
 from services.inference.pricing.costs import Costs, unknown_costs
 from services.inference.providers.base import Provider
-from services.inference.routing import Models
 from services.inference.tools.running import WebTools
 
 

@@ -14,7 +14,6 @@ from services.common.grpc.authentication import caller
 from services.common.messages.large_request import LargeRequest
 from services.common.messages.lazy_request import LazyRequest
 from services.inference import embeddings, tasks
-from services.inference.engine import Engine
 from services.inference.limits.label_limits import LabelLimits
 from services.inference.limits.limiter import Limiter
 from services.inference.limits.named_models import check_models
@@ -23,6 +22,7 @@ from services.inference.offload import mark, offload, parse_large
 from services.inference.response_cache import directives
 from services.inference.response_cache.cached_answers import CachedAnswers, DirectedAnswers
 from services.inference.response_cache.directives import CacheDirectives
+from services.inference.run.engine import Engine
 from services.inference.stream.batches import EventBatch, OnBatch, observed
 from services.inference.stream.filters import Batch
 

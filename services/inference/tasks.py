@@ -23,9 +23,9 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.errors import GatewayError, UpstreamError, invalid
 from services.common.text import packed_floats
 from services.inference.embeddings import embedding_usage
-from services.inference.engine import Engine
-from services.inference.estimate import estimate_inputs
 from services.inference.providers.base import EmbeddingCall
+from services.inference.request.estimate import estimate_inputs
+from services.inference.run.engine import Engine
 
 MAX_TEXTS = 256
 

@@ -8,7 +8,7 @@ import asyncio
 import uvloop
 from aiohttp import web
 
-from facade.file_upload import CHUNK
+from facade.transfers.file_upload import CHUNK
 
 
 async def take(request: web.Request) -> web.Response:

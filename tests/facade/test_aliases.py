@@ -9,8 +9,8 @@ import pytest
 
 from facade.aliases import AREAS, names_of, route_of
 from facade.app import plain_endpoints
+from facade.description.openapi import document
 from facade.endpoints import ENDPOINTS
-from facade.openapi import document
 from tests.gateway_in_process import Gateway
 from tests.grid import each_row
 

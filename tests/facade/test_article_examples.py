@@ -11,7 +11,7 @@ import orjson
 import pytest
 import pytest_asyncio
 
-from facade import openapi
+from facade.description import openapi
 from facade.dialects.articles.examples import EXAMPLES
 from facade.endpoints import ENDPOINTS as ALL_ENDPOINTS
 from facade.routes.articles.endpoints import ENDPOINTS

@@ -19,7 +19,7 @@ from services.common.http import Client
 from services.common.settings import Settings, parse
 from services.doctor.findings import Finding
 from services.doctor.providers import ask_all
-from services.inference import discovery
+from services.inference.models import discovery
 from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.upstream.app import create_app
 from tests.upstream.bedrock.signatures import ACCESS_KEY, ENVIRONMENT, SECRET_KEY

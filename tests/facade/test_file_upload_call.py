@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import pytest
 
-from facade.file_upload import CHUNK, FileUpload
+from facade.transfers.file_upload import CHUNK, FileUpload
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import CreateFileRequest, FileHeader, FileTrailer
 from services.common.errors import GatewayError

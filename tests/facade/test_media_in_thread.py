@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from services.inference import step_request
+from services.inference.run import step_request
 from tests.facade.media import CHAT, MESSAGES, by_value, gateway_with_media
 
 MODELS = [

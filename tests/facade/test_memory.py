@@ -5,7 +5,7 @@ import orjson
 import pytest
 import pytest_asyncio
 
-from facade import openapi
+from facade.description import openapi
 from facade.dialects.memory.examples import ANSWERS, SEARCH
 from facade.endpoints import ENDPOINTS
 from gateway.conversation.v1 import conversation_pb2 as conversation

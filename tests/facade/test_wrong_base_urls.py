@@ -8,7 +8,7 @@ import pytest
 
 from services.common import http
 from services.common.settings import Provider
-from services.inference import discovery
+from services.inference.models import discovery
 from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.grid import each_row
 from tests.upstream.app import create_app

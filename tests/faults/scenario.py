@@ -37,8 +37,8 @@ STREAM_IDLE_S = 30
 _SELDOM_S = 600
 _SELDOM = (
     "facade.http.connections._SWEEP_S",
-    "facade.loop_delay._EVERY_S",
-    "facade.process_metrics._EVERY_S",
+    "facade.process_state.loop_delay._EVERY_S",
+    "facade.process_state.process_metrics._EVERY_S",
     "services.accounts.change_watch.EVERY_S",
     "services.common.storage.database_watch._CHECK_S",
     "services.common.storage.disk._INTERVAL_S",

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
+from services.inference.learned.refusals import NO_THOUGHTS
 from services.inference.providers.anthropic.sanitizing import JSON_ALONE
-from services.inference.refusals import NO_THOUGHTS
 from services.inference.stream.prefill import CONTINUE
 from tests.matrix.json_bodies import Json, arguments_of
 from tests.upstream.bedrock.wire import to_messages

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from services.inference import catalogue
+from services.inference.facts import catalogue
 from tests.facade.conversations import png
 from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.surface.outcomes import Json, Sent

@@ -1,4 +1,4 @@
-"""Writes `services/inference/context_sizes.json` from the data of the package genai-prices.
+"""Writes `services/inference/facts/context_sizes.json` from the data of the package genai-prices.
 
 `make context-sizes` runs it in an environment of its own, so that the gateway depends on no
 more than the file.

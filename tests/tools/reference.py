@@ -10,9 +10,9 @@ from pathlib import Path
 
 from facade.areas import by_area
 from facade.credentials import ApiFormat, KeyKind, Rules
+from facade.description.openapi import described_endpoints
 from facade.endpoint import EndpointSpec
 from facade.endpoints import ENDPOINTS
-from facade.openapi import described_endpoints
 from services.common.settings_example import settings_example
 from tests.tools import sdk_methods
 

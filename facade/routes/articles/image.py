@@ -5,13 +5,13 @@ from typing import Any
 
 import grpc
 
-from facade import downloads
 from facade.dialects.articles import bodies, requests
 from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import Response, SizedResponse
 from facade.routes.articles.call import PREFIX, receive
 from facade.routes.generation import rpc_metadata
+from facade.transfers import downloads
 from services.common.errors import from_rpc_error
 
 log = logging.getLogger(__name__)

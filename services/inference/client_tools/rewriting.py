@@ -28,8 +28,8 @@ from services.inference.client_tools.namespaces import (
     fields_in_namespace,
     function_name,
 )
-from services.inference.paths import block_path
-from services.inference.request_changes import copied
+from services.inference.request.paths import block_path
+from services.inference.request.request_changes import copied
 
 _OPENAI = (DIALECT_OPENAI, DIALECT_RESPONSES)
 _FUNCTION = "function"

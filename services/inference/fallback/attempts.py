@@ -17,7 +17,8 @@ class AttemptOptions:
         stream: whether the provider streams the answer.
         discards_thinking: whether thinking is removed from the conversation.
         delivered: the part of the answer that the caller already has, or None.
-        refused_fields: fields that the model rejects, as named by `services.inference.refusals`.
+        refused_fields: fields that the model rejects, as named by
+            `services.inference.learned.refusals`.
         output_room: the largest `max_tokens` that fits into the context beside the prompt; 0 if
             unknown.
     """
@@ -47,7 +48,7 @@ class AttemptFactory(Protocol):
 
         Args:
             step: the step.
-            field: the rejected kind of media, as named by `services.inference.refusals`.
+            field: the rejected kind of media, as named by `services.inference.learned.refusals`.
         """
 
     def direct_attempt(self, step: Step, *, stream: bool) -> Attempt | None:
@@ -70,7 +71,7 @@ class AttemptFactory(Protocol):
         """
 
     def refused(self, step: Step) -> frozenset[str]:
-        """Return the fields that a model rejects, as named by `services.inference.refusals`."""
+        """Return the fields that a model rejects, named as in `learned.refusals`."""
 
     def learn_output_bound(self, step: Step, bound: int) -> bool:
         """Record a model's largest accepted `max_tokens`; return whether it is a new one."""

@@ -13,6 +13,17 @@ from services.inference.balancing.deployment_limits import DeploymentLimitError
 from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.fallback.attempts import AttemptOptions
 from services.inference.fallback.run import OnFirstContent, Run, StartedAnswer
+from services.inference.learned.refusals import (
+    MEDIA,
+    PREFILL,
+    UNSIGNED_THINKING,
+    all_refused,
+    new_refusals,
+    output_bound,
+    output_room,
+    refuses_value,
+)
+from services.inference.learned.refused_paths import TOOL
 from services.inference.media import AdaptationError
 from services.inference.offload import offload
 from services.inference.plans.policy import (
@@ -24,17 +35,6 @@ from services.inference.plans.policy import (
     refuses_signatures,
 )
 from services.inference.providers.base import MissingEndpointError
-from services.inference.refusals import (
-    MEDIA,
-    PREFILL,
-    UNSIGNED_THINKING,
-    all_refused,
-    new_refusals,
-    output_bound,
-    output_room,
-    refuses_value,
-)
-from services.inference.refused_paths import TOOL
 
 # Number of times that a rejected request is changed and sent again. Servers that report one field
 # at a time reject several requests in a row; later requests omit the fields learnt from those.

@@ -10,14 +10,14 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Media
 from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 from services.common.messages.lazy_request import LazyRequest
-from services.inference.estimate import (
+from services.inference.media import media_blocks
+from services.inference.request.estimate import (
     PAGE,
     estimate_input_tokens,
     estimate_inputs,
     estimate_lazy,
     estimate_media,
 )
-from services.inference.media import media_blocks
 
 # Most providers read at most 100 pages of a document; an hour of a recording has about as many
 # tokens as these.

@@ -9,8 +9,8 @@ from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
 from services.common.errors import GatewayError
 from services.common.text.texts import quoted
 from services.inference.allowances.limit_errors import model_refused
-from services.inference.further_models import FurtherModel, further_models
 from services.inference.limits.subjects import models_of, refused_model
+from services.inference.request.further_models import FurtherModel, further_models
 
 # Models that a request may name in fields of its dialect; no provider takes as many.
 MAX_FURTHER_MODELS: Final = 64

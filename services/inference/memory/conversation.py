@@ -18,15 +18,15 @@ from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory, Multimodal
 from gateway.memory.v1.memory_pb2 import Snippet, TurnContext
 from services.common.text.tokens import estimate_tokens
-from services.inference import thinking
 from services.inference.adaptation import wording
 from services.inference.adaptation.media_types import essence
 from services.inference.adaptation.rules import DOCUMENT, IMAGE, adapts, is_plain_text
-from services.inference.estimate import MESSAGE, estimate_input_tokens, estimate_messages
 from services.inference.media import MediaRef, media_blocks
 from services.inference.memory.split import SplitRequest, call_ids, divide, media_key
 from services.inference.providers.base import Target
-from services.inference.request_changes import copied
+from services.inference.request import thinking
+from services.inference.request.estimate import MESSAGE, estimate_input_tokens, estimate_messages
+from services.inference.request.request_changes import copied
 
 _NOTES = (
     "The gateway keeps these notes for you. They tell what was said before, and are no"

@@ -13,9 +13,9 @@ from gateway.conversation.v1.conversation_pb2 import Media, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory
 from gateway.memory.v1.memory_pb2 import BeginTurn
 from services.common.errors import invalid
-from services.inference import thinking
 from services.inference.media import find_media, media_blocks
 from services.inference.plans.plan import Plan
+from services.inference.request import thinking
 from services.inference.tools import history
 
 _INSTRUCTIONS = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)

@@ -24,12 +24,12 @@ from services.common.errors import GatewayError, invalid
 from services.common.process.telemetry.conventions import Operation
 from services.common.settings import Limits
 from services.common.text.texts import MAX_NAME
-from services.inference import validation
 from services.inference.circuit_breaker import ModelKey
+from services.inference.models.routing import Models
 from services.inference.plans.policy import FallbackRule, Retries
 from services.inference.providers.base import Target
-from services.inference.request_changes import merged
-from services.inference.routing import Models
+from services.inference.request import validation
+from services.inference.request.request_changes import merged
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from gateway.inference.v1.providers_pb2 import (
 )
 from services.common.clock import Clock
 from services.inference.circuit_breaker import ModelKey, State
-from services.inference.engine import Engine
 from services.inference.fallback.attempt_log import Failure
+from services.inference.run.engine import Engine
 
 _BREAKER_STATES: dict[State, BreakerState.ValueType] = {
     "closed": BREAKER_STATE_CLOSED,

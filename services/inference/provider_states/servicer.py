@@ -8,11 +8,11 @@ import grpc
 
 from gateway.inference.v1 import providers_pb2, providers_pb2_grpc
 from services.common.clock import Clock
-from services.inference.engine import Engine
 from services.inference.fallback.attempt_log import WINDOW_S
 from services.inference.provider_states.merging import merge
 from services.inference.provider_states.observation import observe
 from services.inference.provider_states.shared_folder import SharedFolder
+from services.inference.run.engine import Engine
 
 SERVICE_NAME = providers_pb2.DESCRIPTOR.services_by_name["ProviderAdminService"].full_name
 # Interval in which a worker writes its observations.

@@ -19,7 +19,7 @@ from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.common.messages.plain_message import PlainRequest
 from services.common.settings import Balance
 from services.inference.allowances.needs import RequestLimits
-from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS
+from services.inference.learned.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS
 from services.inference.stored_files import StoredFiles
 from services.inference.stream.batches import Batches
 from services.inference.stream.patience import Patience
@@ -42,7 +42,8 @@ class Target:
         thinks: whether the model thinks by default and sends nothing meanwhile; None if unknown.
         adaptive: whether thinking is controlled by an effort, not by a token budget.
         efforts: supported efforts, weakest first; () if unknown.
-        refuses: request fields that the model rejects, as named by `services.inference.refusals`.
+        refuses: request fields that the model rejects, as named by
+            `services.inference.learned.refusals`.
         thinking_off: request fields that disable thinking; empty if unknown.
         vector_space: the name of the vector space, shared by models whose vectors are
             interchangeable; "" for a space of its own.
@@ -313,7 +314,7 @@ class Provider(Protocol):
         Args:
             lazy: the conversation; if of another dialect, only one with a plain form.
             refused_fields: fields that the model rejects, as named by
-                `services.inference.refusals`.
+                `services.inference.learned.refusals`.
         """
         ...
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Media, Opaque
 from services.common.errors import GatewayError
 from services.common.text.mime import image_type
-from services.inference.paths import block_path
 from services.inference.providers.foreign_blocks import text_of_block
 from services.inference.providers.request_fields import RequestFields, read_object
+from services.inference.request.paths import block_path
 
 # Paths by which dropped blocks and fields are reported.
 _OPAQUE = "messages[].blocks[].opaque"

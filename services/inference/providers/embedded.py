@@ -14,7 +14,7 @@ from gateway.inference.v1.inference_pb2 import EmbedRequest, EmbedResponse, Even
 from services.common.errors import GatewayError, UpstreamError, invalid, unsupported
 from services.common.messages.lazy_request import LazyRequest
 from services.common.text import packed_floats
-from services.inference.catalogue import ModelInfo
+from services.inference.facts.catalogue import ModelInfo
 from services.inference.providers.base import (
     Call,
     EmbeddingCall,

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from services.inference.quoting import as_data
+from services.inference.request.quoting import as_data
 
 Json = Mapping[str, Any]
 

@@ -1,7 +1,7 @@
 """Remove what a model has rejected from the body of a request, wherever it is. Pure.
 
-The names are those of `services.inference.refused_paths` and `text_bounds`. Top-level fields, and
-those of messages with a canonical form, are left out by the adapters.
+The names are those of `services.inference.learned.refused_paths` and `text_bounds`. Top-level
+fields, and those of messages with a canonical form, are left out by the adapters.
 """
 
 import hashlib
@@ -10,12 +10,12 @@ from typing import Any
 
 import orjson
 
+from services.inference.learned.refusals import NAMES
+from services.inference.learned.refused_paths import BETA, KEYWORD, TOOL, snake, steps_of
+from services.inference.learned.text_bounds import IDS, SEPARATOR
 from services.inference.providers.base import Call
 from services.inference.providers.request_fields import Json, write_body
 from services.inference.providers.schemas import without_keywords
-from services.inference.refusals import NAMES
-from services.inference.refused_paths import BETA, KEYWORD, TOOL, snake, steps_of
-from services.inference.text_bounds import IDS, SEPARATOR
 
 _CACHE = "cache_control"
 # Values of the caller's own, in which no field of the request is.

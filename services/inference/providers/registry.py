@@ -11,7 +11,7 @@ from services.common.http import Client
 from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
 from services.common.settings.aws import BEDROCK
-from services.inference.catalogue import server_facts
+from services.inference.facts.catalogue import server_facts
 from services.inference.providers import (
     anthropic,
     bedrock,

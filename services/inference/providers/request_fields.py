@@ -25,7 +25,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from services.common.errors import GatewayError, invalid, unsupported
 from services.common.text.texts import printable
 from services.inference.providers.base import Call
-from services.inference.stored_references import find_reference, is_stored_address
+from services.inference.request.stored_references import find_reference, is_stored_address
 
 Json = dict[str, Any]
 
@@ -68,8 +68,8 @@ class Rules(NamedTuple):
 class RequestFields:
     """Decides which parts of a call's request a provider is sent; base class of the adapters' own.
 
-    Paths are those of `services.inference.paths`. Since fields repeat in a long conversation,
-    dropped ones are reported below `messages[]`, without an index.
+    Paths are those of `services.inference.request.paths`. Since fields repeat in a long
+    conversation, dropped ones are reported below `messages[]`, without an index.
 
     Args:
         call: the call; dropped fields are added to `call.dropped`.
@@ -79,7 +79,8 @@ class RequestFields:
         dialect: the dialect of the provider's API; DIALECT_UNSPECIFIED for any other.
         is_native: whether the request was written in that dialect, so that unknown fields are
             passed through.
-        refused_fields: fields that the model rejects, as named by `services.inference.refusals`.
+        refused_fields: fields that the model rejects, as named by
+            `services.inference.learned.refusals`.
     """
 
     dialect: Dialect.ValueType = DIALECT_UNSPECIFIED

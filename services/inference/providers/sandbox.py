@@ -27,14 +27,14 @@ from services.common import ids
 from services.common.errors import UpstreamError, invalid, unsupported
 from services.common.messages.lazy_request import LazyRequest
 from services.common.text import packed_floats
-from services.inference.catalogue import ModelInfo
+from services.inference.facts.catalogue import ModelInfo
 from services.inference.offload import mark_large, offload
-from services.inference.paths import block_path
 from services.inference.providers import failures
 from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
 from services.inference.providers.request_fields import RequestFields, Rules, unknown_paths
 from services.inference.providers.vectors import check_only_texts
-from services.inference.request_changes import copied
+from services.inference.request.paths import block_path
+from services.inference.request.request_changes import copied
 from services.inference.stream.batches import Batches
 from services.media.conversion.parts import Source
 from services.sandbox.model import (

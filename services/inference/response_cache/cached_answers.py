@@ -24,12 +24,12 @@ from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.common.settings import ResponseCache
 from services.common.storage.byte_store import ByteStore
-from services.inference.engine import Engine
 from services.inference.metrics import InferenceMetrics
 from services.inference.response_cache.directives import CacheDirectives
 from services.inference.response_cache.entries import CachedAnswer
 from services.inference.response_cache.keys import key_of, owner_of
 from services.inference.response_cache.rules import is_cacheable
+from services.inference.run.engine import Engine
 from services.inference.stream.batches import Batches, observed
 from services.inference.stream.filters import Batch
 

@@ -15,7 +15,7 @@ from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.messages.lazy_request import LazyRequest
 from services.inference.memory.split import uses_memory
-from services.inference.stored_references import find_reference
+from services.inference.request.stored_references import find_reference
 
 # Maximum bytes of a request: the keys of larger ones would take long to compute.
 MAX_REQUEST = 1 << 20

@@ -1,12 +1,12 @@
-"""Signing of thinking for providers that do not; see `services.inference.thinking`."""
+"""Signing of thinking for providers that do not; see `services.inference.request.thinking`."""
 
 from collections.abc import Sequence
 
 from gateway.conversation.v1.conversation_pb2 import Block, Thinking
 from gateway.inference.v1.inference_pb2 import Event
+from services.inference.request.thinking import KINDS, Signer
 from services.inference.stream.filters import Batch
 from services.inference.stream.pieces import keep
-from services.inference.thinking import KINDS, Signer
 
 
 class _Thought:

@@ -22,12 +22,12 @@ from gateway.conversation.v1.conversation_pb2 import (
 from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, Finish, WebTool
 from services.common.ids import new_server_call_id
 from services.common.text.tokens import estimate_tokens
-from services.inference.estimate import estimate_messages
 from services.inference.fallback.run import RetryBudget
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.metrics import InferenceMetrics
 from services.inference.plans.plan import Plan, Step
 from services.inference.plans.policy import out_of_time
+from services.inference.request.estimate import estimate_messages
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch
 from services.inference.tools.citations import CitationWriter

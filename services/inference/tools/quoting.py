@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from services.inference.quoting import as_data
+from services.inference.request.quoting import as_data
 
 
 class Quotable(Protocol):

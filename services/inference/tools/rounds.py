@@ -6,9 +6,9 @@ from typing import NamedTuple
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStrategy, WebTool
-from services.inference import thinking
 from services.inference.plans.plan import Step
-from services.inference.request_changes import copied, lower_max_tokens
+from services.inference.request import thinking
+from services.inference.request.request_changes import copied, lower_max_tokens
 from services.inference.tools.history import unfolded
 from services.inference.tools.offer import Available, close_tools, offer_tools, release_choice
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.commands import init
-from services.inference import discovery
+from services.inference.models import discovery
 from tests.services.gateway_command import Command
 
 

@@ -11,7 +11,7 @@ import pytest
 from services.commands import startup_report as report
 from services.common import extras
 from services.common.settings import Settings, parse
-from services.inference import discovery
+from services.inference.models import discovery
 
 KEYS = {"OPENAI_API_KEY": "sk-secret"}
 

@@ -13,6 +13,7 @@ from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.errors import unsupported
 from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
+from services.inference.learned.refusals import changes_messages
 from services.inference.offload import offload
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
 from services.inference.providers.anthropic.passthrough import (
@@ -38,7 +39,6 @@ from services.inference.providers.failures import broken_answer
 from services.inference.providers.pruning import without_refused
 from services.inference.providers.sse import is_event_stream
 from services.inference.providers.upstream import Upstream
-from services.inference.refusals import changes_messages
 from services.inference.stream.batches import Batches
 from services.media.conversion.parts import Source
 

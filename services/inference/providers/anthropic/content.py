@@ -16,17 +16,17 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from services.common.errors import invalid
 from services.common.messages.plain_message import PlainCall, PlainMessage
-from services.inference.providers.anthropic import sanitizing
-from services.inference.providers.anthropic.fields import AnthropicFields
-from services.inference.providers.conversation_writer import ConversationWriter, image_type_of
-from services.inference.providers.request_fields import Json
-from services.inference.refusals import (
+from services.inference.learned.refusals import (
     CALLS_WITHOUT_THOUGHTS,
     NO_THOUGHTS,
     OF_BLOCKS,
     OF_MESSAGES,
 )
-from services.inference.thinking import KINDS, is_gateway_signature
+from services.inference.providers.anthropic import sanitizing
+from services.inference.providers.anthropic.fields import AnthropicFields
+from services.inference.providers.conversation_writer import ConversationWriter, image_type_of
+from services.inference.providers.request_fields import Json
+from services.inference.request.thinking import KINDS, is_gateway_signature
 
 _ROLES = {
     conversation_pb2.ROLE_USER: "user",

@@ -29,9 +29,9 @@ from services.inference.providers.delta_templates import DeltaTemplates, delta_o
 from services.inference.providers.failures import broken_answer, cut_off, failed_answer
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.sse import ServerSentEvent, read_event
+from services.inference.request.thinking import KINDS
 from services.inference.stream.accumulator import events_of
 from services.inference.stream.batches import has_content
-from services.inference.thinking import KINDS
 
 # By delta type: the kind of its block, and the field with the text.
 _DELTAS = {

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
+from services.inference.learned.refusals import THINKING_BUDGET, UNSIGNED_THINKING
 from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.base import AnswerForm, Call
 from services.inference.providers.request_fields import Json, RequestFields, Rules
@@ -13,7 +14,6 @@ from services.inference.providers.schemas import (
     object_schema,
     with_property_names,
 )
-from services.inference.refusals import THINKING_BUDGET, UNSIGNED_THINKING
 from services.inference.stream.property_names import PropertyNames, with_names
 
 

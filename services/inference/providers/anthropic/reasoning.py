@@ -7,9 +7,9 @@ from typing import Any
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, ToolChoice
+from services.inference.learned.refusals import THINKING_WITH_FORCED_TOOL
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.base import Target
-from services.inference.refusals import THINKING_WITH_FORCED_TOOL
 
 # Anthropic's minimum budget; a budget must also be less than `max_tokens`.
 _LEAST_BUDGET = 1024

@@ -14,6 +14,7 @@ from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
 from services.common.errors import invalid, unsupported
 from services.common.messages.plain_message import PlainRequest, PlainTool
+from services.inference.learned.refused_paths import ALL_BETAS, BETA
 from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.cache_marks import fit_marks
 from services.inference.providers.anthropic.content import Conversation, shortest
@@ -22,7 +23,6 @@ from services.inference.providers.anthropic.reasoning import Reasoning
 from services.inference.providers.base import Call
 from services.inference.providers.request_fields import Json, read_object, write_body
 from services.inference.providers.schemas import OpenObjectError, for_answer, object_schema
-from services.inference.refused_paths import ALL_BETAS, BETA
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
 # `max_tokens` if neither the caller nor the catalogue has a bound.

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import orjson
 
 from gateway.inference.v1.inference_pb2 import EmbedResponse
-from services.inference.estimate import estimate_inputs
 from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.bounds import tokens
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vectors import VectorTexts, check_lengths, no_answer, packed
+from services.inference.request.estimate import estimate_inputs
 
 # Maximum texts per request.
 MAX_BATCH = 100

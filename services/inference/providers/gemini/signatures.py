@@ -4,8 +4,8 @@ A signature belongs to one part of an answer and must be sent back on that part,
 later reject the next step of a tool loop (ai.google.dev/gemini-api/docs/thought-signatures).
 Callers that require a single text receive it where Google's own OpenAI-compatible API puts it,
 `extra_content.google.thought_signature`. Other callers receive it in a thinking block or a redacted
-one, inside the gateway's own signature (`services.inference.thinking`), together with the kind of
-part that it belongs to.
+one, inside the gateway's own signature (`services.inference.request.thinking`), together with the
+kind of part that it belongs to.
 """
 
 import re

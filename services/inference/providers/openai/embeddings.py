@@ -11,7 +11,6 @@ from typing import Any
 import orjson
 
 from gateway.inference.v1.inference_pb2 import EmbedRequest, EmbedResponse
-from services.inference.estimate import estimate_inputs
 from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.bounds import name_of, tokens
 from services.inference.providers.openai.fields import OpenAIFields, Server
@@ -23,6 +22,7 @@ from services.inference.providers.vectors import (
     no_answer,
     packed,
 )
+from services.inference.request.estimate import estimate_inputs
 
 # Maximum JSON values of an answer per vector, besides its numbers.
 _VALUES_A_VECTOR = 64

@@ -12,6 +12,14 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from services.common.messages.plain_message import PlainCall, PlainMessage
+from services.inference.learned.refusals import (
+    LONG_IDS,
+    MESSAGE_NAME,
+    OF_BLOCKS,
+    OF_MESSAGES,
+    SHORT_ID,
+    USER_AFTER_TOOL,
+)
 from services.inference.providers.conversation_writer import ConversationWriter
 from services.inference.providers.gemini import signatures
 from services.inference.providers.openai import sanitizing
@@ -29,15 +37,7 @@ from services.inference.providers.openai.thoughts import (
     state_of,
 )
 from services.inference.providers.request_fields import BILLING_LINE, Json
-from services.inference.refusals import (
-    LONG_IDS,
-    MESSAGE_NAME,
-    OF_BLOCKS,
-    OF_MESSAGES,
-    SHORT_ID,
-    USER_AFTER_TOOL,
-)
-from services.inference.thinking import KINDS
+from services.inference.request.thinking import KINDS
 
 # Assistant message inserted for servers that reject a user message right after a tool result.
 _BETWEEN = "OK."

@@ -7,6 +7,7 @@ from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.ids import IdGenerator, new_id
 from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
+from services.inference.learned.refusals import changes_messages
 from services.inference.offload import mark_large, offload
 from services.inference.providers.base import (
     AnswerForm,
@@ -30,7 +31,6 @@ from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.transcriptions import form, read_transcript
 from services.inference.providers.sse import is_event_stream
 from services.inference.providers.upstream import Upstream
-from services.inference.refusals import changes_messages
 from services.inference.stream.batches import Batches
 from services.media.conversion.parts import Source
 

@@ -3,7 +3,8 @@
 They are the signed or encrypted thinking of the model behind OpenRouter, which needs them back
 unchanged with the calls that they led to (openrouter.ai/docs, "Preserving reasoning"). Callers of
 the same dialect receive the field itself. Others receive it inside the gateway's signature of a
-thinking block (`services.inference.thinking`), without the text, which is that of the block.
+thinking block (`services.inference.request.thinking`), without the text, which is that of the
+block.
 """
 
 from collections.abc import Iterable
@@ -14,8 +15,8 @@ import orjson
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 from services.inference.providers.bounds import dump
 from services.inference.providers.request_fields import Json
+from services.inference.request.thinking import DETAILS
 from services.inference.stream.unknown_fields import UnknownFields
-from services.inference.thinking import DETAILS
 
 FIELD = "reasoning_details"
 _TEXTS = ("text", "summary")

@@ -11,6 +11,7 @@ from gateway.inference.v1.inference_pb2 import (
     OutputFormat,
     ThinkingConfig,
 )
+from services.inference.learned.refusals import STREAM_OPTIONS
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.cache_breakpoints import EXPLICIT, OPTIONS
@@ -19,7 +20,6 @@ from services.inference.providers.openai.messages import Conversation
 from services.inference.providers.openai.tools import add_tool_choice, plain_tools, tools_of
 from services.inference.providers.pruning import without_refused
 from services.inference.providers.request_fields import Json, read_object, write_body
-from services.inference.refusals import STREAM_OPTIONS
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
 # Thinking budgets by effort, in tokens: the lowest sufficient effort is used, else `high`.

@@ -1,22 +1,23 @@
 """Thinking of earlier turns as fields of an assistant's message, and signatures of its calls. Pure.
 
-The state of a provider goes only to providers that can read it; see `services.inference.thinking`.
+The state of a provider goes only to providers that can read it; see
+`services.inference.request.thinking`.
 """
 
 from collections.abc import Sequence
 
 from gateway.conversation.v1.conversation_pb2 import Block
-from services.inference.providers.gemini import signatures
-from services.inference.providers.openai import reasoning_details
-from services.inference.providers.openai.fields import OpenAIFields
-from services.inference.providers.request_fields import Json
-from services.inference.refusals import (
+from services.inference.learned.refusals import (
     CALLS_WITHOUT_THOUGHTS,
     NO_THOUGHTS,
     OF_MESSAGES,
     REASONING_CONTENT,
     UNSIGNED_CALLS,
 )
+from services.inference.providers.gemini import signatures
+from services.inference.providers.openai import reasoning_details
+from services.inference.providers.openai.fields import OpenAIFields
+from services.inference.providers.request_fields import Json
 
 _REASONING = "reasoning"
 

@@ -7,6 +7,7 @@ import orjson
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Opaque, Thinking
 from services.common.errors import invalid
+from services.inference.learned.refusals import OF_BLOCKS, OF_MESSAGES
 from services.inference.providers.conversation_writer import (
     ConversationWriter,
     base64_of,
@@ -14,7 +15,6 @@ from services.inference.providers.conversation_writer import (
 )
 from services.inference.providers.openai_responses.fields import ResponsesFields
 from services.inference.providers.request_fields import Json, read_object
-from services.inference.refusals import OF_BLOCKS, OF_MESSAGES
 
 Item = Json | orjson.Fragment
 

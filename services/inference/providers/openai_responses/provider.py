@@ -8,6 +8,7 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import IdGenerator, new_id
 from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
+from services.inference.learned.refusals import ENCRYPTED_REASONING, changes_messages
 from services.inference.offload import offload
 from services.inference.providers.base import AnswerForm, Call
 from services.inference.providers.bounds import tokens
@@ -26,7 +27,6 @@ from services.inference.providers.openai_responses.request import (
 from services.inference.providers.openai_responses.response_objects import passthrough
 from services.inference.providers.pruning import without_refused
 from services.inference.providers.upstream import Upstream
-from services.inference.refusals import ENCRYPTED_REASONING, changes_messages
 from services.inference.stream.batches import Batches
 
 _PATH = "/responses"

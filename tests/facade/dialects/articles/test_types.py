@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from facade import openapi
+from facade.description import openapi
 from facade.endpoints import ENDPOINTS
 from services.articles.tree.errors import EditError
 from services.articles.tree.nodes import BLOCK_TYPES, CONTENT_KEYS, ELEMENT_TYPES, PART_TYPES

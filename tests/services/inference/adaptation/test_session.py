@@ -21,8 +21,8 @@ from services.inference.adaptation.session import Session
 from services.inference.adaptation.single_flight import SingleFlight, all_of
 from services.inference.media import AdaptationError, MediaRef
 from services.inference.metrics import InferenceMetrics
+from services.inference.models.routing import Models
 from services.inference.routes import Routes
-from services.inference.routing import Models
 from services.inference.stored_files import StoredFiles
 from tests.services.inference.fake_adaptation import adaptation
 from tests.services.inference.fake_files import FakeFiles

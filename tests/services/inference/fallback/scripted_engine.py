@@ -16,12 +16,12 @@ from services.common.errors import UpstreamError
 from services.common.messages.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory, Model, Provider
 from services.inference.circuit_breaker import Uniform
-from services.inference.engine import Engine
 from services.inference.metrics import InferenceMetrics
+from services.inference.models.routing import Models
 from services.inference.providers.base import Call
+from services.inference.request.thinking import Signer
 from services.inference.routes import Routes
-from services.inference.routing import Models
-from services.inference.thinking import Signer
+from services.inference.run.engine import Engine
 from services.inference.usage.metering import Metering
 from tests.services.inference.fake_adaptation import adaptation
 from tests.services.inference.fake_files import FakeFiles

@@ -8,8 +8,8 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError, UpstreamError, invalid, unsupported
-from services.inference import engine
 from services.inference.fallback.runner import FallbackRunner
+from services.inference.run import engine
 from tests.services.inference.fallback.scripted_engine import (
     DISABLED,
     ENABLED,

@@ -11,10 +11,10 @@ from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Opaq
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from gateway.memory.v1.memory_pb2 import Snippet, TurnContext
 from services.common.text.tokens import estimate_tokens
-from services.inference.estimate import estimate_input_tokens
 from services.inference.memory.conversation import Conversation, ModelView
 from services.inference.memory.split import split_request
 from services.inference.providers.base import Target
+from services.inference.request.estimate import estimate_input_tokens
 from tests.services.inference.memory.builders import (
     DOCUMENT,
     IMAGE,

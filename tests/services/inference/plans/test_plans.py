@@ -7,10 +7,10 @@ import pytest
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError
 from services.common.settings import Limits, Model, Provider
+from services.inference.models.routing import Models
 from services.inference.plans.plan import PRIMARY_STEP, Plan, Plans, Step
 from services.inference.plans.policy import FallbackRule, Retries
 from services.inference.providers.base import Target
-from services.inference.routing import Models
 from tests.grid import each_row
 from tests.services.inference.fallback.scripted_engine import (
     AUTO,

@@ -10,10 +10,10 @@ import pytest
 
 from gateway.conversation.v1.conversation_pb2 import HelperUsage, Opaque, Usage
 from services.common.settings import Model, Price, Provider, SettingsError, parse
+from services.inference.models.routing import Models
 from services.inference.pricing.costs import Costs
 from services.inference.pricing.price import MostUsage, Rate, Unit, highest_cost
 from services.inference.providers.base import Target
-from services.inference.routing import Models
 from services.inference.usage.metering import Metering
 from services.inference.usage.records import cost_of_used
 from services.inference.usage.request_usage import RequestUsage, current_usage

@@ -16,12 +16,12 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
 from services.common import http
 from services.common.errors import GatewayError
 from services.common.settings import Limits, Memory, Model, Provider
-from services.inference.engine import Engine
 from services.inference.metrics import InferenceMetrics
+from services.inference.models.routing import Models
 from services.inference.providers import registry
+from services.inference.request.thinking import Signer
 from services.inference.routes import Routes
-from services.inference.routing import Models
-from services.inference.thinking import Signer
+from services.inference.run.engine import Engine
 from tests.services.inference.fake_adaptation import adaptation
 from tests.services.inference.fake_files import FakeFiles
 from tests.services.inference.fake_memories import FakeMemories

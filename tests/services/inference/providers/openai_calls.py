@@ -19,11 +19,11 @@ from gateway.conversation.v1.conversation_pb2 import (
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
-from services.inference.catalogue import server_facts
+from services.inference.facts.catalogue import server_facts
+from services.inference.learned.refusals import all_refused
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
-from services.inference.refusals import all_refused
 from tests.services.inference.providers.caller_paths import path_of, with_named_fields
 from tests.upstream.checks import Checks, load_checks
 

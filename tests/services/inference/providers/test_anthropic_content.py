@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Thinking, ToolResult, ToolUse
+from services.inference.learned.refusals import UNSIGNED_THINKING
 from services.inference.providers.anthropic.request import build_request
-from services.inference.refusals import UNSIGNED_THINKING
-from services.inference.thinking import Signer
+from services.inference.request.thinking import Signer
 from tests.services.inference.providers.anthropic_calls import (
     ANTHROPIC,
     ASSISTANT,

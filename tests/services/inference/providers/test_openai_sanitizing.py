@@ -16,12 +16,12 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.ids import new_id
 from services.common.settings import Limits
+from services.inference.learned.refusals import all_refused
 from services.inference.providers.base import Call
 from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.events import StreamReader, events_from_whole
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
-from services.inference.refusals import all_refused
 from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from services.common.errors import GatewayError
 from services.common.messages.plain_message import PlainMessage
+from services.inference.learned.refusals import STREAM_OPTIONS
 from services.inference.providers.anthropic import AnthropicProvider
 from services.inference.providers.anthropic.request import build_request as build_anthropic
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.provider import OpenAIProvider
 from services.inference.providers.openai.request import build_request as build_openai
-from services.inference.refusals import STREAM_OPTIONS
-from services.inference.thinking import Signer, apply_strategy
+from services.inference.request.thinking import Signer, apply_strategy
 from tests.lazy_requests import lazy_of
 from tests.services.inference.providers.caller_bodies import (
     AGENTS_CHAT,

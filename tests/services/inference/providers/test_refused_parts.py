@@ -8,7 +8,7 @@ import pytest
 
 from gateway.conversation.v1.conversation_pb2 import Block, ToolResult, ToolUse
 from gateway.inference.v1.inference_pb2 import ThinkingConfig, Tool
-from services.inference.catalogue import server_facts
+from services.inference.facts.catalogue import server_facts
 from services.inference.providers.base import Call
 from services.inference.providers.pruning import without_refused
 from tests.services.inference.providers import anthropic_calls, openai_calls

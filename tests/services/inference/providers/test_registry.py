@@ -12,13 +12,13 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common import http
 from services.common.errors import GatewayError, UpstreamError
 from services.common.settings import Limits, Memory, Model, Provider
-from services.inference import discovery
-from services.inference.engine import Engine
 from services.inference.metrics import InferenceMetrics
+from services.inference.models import discovery
+from services.inference.models.routing import Models
 from services.inference.providers import registry
+from services.inference.request.thinking import Signer
 from services.inference.routes import Routes
-from services.inference.routing import Models
-from services.inference.thinking import Signer
+from services.inference.run.engine import Engine
 from tests.grid import each_row
 from tests.services.inference.fake_adaptation import adaptation
 from tests.services.inference.fake_files import FakeFiles

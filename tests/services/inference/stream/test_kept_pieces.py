@@ -8,13 +8,13 @@ import pytest
 from gateway.conversation.v1.conversation_pb2 import Block, FinishReason, Usage
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, Start
 from services.inference.memory.commit import _without_end
+from services.inference.request.thinking import Signer
 from services.inference.stream.accumulator import Accumulator
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.pieces import join, keep
 from services.inference.stream.prefill import EchoFilter
 from services.inference.stream.sign_thinking import ThinkingSigner
 from services.inference.stream.stop_sequences import StopSequenceFilter
-from services.inference.thinking import Signer
 
 PIECES = 100_000
 KEPT = 30_000  # each makes an event, which takes its time

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.common.errors import GatewayError
+from services.inference.request.thinking import Signer
 from services.inference.stream.continuation import Continuation
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.prefill import EchoFilter
 from services.inference.stream.replay import ReplayAligner
 from services.inference.stream.sign_thinking import ThinkingSigner
 from services.inference.stream.stop_sequences import StopSequenceFilter
-from services.inference.thinking import Signer
 
 Batch = Sequence[Event]
 Transform = Callable[[Batch], Batch]

@@ -15,7 +15,7 @@ from services.common.errors import GatewayError
 from services.common.grpc.authentication import Caller, caller
 from services.common.process import logs
 from services.common.text.tokens import estimate_tokens
-from services.inference.estimate import estimate_input_tokens
+from services.inference.request.estimate import estimate_input_tokens
 from services.inference.usage.lines import CANCELLED, FAILED, SERVED, UsedLine, UsedModel
 from services.inference.usage.metering import Metering
 from tests.services.inference.fallback.scripted_engine import (

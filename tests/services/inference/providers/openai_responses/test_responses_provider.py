@@ -15,10 +15,10 @@ from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, GenerateR
 from services.common.errors import UpstreamError
 from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
+from services.inference.learned.refusals import ENCRYPTED_REASONING, new_refusals
 from services.inference.providers.base import AnswerForm, Call, MissingEndpointError
 from services.inference.providers.openai_responses import ResponsesProvider
 from services.inference.providers.openai_responses.endpoint import EndpointSupport, is_about_path
-from services.inference.refusals import ENCRYPTED_REASONING, new_refusals
 from tests.services.inference.providers.openai_responses.responses_answers import (
     answer,
     data,

@@ -8,8 +8,8 @@ import pytest
 from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import OutputFormat, ThinkingConfig, Tool, ToolChoice
 from services.common.messages.lazy_request import LazyRequest
+from services.inference.learned.refusals import ENCRYPTED_REASONING
 from services.inference.providers.base import Call
-from services.inference.refusals import ENCRYPTED_REASONING
 from tests.services.inference.providers.openai_responses.responses_calls import (
     SYSTEM,
     USER,

@@ -1,0 +1,1 @@
+"""Descriptions of the API: the OpenAPI document and the page `/docs`."""

@@ -1,0 +1,1 @@
+"""What models refuse, learned from the error responses of their providers."""

@@ -1,0 +1,227 @@
+"""Discover local model servers, and the models of all servers.
+
+The models of local servers are queried periodically in the background.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from yarl import URL
+
+from services.common import http
+from services.common.errors import GatewayError
+from services.common.settings import SANDBOX, Provider, Server
+from services.common.settings.aws import BEDROCK
+from services.inference.facts import base_urls
+from services.inference.providers import anthropic, gemini
+from services.inference.providers.bedrock import listing
+
+log = logging.getLogger(__name__)
+
+_PROBE_TIMEOUT_S = 2.0
+_MAX_LIST_BYTES = 4 << 20
+_MAX_MODELS = 1_000  # maximum page size of Anthropic and Google
+_MAX_PAGES = 10
+# Required methods of Google's models.
+_SERVED = ("generateContent", "embedContent")
+_MAX_MODEL_NAME = 200  # maximum length of a model name
+_KEY_REFUSED = (401, 403)
+# Statuses of a server without this path.
+_NO_SUCH_PATH = (404, 405)
+
+# Local model servers on their default ports.
+LOCAL_SERVERS = {
+    "ollama": "http://127.0.0.1:11434/v1",
+    "llama-server": "http://127.0.0.1:8080/v1",
+    "vllm": "http://127.0.0.1:8000/v1",
+    "lm-studio": "http://127.0.0.1:1234/v1",
+    "sglang": "http://127.0.0.1:30000/v1",
+}
+
+
+def local_servers(server: Server) -> dict[str, Provider]:
+    """Return the possible local servers, without the gateway's own address."""
+    return {
+        name: Provider(kind="openai", base_url=url)
+        for name, url in LOCAL_SERVERS.items()
+        if not server.is_at(url)
+    }
+
+
+async def learn(client: http.Client, providers: Mapping[str, Provider]) -> dict[str, list[str]]:
+    """Return the model names of each provider that responds."""
+    listed = await asyncio.gather(*(_models_of(client, one) for one in providers.values()))
+    return {
+        name: models for name, models in zip(providers, listed, strict=True) if models is not None
+    }
+
+
+async def _models_of(client: http.Client, provider: Provider) -> list[str] | None:
+    if provider.kind == SANDBOX or provider.missing_key():
+        return None
+    try:
+        async with asyncio.timeout(_PROBE_TIMEOUT_S):
+            if provider.kind == "gemini":
+                return await _gemini_models(client, provider)
+            if provider.kind == BEDROCK:
+                return await _bedrock_models(client, provider)
+            _, listed = await _ask(client, provider)
+    except (GatewayError, http.HttpError, TimeoutError, ValueError):
+        return None
+    match listed:
+        case {"data": [*models]}:
+            return _names(models, "id")
+    return None
+
+
+async def _gemini_models(client: http.Client, provider: Provider) -> list[str] | None:
+    """Return the chat and embedding models; Google's list is paginated."""
+    names: list[str] = []
+    token = ""
+    for _ in range(_MAX_PAGES):
+        match (await _ask(client, provider, token))[1]:
+            case {"models": [*models], **more}:
+                names += _names([one for one in models if _is_served(one)], "name")
+            case {**more} if not more.get("error"):
+                pass  # an empty page omits the list
+            case _:
+                return None
+        following = more.get("nextPageToken")
+        if not isinstance(following, str) or not following:
+            break
+        token = following
+    return [name.removeprefix("models/") for name in names][:_MAX_MODELS]
+
+
+async def _bedrock_models(client: http.Client, provider: Provider) -> list[str] | None:
+    """Return the models and the inference profiles that write text."""
+    names: list[Any] = []
+    for path in (listing.MODELS, listing.PROFILES):
+        status, listed = await _read(await listing.ask(client, provider, provider.key(), path))
+        if status == 200 and isinstance(listed, dict):
+            names += listing.names_of(listed)
+        elif path == listing.MODELS:
+            return None
+    return _names([{"name": name} for name in names], "name")
+
+
+def _is_served(model: Any) -> bool:
+    methods = model.get("supportedGenerationMethods") if isinstance(model, dict) else None
+    return not isinstance(methods, list) or any(one in methods for one in _SERVED)
+
+
+def _names(models: list[Any], field: str) -> list[str]:
+    """Return the names in a list of models, up to a limit."""
+    return [
+        model[field]
+        for model in models
+        if isinstance(model, dict)
+        and isinstance(model.get(field), str)
+        and 0 < len(model[field]) <= _MAX_MODEL_NAME
+    ][:_MAX_MODELS]
+
+
+async def answering_base_url(
+    client: http.Client, provider: Provider, environ: Mapping[str, str] = os.environ
+) -> str:
+    """Return the base URL that was probably meant by one without an API, or "".
+
+    That is one of `base_urls.alternatives` at which the server has a list of models, while at the
+    provider's own it has none.
+    """
+    if provider.kind in (SANDBOX, BEDROCK) or provider.missing_key(environ):
+        return ""
+    if await _has_list(client, provider, environ) is not False:
+        return ""
+    for url in base_urls.alternatives(provider.kind, provider.base_url):
+        candidate = provider.model_copy(update={"base_url": url})
+        if await _has_list(client, candidate, environ):
+            return url
+    return ""
+
+
+async def _has_list(
+    client: http.Client, provider: Provider, environ: Mapping[str, str]
+) -> bool | None:
+    """Return whether a server has a list of models; None if it does not answer the question.
+
+    A refused key counts as a list: a server that checks keys before paths refuses them at every
+    base URL, so that no other one is looked for.
+    """
+    try:
+        async with asyncio.timeout(_PROBE_TIMEOUT_S):
+            status, listed = await _ask(client, provider, environ=environ)
+    except (GatewayError, http.HttpError, TimeoutError, ValueError):
+        return None
+    if status == 200:
+        return isinstance(listed, dict) and ("data" in listed or "models" in listed)
+    if status in _KEY_REFUSED:
+        return True
+    return False if status in _NO_SUCH_PATH else None
+
+
+async def _ask(
+    client: http.Client,
+    provider: Provider,
+    page: str = "",
+    environ: Mapping[str, str] = os.environ,
+) -> tuple[int, Any]:
+    """Request a server's list of models; return the status, and the JSON or None.
+
+    Raises:
+        HttpError: connecting failed, or no valid response arrived.
+        ValueError: the response is too long.
+    """
+    return await _read(await ask_models(client, provider, page, environ))
+
+
+async def _read(response: http.Response) -> tuple[int, Any]:
+    """Return the status of a response, and its JSON or None; see `_ask`."""
+    try:
+        body = b""
+        while response.status == 200 and (piece := await response.body.read()):
+            body += piece
+            if len(body) > _MAX_LIST_BYTES:
+                raise ValueError("list too long")
+    finally:
+        response.body.release()
+    try:
+        return response.status, orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return response.status, None
+
+
+async def ask_models(
+    client: http.Client,
+    provider: Provider,
+    page: str = "",
+    environ: Mapping[str, str] = os.environ,
+) -> http.Response:
+    """Request a server's list of models; return the response with its body unread.
+
+    Raises:
+        HttpError: connecting failed, or no valid response arrived.
+        TimeoutError: connecting timed out.
+    """
+    key = provider.key(environ)
+    if provider.kind == BEDROCK:
+        return await listing.ask(client, provider, key)
+    url = URL(provider.base_url)
+    headers = dict(provider.headers)
+    if provider.kind == "anthropic":
+        url = url.joinpath("v1", "models").with_query(limit=_MAX_MODELS)
+        headers = {**anthropic.headers(key), **headers}
+    elif provider.kind == "gemini":
+        token = {"pageToken": page} if page else {}
+        url = url.joinpath("models").with_query(pageSize=_MAX_MODELS, **token)
+        headers = {**gemini.headers(key), **headers}
+    else:
+        url = url.joinpath("models")
+        if key:
+            headers.setdefault("Authorization", f"Bearer {key}")
+    fields = http.fields(headers.items())
+    return await client.send(http.origin_of(url), "GET", url.raw_path_qs, fields)

@@ -1,0 +1,1 @@
+"""Rules of a request: its validation, its fields, and changes of it."""

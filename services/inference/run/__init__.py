@@ -1,0 +1,1 @@
+"""A request from its check to the run of its plan."""
