@@ -9,11 +9,13 @@ import grpc
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1 import files_pb2, files_pb2_grpc
 from services.articles.errors import IMAGE, SCHEMA, failure
+from services.articles.tree.nodes import shown_files
 from services.articles.tree.operations import (
     ApplyEdits,
     DocumentEdit,
     InsertBlocks,
     ReplaceText,
+    WriteMarkdown,
 )
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.grpc.authentication import (
@@ -105,6 +107,10 @@ def referenced_files(edit: DocumentEdit) -> dict[str, str]:
         for index, one in enumerate(edit.edits):
             for file_id, pointer in referenced_files(one).items():
                 file_ids.setdefault(file_id, f"/edits/{index}{pointer}")
+    elif isinstance(edit, WriteMarkdown):
+        for block in edit.blocks:
+            for file_id in shown_files(block):
+                file_ids.setdefault(file_id, "/markdown")
     elif isinstance(edit, ReplaceText):
         _collect(edit.content.get("image"), "/image", file_ids)
     return file_ids

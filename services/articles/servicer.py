@@ -44,7 +44,7 @@ from services.common.storage.disk import DiskReserve
 _LARGE = 32 << 10
 # The same for edits with Markdown or bibliographies, which take longer to parse.
 _LARGE_PARSED = 2 << 10
-_PARSED = ("edit_text", "apply_edits", "import_references")
+_PARSED = ("edit_text", "apply_edits", "import_references", "write_markdown")
 # References from which on they are written in a thread.
 _MANY_REFERENCES = 20
 _MAX_SESSION_ID = 64  # characters

@@ -25,6 +25,15 @@ STRUCTURE_ROWS = [
         {"ids": ["r"], "skipped": [{"place": "item 1", "reason": "broken"}], "revision": 7},
     ),
     (
+        "doc/write",
+        {**S, "markdown": "# A", "position": 0, "requestId": "r"},
+        call_of("r", write_markdown=edits_pb2.WriteMarkdown(markdown="# A", position=0)),
+        pb.ApplyEditResponse(
+            ids=["b"], omitted=[pb.Omission(place="line 1", reason="gone")], revision=7
+        ),
+        {"ids": ["b"], "lost": [{"place": "line 1", "reason": "gone"}], "revision": 7},
+    ),
+    (
         "reference/export",
         {**S, "format": "bibtex", "referenceIds": ["r"]},
         pb.ExportReferencesRequest(session_id="s", format=1, reference_ids=["r"]),

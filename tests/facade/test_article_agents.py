@@ -306,3 +306,44 @@ async def test_a_bibliography_is_imported_cited_and_exported(editor):
     for expected in (71, 71, 1):
         await editor.done("history/undo")
         assert len((await editor.read())["reference"]) == expected
+
+
+async def test_a_text_in_markdown_is_written_as_one_edit(editor):
+    await editor.open_new()
+    await editor.done("reference/add", reference={"id": "newton"})
+    before = await editor.read()
+    markdown = (
+        "---\ntitle: On tides\nauthor: Ada\ndate: today\n---\n# Moon\n\nIt *pulls* [@newton, p. 3]"
+        " and [@nobody].[^1]\n\n[^1]: Weakly.\n\n$$\nF = ma\n$$\n\n1. one\n2. two\n\n"
+        "|a|b|\n|-|-|\n|$x$|`y`|\n\n***\n\n#### Deep"
+    )
+    written = await editor.done("doc/write", markdown=markdown, requestId="once")
+    assert written == await editor.done("doc/write", markdown=markdown, requestId="once")
+    assert (await editor.read())["text"] == (
+        "# On tides\n\nAda\n\n# Moon\n\nIt *pulls* [1] and \\[@nobody\\].\\[^1\\]\n\n"
+        "\\[^1\\]: Weakly.\n\n$$\nF = ma\n$$\n\n1. one\n2. two\n\n"
+        "| a | b |\n| --- | --- |\n| $x$ | `y` |\n\n### Deep"
+    )
+    places = [one["place"] for one in written["lost"]]
+    lines = ["line 8", "line 10", "line 23", "line 25"]
+    assert places == ["front matter", *lines, "@newton, p. 3", "@nobody"], written["lost"]
+    refused = await editor.refused("doc/write", markdown="a", ifRevision=before["revision"])
+    assert refused[0] == 40901
+    await editor.done("history/undo")
+    assert (await editor.read())["text"] == before["text"]
+
+
+async def test_markdown_that_no_document_holds_is_refused(editor):
+    await editor.open_new()
+    for fields, code, pointer in (
+        ({"markdown": "<!-- -->"}, 40003, "/markdown"),
+        ({"markdown": "> " * 100 + "a"}, 40003, "/markdown"),
+        ({"markdown": "[" * 2_001}, 40003, "/markdown"),
+        ({"markdown": "a" * 400_001}, 40003, "/markdown"),
+        ({"markdown": "[a]: http://" + "x" * 8_000 + "\n\n" + "[a] " * 100}, 40003, "/markdown"),
+        ({"markdown": "---\na: [\n---\nb"}, 40003, "/markdown"),
+        ({"markdown": "a", "position": 1}, 40002, "/position"),
+    ):
+        refused = await editor.refused("doc/write", **fields)
+        assert (refused[0], refused[1].startswith(f"{pointer}: ")) == (code, True), refused
+    assert (await editor.read())["text"] == ""

@@ -190,6 +190,17 @@ class ReferencesImported(_Answer):
     revision: Revision
 
 
+class Written(_Answer):
+    """The blocks of a text, and what was lost."""
+
+    ids: Annotated[list[str], Field(description="Ids of the blocks, in order.")]
+    lost: Annotated[
+        list[Omission],
+        Field(description="At most 1,000 parts of the text that documents do not hold."),
+    ]
+    revision: Revision
+
+
 class ReferencesExported(_Answer):
     """References in a format."""
 

@@ -196,6 +196,12 @@ def references_imported(_: bodies.ImportReferences, answer: pb.ApplyEditResponse
     return {"ids": list(answer.ids), "skipped": skipped, "revision": answer.revision}
 
 
+def written(_: bodies.WriteMarkdown, answer: pb.ApplyEditResponse) -> Data:
+    """Return the data of doc/write."""
+    lost = _omissions(answer.omitted)
+    return {"ids": list(answer.ids), "lost": lost, "revision": answer.revision}
+
+
 def references_exported(_: bodies.ExportReferences, answer: pb.ExportReferencesResponse) -> Data:
     """Return the data of reference/export."""
     skipped = _omissions(answer.omitted)

@@ -158,6 +158,18 @@ class InsertBlocks(EditBody):
     blocks: SkipValidation[Annotated[list[Block], Field(min_length=1, max_length=500)]]
 
 
+class WriteMarkdown(EditBody):
+    """A text in Markdown to insert as blocks, all or none."""
+
+    markdown: str = Field(
+        description="CommonMark with tables, `$…$`, `$$` and `[@key]`, in all edits of a request "
+        "at most 400,000 characters; YAML before it may give title, authors and abstract."
+    )
+    position: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = Field(
+        None, description="Position of the first block in the document; the end if omitted."
+    )
+
+
 class DeleteBlock(BlockEditBody):
     """Names the element to delete."""
 

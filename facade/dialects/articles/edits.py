@@ -37,6 +37,9 @@ SINGLE_EDITS: Mapping[str, EditKind] = {
     "block/insert": EditKind(
         bodies.InsertBlocks, requests.insert_blocks, answer_types.Inserted, answers.inserted
     ),
+    "doc/write": EditKind(
+        bodies.WriteMarkdown, requests.write_markdown, answer_types.Written, answers.written
+    ),
     "block/delete": EditKind(bodies.DeleteBlock, requests.delete_block),
     "block/move": EditKind(bodies.MoveBlock, requests.move_block),
     "block/duplicate": EditKind(

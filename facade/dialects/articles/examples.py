@@ -265,6 +265,16 @@ EXAMPLES = {
             "revision": 21,
         },
     ),
+    "doc/write": Example(
+        {**_SESSION, "markdown": "## Tides\n\nThe moon pulls [@newton:1687, p. 3]: $F = ma$."},
+        {
+            "ids": ["block_heading", "block_pull"],
+            "lost": [
+                {"place": "@newton:1687, p. 3", "reason": "the words beside a citation"},
+            ],
+            "revision": 22,
+        },
+    ),
     "session/destroy": Example(dict(_SESSION), {"ok": True}),
     "doc/delete": Example({"docId": _DOCUMENT}, {"article": _DOCUMENT}),
 }

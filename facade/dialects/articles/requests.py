@@ -147,6 +147,13 @@ def insert_blocks(body: bodies.InsertBlocks) -> Edit:
     return Edit(insert_blocks=edits_pb2.InsertBlocks(path=_indices(body.path), blocks=blocks))
 
 
+def write_markdown(body: bodies.WriteMarkdown) -> Edit:
+    """Return the edit of doc/write."""
+    return Edit(
+        write_markdown=edits_pb2.WriteMarkdown(markdown=body.markdown, position=body.position)
+    )
+
+
 def delete_block(body: bodies.DeleteBlock) -> Edit:
     """Return the edit of block/delete."""
     return Edit(delete_block=edits_pb2.DeleteBlock(block_id=body.blockId))

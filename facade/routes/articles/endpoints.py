@@ -120,6 +120,11 @@ ENDPOINTS = (
         "Insert blocks, all or none",
     ),
     edit_endpoint(
+        "doc/write",
+        "writeMarkdown",
+        "Insert a text in Markdown as blocks, all or none",
+    ),
+    edit_endpoint(
         "block/delete",
         "deleteBlock",
         "Delete an element and its descendants",

@@ -39,6 +39,7 @@ from services.articles.tree.operations import (
     SetBlockStyle,
     SetLeafStyle,
     UpdateReference,
+    WriteMarkdown,
 )
 from services.articles.tree.operations.leaves import AnchoredPath, Target
 from services.articles.tree.parsing import (
@@ -54,6 +55,7 @@ from services.articles.tree.references import Reference, parse_patch, parse_refe
 from services.articles.tree.style import check_article_style
 from services.articles.tree.table_edits import TableEdit
 from services.articles.tree.values import array, schema_error, string
+from services.articles.tree.written_markdown import parse_blocks
 from services.common.articles import limits
 
 # The id that an earlier edit of the same request makes: its position, and that of the id.
@@ -94,14 +96,20 @@ def read_edit(edit: pb.Edit, new_id: NewId) -> DocumentEdit:
     if _markdown_length(edit) > limits.MARKDOWN:
         problem = f"texts to replace must have at most {limits.MARKDOWN} characters in all"
         raise schema_error("/edits", problem)
+    if sum(len(one.write_markdown.markdown) for one in _single(edit)) > limits.MARKDOWN_TEXT:
+        problem = f"Markdown must have at most {limits.MARKDOWN_TEXT} characters in all"
+        raise schema_error("/markdown" if edit.HasField("write_markdown") else "/edits", problem)
     return _READERS[kind](getattr(edit, kind), new_id)
 
 
+def _single(edit: pb.Edit) -> Sequence[pb.Edit]:
+    return edit.apply_edits.edits if edit.HasField("apply_edits") else (edit,)
+
+
 def _markdown_length(edit: pb.Edit) -> int:
-    replacements = [*edit.edit_text.edits]
-    for inner in edit.apply_edits.edits:
-        replacements += inner.edit_text.edits
-    return sum(len(one.old) + len(one.new) for one in replacements)
+    return sum(
+        len(one.old) + len(one.new) for single in _single(edit) for one in single.edit_text.edits
+    )
 
 
 def _insert_blocks(edit: pb.InsertBlocks, new_id: NewId) -> InsertBlocks:
@@ -114,6 +122,15 @@ def _insert_blocks(edit: pb.InsertBlocks, new_id: NewId) -> InsertBlocks:
         for index, block in enumerate(block_array)
     ]
     return InsertBlocks(path, tuple(blocks))
+
+
+def _write_markdown(edit: pb.WriteMarkdown, new_id: NewId) -> WriteMarkdown:
+    markdown = string(edit.markdown, "/markdown", limits.MARKDOWN_TEXT)
+    written = parse_blocks(markdown, new_id)
+    if not written.blocks:
+        raise schema_error("/markdown", "must have some text")
+    position = edit.position if edit.HasField("position") else None
+    return WriteMarkdown(position, written.blocks, written.omitted)
 
 
 def _delete_block(edit: pb.DeleteBlock, new_id: NewId) -> DeleteBlocks:
@@ -195,7 +212,9 @@ def _with_ids(message: pb.Edit, edits: Sequence[DocumentEdit]) -> pb.Edit:
 
 def _made_ids(edits: Sequence[DocumentEdit], index: int) -> tuple[str, ...]:
     edit = edits[index] if index < len(edits) else None
-    return tuple([block.id for block in edit.blocks]) if isinstance(edit, InsertBlocks) else ()
+    if not isinstance(edit, InsertBlocks | WriteMarkdown):
+        return ()
+    return tuple([block.id for block in edit.blocks])
 
 
 def _edit_text(edit: pb.EditText, new_id: NewId) -> EditText:
@@ -335,6 +354,7 @@ def _count(count: int, most: int, pointer: str) -> int:
 
 _READERS: Mapping[str, Callable[[Any, NewId], DocumentEdit]] = {
     "insert_blocks": _insert_blocks,
+    "write_markdown": _write_markdown,
     "delete_block": _delete_block,
     "replace_text": _replace_text,
     "append_text": _append_text,

@@ -1,7 +1,7 @@
 """Inline Markdown, as documents are read, parsed into leaves."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,10 +24,16 @@ _MARKS: dict[str, tuple[str, Any]] = {
     "s": ("decoration", "line-through"),
     "del": ("decoration", "line-through"),
     "u": ("decoration", "underline"),
+    "code": ("type", "inlinecode"),
 }
 # The types of leaves of tokens with content.
-_TYPES = {"code_inline": "inlinecode", "formula": "latex", "citation": "citation"}
-_TAG = re.compile(r"<(/?)(strong|em|del|u|span)\b[^>]*>")
+_TYPES = {
+    "code_inline": "inlinecode",
+    "formula": "latex",
+    "citation": "citation",
+    "key_citation": "citation",
+}
+_TAG = re.compile(r"<(/?)(strong|em|del|u|code|span)\b[^>]*>")
 
 
 class InlineText(NamedTuple):
@@ -60,7 +66,7 @@ def parse_inline(markdown: str) -> InlineText:
     leaves: list[Leaf] = []
     citations: list[int] = []
     (inline,) = _parser().parseInline(markdown)
-    for leaf in _leaves(inline.children or []):
+    for leaf in inline_leaves(inline.children or []):
         if leaf.type == "citation":
             citations.append(int(leaf.text))
         elif leaf.text:
@@ -78,13 +84,14 @@ def parse_inline(markdown: str) -> InlineText:
     return InlineText(tuple(leaves), tuple(citations))
 
 
-def _leaves(tokens: "list[Token]") -> Iterator[Leaf]:
+def inline_leaves(tokens: "Iterable[Token]") -> Iterator[Leaf]:
+    """Yield leaves for the tokens of inline Markdown; those of type `citation` are citations."""
     marks: dict[str, Any] = {}
     for token in tokens:
         kind, _, edge = token.type.rpartition("_")
         if leaf_type := _TYPES.get(token.type):
-            yield Leaf(token.content, leaf_type, **_without_url(marks))
-        elif token.type in ("softbreak", "hardbreak") or token.content == "<br>":
+            yield Leaf(token.content, leaf_type, **_without_type(marks))
+        elif token.type in ("softbreak", "hardbreak") or _is_line_break(token):
             yield Leaf("\n", **_as_text(marks))
         elif kind in _MARKS:
             _set(marks, *_MARKS[kind], is_open=edge == "open")
@@ -97,12 +104,16 @@ def _leaves(tokens: "list[Token]") -> Iterator[Leaf]:
             yield Leaf(token.content, **_as_text(marks))
 
 
+def _is_line_break(token: "Token") -> bool:
+    return token.type == "html_inline" and token.content == "<br>"
+
+
 def _as_text(marks: dict[str, Any]) -> dict[str, Any]:
     return {**marks, "type": "url"} if "url" in marks else marks
 
 
-def _without_url(marks: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in marks.items() if name != "url"}
+def _without_type(marks: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in marks.items() if name not in ("type", "url")}
 
 
 def _apply_tag(marks: dict[str, Any], html: str) -> bool:
@@ -129,6 +140,11 @@ def _set(marks: dict[str, Any], name: str, value: Any, *, is_open: bool) -> None
 
 @cache
 def _parser() -> "MarkdownIt":
+    return new_parser()
+
+
+def new_parser() -> "MarkdownIt":
+    """Return a parser with strikethrough, formulas and citations by number."""
     # Imported on first use, as few workers need it.
     from markdown_it import MarkdownIt
 
@@ -141,16 +157,17 @@ def _parser() -> "MarkdownIt":
 def _formula_rule(state: "StateInline", silent: bool) -> bool:
     if state.src[state.pos] != "$":
         return False
-    return _push(state, silent, "formula", _FORMULA.match(state.src, state.pos))
+    return push_match(state, silent, "formula", _FORMULA.match(state.src, state.pos))
 
 
 def _citation_rule(state: "StateInline", silent: bool) -> bool:
     if state.src[state.pos] != "[":
         return False
-    return _push(state, silent, "citation", _CITATION.match(state.src, state.pos))
+    return push_match(state, silent, "citation", _CITATION.match(state.src, state.pos))
 
 
-def _push(state: "StateInline", silent: bool, kind: str, match: re.Match[str] | None) -> bool:
+def push_match(state: "StateInline", silent: bool, kind: str, match: re.Match[str] | None) -> bool:
+    """Add a token for what an inline rule matched; return whether it matched."""
     if match is None:
         return False
     if not silent:

@@ -136,8 +136,8 @@ def edits(draw: st.DrawFn, document: Document) -> tuple[str, Body]:
         return kind, {"style": draw(ARTICLE_STYLES)}
     if kind in STRUCTURE_KINDS:
         return kind, draw(_structure_edits(kind, document, path, target, everything))
-    if kind == "import_references":
-        return kind, draw(BIBLIOGRAPHIES)
+    if kind in TEXTS:
+        return kind, draw(TEXTS[kind])
     reference_id = draw(st.sampled_from(REFERENCE_IDS))
     if kind == "delete_reference":
         return kind, {"referenceId": reference_id}
@@ -289,6 +289,11 @@ BIBLIOGRAPHIES = st.sampled_from(
         {"format": 2, "text": "@misc{r8, author = {Ada and Bob}}"},
     ]
 )
+MARKDOWN = st.fixed_dictionaries(
+    {"markdown": st.sampled_from(["# a\n\n- b [@r0]\n  - c [1]", "|a|b|\n|-|-|\n|$x$|", ""])},
+    optional={"position": st.integers(0, 3)},
+)
+TEXTS = {"import_references": BIBLIOGRAPHIES, "write_markdown": MARKDOWN}
 FIELDS = st.dictionaries(
     st.sampled_from(["title", "year", "author", "x-note"]), st.just(None), max_size=2
 ) | st.just({"title": "On trees", "author": ["Ada", "Bob"], "x-note": ["a", "b"]})

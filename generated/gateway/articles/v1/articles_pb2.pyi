@@ -872,7 +872,7 @@ class ApplyEditResponse(_message.Message):
 
     @_builtins.property
     def omitted(self) -> _containers.RepeatedCompositeFieldContainer[Global___Omission]:
-        """For ImportReferences: at most 1,000 parts of the text that the document does not hold."""
+        """For ImportReferences and WriteMarkdown: at most 1,000 parts of the text that the document does not hold."""
 
     def __init__(
         self,

@@ -120,6 +120,7 @@ class Edit(_message.Message):
     CONVERT_BLOCKS_FIELD_NUMBER: _builtins.int
     EDIT_TABLE_FIELD_NUMBER: _builtins.int
     IMPORT_REFERENCES_FIELD_NUMBER: _builtins.int
+    WRITE_MARKDOWN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def insert_blocks(self) -> Global___InsertBlocks:
         """Inserts blocks at a path, all or none."""
@@ -192,6 +193,10 @@ class Edit(_message.Message):
     def import_references(self) -> Global___ImportReferences:
         """Adds the references of a bibliography."""
 
+    @_builtins.property
+    def write_markdown(self) -> Global___WriteMarkdown:
+        """Inserts the blocks of a text in Markdown."""
+
     def __init__(
         self,
         *,
@@ -213,12 +218,13 @@ class Edit(_message.Message):
         convert_blocks: Global___ConvertBlocks | None = ...,
         edit_table: Global___EditTable | None = ...,
         import_references: Global___ImportReferences | None = ...,
+        write_markdown: Global___WriteMarkdown | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "import_references", b"import_references", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "import_references", b"import_references", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference", "write_markdown", b"write_markdown"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "import_references", b"import_references", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "import_references", b"import_references", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference", "write_markdown", b"write_markdown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["insert_blocks", "delete_block", "replace_text", "append_text", "cite", "add_reference", "update_reference", "delete_reference", "set_block_style", "set_leaf_style", "set_article_style", "edit_text", "apply_edits", "move_block", "duplicate_block", "convert_blocks", "edit_table", "import_references"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["insert_blocks", "delete_block", "replace_text", "append_text", "cite", "add_reference", "update_reference", "delete_reference", "set_block_style", "set_leaf_style", "set_article_style", "edit_text", "apply_edits", "move_block", "duplicate_block", "convert_blocks", "edit_table", "import_references", "write_markdown"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -817,3 +823,33 @@ class ImportReferences(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ImportReferences: _TypeAlias = ImportReferences  # noqa: Y015
+
+@_typing.final
+class WriteMarkdown(_message.Message):
+    """A text in Markdown whose blocks are inserted, all or none. The response names what documents do not
+    hold. Rejected with 40002 (position), and 40003.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MARKDOWN_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    markdown: _builtins.str
+    """Required, at most 400,000 characters in all edits of a request."""
+    position: _builtins.int
+    """Optional. Position of the first block among the blocks at the top level; absent, the end."""
+    def __init__(
+        self,
+        *,
+        markdown: _builtins.str = ...,
+        position: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "markdown", b"markdown", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__position: _TypeAlias = _typing.Literal["position"]  # noqa: Y015
+    _WhichOneofArgType__position: _TypeAlias = _typing.Literal["_position", b"_position"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__position) -> _WhichOneofReturnType__position | None: ...
+
+Global___WriteMarkdown: _TypeAlias = WriteMarkdown  # noqa: Y015

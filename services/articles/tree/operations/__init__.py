@@ -19,6 +19,7 @@ from services.articles.tree.operations.bibliography import (
 from services.articles.tree.operations.blocks import DeleteBlocks, InsertBlocks, RestoreElements
 from services.articles.tree.operations.conversions import ConvertBlocks
 from services.articles.tree.operations.leaves import Cite, SetLeafStyle
+from services.articles.tree.operations.markdown import WriteMarkdown
 from services.articles.tree.operations.moves import BlockPlace, DuplicateBlock, MoveBlock
 from services.articles.tree.operations.reference_imports import ImportReferences
 from services.articles.tree.operations.reversals import Redo, Reverse, Undo
@@ -66,6 +67,7 @@ __all__ = [
     "Truncate",
     "Undo",
     "UpdateReference",
+    "WriteMarkdown",
     "from_json",
     "stored_form",
     "to_json",
