@@ -338,7 +338,7 @@ async def test_markdown_that_no_document_holds_is_refused(editor):
     for fields, code, pointer in (
         ({"markdown": "<!-- -->"}, 40003, "/markdown"),
         ({"markdown": "> " * 100 + "a"}, 40003, "/markdown"),
-        ({"markdown": "[" * 2_001}, 40003, "/markdown"),
+        ({"markdown": "[" * 20_001}, 40003, "/markdown"),
         ({"markdown": "a" * 400_001}, 40003, "/markdown"),
         ({"markdown": "[a]: http://" + "x" * 8_000 + "\n\n" + "[a] " * 100}, 40003, "/markdown"),
         ({"markdown": "---\na: [\n---\nb"}, 40003, "/markdown"),

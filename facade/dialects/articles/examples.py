@@ -268,7 +268,7 @@ EXAMPLES = {
     "doc/write": Example(
         {**_SESSION, "markdown": "## Tides\n\nThe moon pulls [@newton:1687, p. 3]: $F = ma$."},
         {
-            "ids": ["block_heading", "block_pull"],
+            "ids": ["block_written", "block_written_text"],
             "lost": [
                 {"place": "@newton:1687, p. 3", "reason": "the words beside a citation"},
             ],

@@ -67,15 +67,14 @@ def _check_sizes(state: "StateCore") -> None:
     )
     if elements > limits.ELEMENTS:
         raise schema_error("/markdown", f"must have at most {limits.ELEMENTS} elements")
+    if sum(t.content.count("[") for t in state.tokens if t.type == "inline") > limits.BRACKETS:
+        raise schema_error("/markdown", f"must have at most {limits.BRACKETS} `[`")
     for token in state.tokens:
         line = token.map[0] + 1 if token.map else 0
         if token.level >= _MAX_NESTING - 2:
             raise schema_error("/markdown", f"line {line} is nested too deeply")
         if token.type == "inline" and len(token.content) > limits.LEAF_TEXT:
             problem = f"the paragraph in line {line} has more than {limits.LEAF_TEXT} characters"
-            raise schema_error("/markdown", problem)
-        if token.type == "inline" and token.content.count("[") > limits.BRACKETS:
-            problem = f"the paragraph in line {line} has more than {limits.BRACKETS} `[`"
             raise schema_error("/markdown", problem)
 
 

@@ -8,8 +8,8 @@ MARKDOWN = 20_000
 TEXT_GROWTH = 1_000_000
 # Characters of Markdown that a request writes as blocks, and of the addresses of links in it.
 MARKDOWN_TEXT = 400_000
-# `[` in a paragraph of it: the time to parse a paragraph grows with their square.
-BRACKETS = 2_000
+# `[` in it: the parser looks for the end of a link at each.
+BRACKETS = 20_000
 # Characters that a request may copy from the document into the log: copies, conversions, tables.
 COPIED = 4_000_000
 EDITS_TOGETHER = 200
