@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 # Levels of blocks. The parser leaves out what is deeper, so a text with so many is refused before.
 _MAX_NESTING = 40
 # `[@key, p. 3]` or `[see @one; @two]`.
-_KEYS = re.compile(r"\[(?=-?@|[^\[\]\n]{1,200}\s-?@)([^\[\]\n]{1,1000})\](?![(:])")
+_KEYS = re.compile(r"\[(?=-?@|[^\[\]\n]{1,200}\s-?@)([^\[\]\n]{1,1000})\](?!\()")
 # Unlike in a text to replace, several may follow each other.
-_NUMBER = re.compile(r"\[(\d{1,4})\](?![(:])", re.ASCII)
+_NUMBER = re.compile(r"\[(\d{1,4})\](?!\()", re.ASCII)
 _FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,200}\]:")
 _WITHOUT_ELEMENTS = frozenset({"blockquote_open", "thead_open", "tbody_open"})
 # A property of the parser's environment: the last line of a block of lines without `$$` at an end.
