@@ -331,6 +331,9 @@ async def test_a_text_in_markdown_is_written_as_one_edit(editor):
     assert refused[0] == 40901
     await editor.done("history/undo")
     assert (await editor.read())["text"] == before["text"]
+    wrapped = await editor.done("doc/write", markdown="a\nb\n\n- c\n\n<!-- -->\n\n- d")
+    assert (len(wrapped["ids"]), wrapped["lost"]) == (3, [])
+    assert (await editor.read())["text"] == "a b\n\n- c\n\n<!-- -->\n\n- d"
 
 
 async def test_markdown_that_no_document_holds_is_refused(editor):
