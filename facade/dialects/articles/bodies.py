@@ -163,7 +163,7 @@ class WriteMarkdown(EditBody):
 
     markdown: str = Field(
         description="CommonMark with tables, `$…$`, `$$` and `[@key]`, in all edits of a request "
-        "at most 400,000 characters; YAML before it may give title, authors and abstract."
+        "at most 200,000 characters; YAML before it may give title, authors and abstract."
     )
     position: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = Field(
         None, description="Position of the first block in the document; the end if omitted."

@@ -7,7 +7,7 @@ TEXT_EDITS = 200
 MARKDOWN = 20_000
 TEXT_GROWTH = 1_000_000
 # Characters of Markdown that a request writes as blocks, and of the addresses of links in it.
-MARKDOWN_TEXT = 400_000
+MARKDOWN_TEXT = 200_000
 # `[` in it: the parser looks for the end of a link at each.
 BRACKETS = 20_000
 # Characters that a request may copy from the document into the log: copies, conversions, tables.

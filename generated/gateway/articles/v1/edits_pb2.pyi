@@ -835,7 +835,7 @@ class WriteMarkdown(_message.Message):
     MARKDOWN_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
     markdown: _builtins.str
-    """Required, at most 400,000 characters in all edits of a request."""
+    """Required, at most 200,000 characters in all edits of a request."""
     position: _builtins.int
     """Optional. Position of the first block among the blocks at the top level; absent, the end."""
     def __init__(
