@@ -10,6 +10,8 @@ from tests.gateway_in_process import running_gateway
 from tests.tools.reference import declared_metrics
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
+# Metrics of the webhook exist only with one.
+BUDGETS = {"webhook_url": "http://127.0.0.1:9/", "webhook_secret": "whsec_" + "YWJj" * 8}
 _NAME = re.compile(r"\b(?:gateway|process)_[a-z_]+")
 _GROUPED = re.compile(r"by \(([^)]*)\)")
 
@@ -23,7 +25,7 @@ def expressions() -> list[str]:
 
 
 async def test_every_metric_is_there(tmp_path):
-    async with running_gateway(tmp_path, request_log={"enabled": True}) as gateway:
+    async with running_gateway(tmp_path, request_log={"enabled": True}, budgets=BUDGETS) as gateway:
         async with gateway.http.get(f"{gateway.metrics_url}/metrics") as answer:
             text = await answer.text()
     metrics = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))

@@ -46,9 +46,10 @@ async def call(
 def required_scope(endpoint: EndpointSpec) -> str:
     if endpoint.method == "GET":
         return "read"
-    return "money" if re.search("/limits|/model-groups", endpoint.path) else "users"
+    return "money" if re.search("limits|/model-groups", endpoint.path) else "users"
 
 
+LIMITED = ("Key", "User", "Team", "Tag", "EndUser")
 # Bodies that the endpoints accept, so that nothing but the scope can refuse them.
 BODIES: dict[str, Any] = {
     "createKey": {"user": "eve"},
@@ -58,11 +59,8 @@ BODIES: dict[str, Any] = {
     "createTeam": {"name": "lab"},
     "updateTeam": {"plan": "team_pro"},
     "setModelGroup": {"models": []},
-    **{f"reset{kind}Budget": {"name": "spend_per_day"} for kind in ("Key", "User", "Team")},
-    **{
-        f"topUp{kind}Budget": {"name": "spend_per_day", "amount": "1"}
-        for kind in ("Key", "User", "Team")
-    },
+    **{f"reset{kind}Budget": {"name": "spend_per_day"} for kind in LIMITED},
+    **{f"topUp{kind}Budget": {"name": "spend_per_day", "amount": "1"} for kind in LIMITED},
 }
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LIST_END = "<!-- -->"
 _FILE_ADDRESS = re.compile(r"/beta/v1/files/([^/]+)/content")
 _KNOWN_TAG = re.compile(r"<br>|</?(?:strong|em|del|u|code)>|<span style=\"color: [^\"]*\">|</span>")
-_FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]")
+_FOOTNOTE = re.compile(r"\[\^[^\]\[\s]+\]")
 _ALIGNMENTS = {"left": "start", "center": "center", "right": "end"}
 _HEADINGS = {"h1": "h1", "h2": "h2"}  # others become h3
 _DECIMAL: Mapping[str, Json] = {"orderType": "decimal"}
