@@ -67,7 +67,7 @@ class Services:
 
     @property
     def request_log(self) -> RequestRecorder | None:
-        """What takes the entries of requests; None if requests are not logged."""
+        """The recorder of requests; None if they are not logged."""
         return self._started.request_log
 
     @classmethod

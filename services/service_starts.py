@@ -82,7 +82,7 @@ from services.responses.conversations import servicer as conversations
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the services of a process share.
+    """The objects that the services of a process share.
 
     Attributes:
         settings: all settings of the gateway.
@@ -115,7 +115,7 @@ class Shared:
 
 @dataclass(slots=True)
 class Started:
-    """What runs in a process; None for what does not."""
+    """The running parts of a process; None for those that do not run."""
 
     request_log: RequestRecorder | None = None
     usage: UsageRecords | None = None

@@ -21,7 +21,7 @@ from services.common.storage.shown_files import ShownFile
 
 
 class EditConditions(NamedTuple):
-    """What must hold for an edit when it is applied.
+    """Conditions of an edit, checked when it is applied.
 
     Attributes:
         revision: the revision of the document.
@@ -43,7 +43,7 @@ NO_CONDITIONS = EditConditions()
 
 
 class CallKind(Enum):
-    """What a call does, besides extending the expiry of its session."""
+    """The effect of a call, besides extending the expiry of its session."""
 
     KEEP_ALIVE = auto()
     READ = auto()

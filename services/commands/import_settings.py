@@ -86,7 +86,7 @@ def _with_included(config: Path) -> dict[str, Any]:
 def _load(config: Path) -> dict[str, Any]:
     """Return the parsed YAML of a file, which must be a mapping."""
     # Its types are a package of their own, which nothing else here would use.
-    import yaml  # type: ignore[import-untyped]
+    import yaml  # type: ignore[import-untyped]  # it brings no types
 
     try:
         with config.open("rb") as opened:

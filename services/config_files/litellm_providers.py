@@ -15,7 +15,7 @@ OPENAI = "openai"
 
 
 class KnownMaker(NamedTuple):
-    """What a prefix of LiteLLM's model names stands for.
+    """The provider that a prefix of LiteLLM's model names stands for.
 
     Attributes:
         url: the address without `api_base`, or "" if there is none.

@@ -17,7 +17,7 @@ _MOST_NAMES = 5
 
 @dataclass
 class Report:
-    """What a translation says beside the settings: lines, each of which begins with a path.
+    """The report of a translation: lines, each of which begins with a path.
 
     Attributes:
         unsupported: lines about what has no counterpart.

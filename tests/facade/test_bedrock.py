@@ -119,8 +119,8 @@ async def test_signed_with_a_containers_credentials(
     assert "x-amz-security-token" in sent.headers
     assert "/model/us.anthropic.echo-v1:0/converse" in sent.path
     assert bedrock.container.asked >= 1
-    said = caplog.text
-    assert SESSION_TOKEN not in said and SECRET_KEY not in said and "Canonical" not in said
+    logged = caplog.text
+    assert SESSION_TOKEN not in logged and SECRET_KEY not in logged and "Canonical" not in logged
 
 
 async def test_an_api_key_needs_no_signature(bedrock: Bedrock):

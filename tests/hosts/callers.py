@@ -79,12 +79,12 @@ class Caller:
         contents = [await user.content(file_id) for file_id in self.files]
         edits, turns = set(self.edits), set(self.turns)
         read = [text for text in (await user.read(self.session))[::-1] if text in edits]
-        said = [text for text in await user.turns("talk") if text in turns]
+        remembered = [text for text in await user.turns("talk") if text in turns]
         responses = [(await user.stored_response(one)).status for one in self.responses]
         return {
             "file": sum(one != two for one, two in zip(contents, self.files.values(), strict=True)),
             "edit": _differing(read, self.edits),
-            "remembered turn": _differing(said, self.turns),
+            "remembered turn": _differing(remembered, self.turns),
             "stored response": sum(status != 200 for status in responses),
         }
 

@@ -76,7 +76,7 @@ class Host:
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let the processes of the gateway go on."""
+        """Resume the paused processes of the gateway."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> None:

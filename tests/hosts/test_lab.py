@@ -62,7 +62,7 @@ class Lab:
 
     @asynccontextmanager
     async def load(self) -> AsyncIterator[None]:
-        """Let all of them call meanwhile."""
+        """Call the gateway with all of them within the context."""
         ending = asyncio.Event()
         runs = [one.run(ending) for one in (*self.callers, *self.askers)]
         self._running = [asyncio.create_task(run) for run in runs]

@@ -43,14 +43,14 @@ def methods(package: str) -> Sequence[Method]:
     spec = importlib.util.find_spec(package)
     assert spec is not None, f"{package} is not installed"
     assert spec.origin is not None, f"{package} has no files"
-    found = set[Method]()
+    sent = set[Method]()
     for path in sorted((Path(spec.origin).parent / "resources").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 if node.func.attr in _VERBS and node.args:
-                    found.update(_method(node, _VERBS[node.func.attr]))
-    assert found, f"no method of {package} was found"
-    return sorted(found, key=lambda method: (method.path, method.verb))
+                    sent.update(_method(node, _VERBS[node.func.attr]))
+    assert sent, f"no method of {package} is in its sources"
+    return sorted(sent, key=lambda method: (method.path, method.verb))
 
 
 def _method(call: ast.Call, verb: str) -> Iterator[Method]:

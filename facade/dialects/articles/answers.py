@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import orjson
 
-from facade.dialects.articles import bodies
+from facade.dialects.articles import bodies, edit_bodies
 from gateway.articles.v1 import articles_pb2 as pb
 
 OK = 1
@@ -34,7 +34,7 @@ def done(_: bodies.OfSession, answer: pb.DestroySessionResponse) -> Data:
     return {"ok": True}
 
 
-def edited(_: bodies.EditBody, answer: pb.ApplyEditResponse) -> Data:
+def edited(_: edit_bodies.EditBody, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of an edit that creates no ids."""
     return {"ok": True, "revision": answer.revision}
 
@@ -175,28 +175,28 @@ def _difference(difference: pb.BlockDifference) -> Data:
     return data
 
 
-def inserted(_: bodies.EditBody, answer: pb.ApplyEditResponse) -> Data:
+def inserted(_: edit_bodies.EditBody, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of block/insert, and of edits that answer with ids, too."""
     return {"ids": list(answer.ids), "revision": answer.revision}
 
 
-def text_edited(_: bodies.EditText, answer: pb.ApplyEditResponse) -> Data:
+def text_edited(_: edit_bodies.EditText, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of block/text/edit."""
     return {"changed": list(answer.ids), "revision": answer.revision}
 
 
-def reference_added(_: bodies.AddReference, answer: pb.ApplyEditResponse) -> Data:
+def reference_added(_: edit_bodies.AddReference, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of reference/add."""
     return {"id": answer.ids[0], "revision": answer.revision}
 
 
-def references_imported(_: bodies.ImportReferences, answer: pb.ApplyEditResponse) -> Data:
+def references_imported(_: edit_bodies.ImportReferences, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of reference/import."""
     skipped = _omissions(answer.omitted)
     return {"ids": list(answer.ids), "skipped": skipped, "revision": answer.revision}
 
 
-def written(_: bodies.WriteMarkdown, answer: pb.ApplyEditResponse) -> Data:
+def written(_: edit_bodies.WriteMarkdown, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of doc/write."""
     lost = _omissions(answer.omitted)
     return {"ids": list(answer.ids), "lost": lost, "revision": answer.revision}

@@ -7,26 +7,11 @@ ignored, except in requests whose fields are themselves the change.
 Source: the service interface, Document editing.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+from pydantic import BaseModel, ConfigDict, Field
 
-from services.common.articles import styles
-from services.common.articles.blocks import (
-    AuthorItem,
-    Block,
-    Children,
-    Color,
-    ImageItem,
-    Institution,
-    Reference,
-    TextDecoration,
-    TextLeaf,
-)
-
-_INT64 = 2**63
-# The default of an omitted field; `model_fields_set` distinguishes it from null.
-_ABSENT: Any = None
+INT64 = 2**63
 
 Index = Annotated[int, Field(ge=0)]
 # Validation stops at the first wrong index: reporting a million would take seconds.
@@ -35,36 +20,38 @@ SessionId = Annotated[str, Field(description="Session id, from session/create.")
 BlockId = Annotated[str, Field(description="Block id, from block/insert or doc/read.")]
 
 
-class _Body(BaseModel):
+class ArticleBody(BaseModel):
+    """A body of a request about documents."""
+
     model_config = ConfigDict(strict=True, extra="ignore", defer_build=True)
 
 
-class CreateSession(_Body):
+class CreateSession(ArticleBody):
     """Names the document to open."""
 
     docId: str = Field(description="Document id, from doc/create or doc/list.")
 
 
-class OfSession(_Body):
+class OfSession(ArticleBody):
     """Names a session."""
 
     sessionId: SessionId
 
 
-class ListArticles(_Body):
+class ListArticles(ArticleBody):
     """A request without fields."""
 
 
-class CreateArticle(_Body):
+class CreateArticle(ArticleBody):
     """Describes the document to create."""
 
-    group: Annotated[int, Field(ge=-_INT64, lt=_INT64)] | None = Field(
+    group: Annotated[int, Field(ge=-INT64, lt=INT64)] | None = Field(
         0, description="Id of one of the caller's groups; 0 is the private group."
     )
     name: str | None = Field(None, description="At most 200 characters; `Untitled` if omitted.")
 
 
-class DeleteArticle(_Body):
+class DeleteArticle(ArticleBody):
     """Names the document to delete."""
 
     docId: str
@@ -113,7 +100,7 @@ class ReadImage(OfSession):
 class ReadChanges(OfSession):
     """Names the revision that the caller has seen."""
 
-    since: Annotated[int, Field(ge=0, lt=_INT64)] | None = Field(
+    since: Annotated[int, Field(ge=0, lt=INT64)] | None = Field(
         None, description="Last known revision; if omitted, every block counts as changed."
     )
 
@@ -128,226 +115,7 @@ class RepeatableBody(OfSession):
     )
 
 
-class EditBody(RepeatableBody):
-    """Names a session, and the expected revision of its document."""
-
-    ifRevision: Annotated[int, Field(ge=0, lt=_INT64)] | None = Field(
-        None,
-        description="Expected revision; the request fails with 409 if the document has a "
-        "newer one.",
-    )
-
-
-class BlockEditBody(EditBody):
-    """Names a session, and the revision at which the caller has read the block."""
-
-    ifBlockRevision: Annotated[int, Field(ge=0, lt=_INT64)] | None = Field(
-        None,
-        description="Revision at which the block was read; the request fails with 409 if this "
-        "block has changed since, or if that is more than 64 edits ago.",
-    )
-
-
-class InsertBlocks(EditBody):
-    """Describes blocks to insert, all or none."""
-
-    path: Path = Field(
-        description="Child indices from the root; the blocks are inserted before the "
-        "element at this position."
-    )
-    blocks: SkipValidation[Annotated[list[Block], Field(min_length=1, max_length=500)]]
-
-
-class WriteMarkdown(EditBody):
-    """A text in Markdown to insert as blocks, all or none."""
-
-    markdown: str = Field(
-        description="CommonMark with tables, `$…$`, `$$` and `[@key]`, in all edits of a request "
-        "at most 200,000 characters; YAML before it may give title, authors and abstract."
-    )
-    position: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = Field(
-        None, description="Position of the first block in the document; the end if omitted."
-    )
-
-
-class DeleteBlock(BlockEditBody):
-    """Names the element to delete."""
-
-    blockId: BlockId
-
-
-class MoveBlock(BlockEditBody):
-    """Names an element to move, and where to."""
-
-    blockId: BlockId
-    section: bool = Field(
-        False,
-        description="Whether the blocks below a heading, up to the next that is not lower, move "
-        "with it.",
-    )
-    path: Path | None = Field(
-        None,
-        description="Either this or `beforeId`: child indices from the root, in the document as "
-        "it is; the element comes before the one there.",
-    )
-    beforeId: BlockId | None = Field(None, description="Either this or `path`.")
-
-
-class DuplicateBlock(BlockEditBody):
-    """Names an element to copy."""
-
-    blockId: BlockId
-    section: bool = Field(
-        False,
-        description="Whether the blocks below a heading, up to the next that is not lower, are "
-        "copied, too.",
-    )
-    path: Path | None = Field(None, description="As in block/move; if omitted, after the original.")
-    beforeId: BlockId | None = Field(None, description="As in block/move.")
-
-
-class ConvertBlocks(EditBody):
-    """Names adjacent top-level blocks, and the type that they get."""
-
-    blockIds: Annotated[list[BlockId], Field(min_length=1, max_length=500, fail_fast=True)]
-    type: str = Field(
-        description="`title`, `paragraph`, `abstract`, `h1`, `h2`, `h3`, `label`, `code`, "
-        "`equation` or `list`."
-    )
-
-
-Count = Annotated[int, Field(ge=1, lt=2**32)]
-Slot = Annotated[int, Field(ge=0, lt=2**32)]
-
-
-class EditTable(BlockEditBody):
-    """Describes a change of a table; positions count slots of the grid."""
-
-    blockId: BlockId
-    action: Literal[
-        "insert-rows",
-        "delete-rows",
-        "insert-columns",
-        "delete-columns",
-        "merge-cells",
-        "split-cell",
-    ]
-    row: Slot = Field(0, description="For rows and cells: the first row.")
-    column: Slot = Field(0, description="For columns and cells: the first column.")
-    rows: Count = Field(1, description="Number of rows, at most 200.")
-    columns: Count = Field(1, description="Number of columns, at most 50.")
-
-
-class ReplaceText(BlockEditBody):
-    """Describes the new content of a block, by at least one field that fits its type."""
-
-    # Unknown fields are ignored but for `type`, which the translation rejects.
-    model_config = ConfigDict(extra="allow")
-
-    blockId: BlockId
-    children: SkipValidation[str | Children] = Field(
-        _ABSENT, description="A string, leaves, or the elements of a list, table or label."
-    )
-    equation: SkipValidation[str] = Field(_ABSENT, description="Only for equation: LaTeX.")
-    code: SkipValidation[str] = Field(_ABSENT, description="Only for code.")
-    language: SkipValidation[str] = Field(_ABSENT, description="Only for code.")
-    image: SkipValidation[list[ImageItem]] = Field(_ABSENT, description="Only for image.")
-    author: SkipValidation[list[AuthorItem]] = Field(_ABSENT, description="Only for author.")
-    institution: SkipValidation[list[Institution]] = Field(_ABSENT, description="Only for author.")
-
-
-class AppendText(BlockEditBody):
-    """Describes text to append."""
-
-    blockId: BlockId
-    text: SkipValidation[str | list[TextLeaf]]
-
-
-class TextEdit(_Body):
-    """A text, and what takes its place."""
-
-    old: str = Field(
-        description="Plain text, or inline Markdown as in doc/read, within one paragraph, heading, "
-        "item, cell, formula, listing or title of an image."
-    )
-    new: str = Field(
-        description="Inline Markdown; text without marks gets those of the replaced text. "
-        "Citations stay."
-    )
-    all: bool = Field(False, description="Replace every occurrence; else there must be only one.")
-
-
-class EditText(BlockEditBody):
-    """Describes texts to replace, all or none, in order."""
-
-    edits: Annotated[
-        list[TextEdit],
-        Field(
-            min_length=1,
-            max_length=200,
-            fail_fast=True,
-            description="Texts of at most 20,000 characters in all.",
-        ),
-    ]
-    blockId: BlockId | None = Field(None, description="The block to search; all if omitted.")
-    dryRun: bool = Field(False, description="Return what would change, and change nothing.")
-
-
-class ApplyEdits(EditBody):
-    """Describes edits to apply in order, all or none."""
-
-    edits: Annotated[
-        list[
-            Annotated[
-                dict[str, Any],
-                Field(
-                    json_schema_extra={
-                        "properties": {"endpoint": {"type": "string"}},
-                        "required": ["endpoint"],
-                    }
-                ),
-            ]
-        ],
-        Field(
-            min_length=1,
-            max_length=200,
-            fail_fast=True,
-            description="The body of an edit, without sessionId, with its path below "
-            "`/article/v1/` as `endpoint`, such as `block/insert`. In `blockId` and `anchorId`, "
-            '`"$2.0"` is the first id of the blocks that the third edit inserts.',
-        ),
-    ]
-    dryRun: bool = Field(False, description="Return the results, and change nothing.")
-
-
-class Cite(BlockEditBody):
-    """Describes a citation to set or clear, under a block or on one leaf."""
-
-    blockId: BlockId | None = Field(None, description="Either this or `leafPath`.")
-    leafPath: Path | None = Field(
-        None,
-        description="Either this or `blockId`: child indices from the root, or from `anchorId`.",
-    )
-    anchorId: BlockId | None = Field(
-        None, description="With `leafPath`: the element that it counts from."
-    )
-    cite: str | None = Field(None, description="Id of a reference; null clears the citation.")
-
-
-class AddReference(EditBody):
-    """Describes a reference to add."""
-
-    reference: SkipValidation[Reference]
-
-
 BibliographyFormat = Literal["bibtex", "biblatex", "ris", "csl-json"]
-
-
-class ImportReferences(EditBody):
-    """A bibliography whose references are added, except those whose id the document has."""
-
-    format: BibliographyFormat
-    text: str = Field(description="The bibliography; at most 2,000 references in a document.")
 
 
 class ExportReferences(OfSession):
@@ -359,18 +127,6 @@ class ExportReferences(OfSession):
     )
 
 
-class UpdateReference(EditBody):
-    """Describes changes to the reference with that `id`; null removes a field."""
-
-    reference: SkipValidation[Reference]
-
-
-class DeleteReference(EditBody):
-    """Names the reference to delete; its citations go too."""
-
-    referenceId: str
-
-
 class FindText(OfSession):
     """Names a text to find."""
 
@@ -378,7 +134,7 @@ class FindText(OfSession):
     limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 
-Revision = Annotated[int, Field(ge=0, lt=_INT64)]
+Revision = Annotated[int, Field(ge=0, lt=INT64)]
 
 
 class ListHistory(OfSession):
@@ -401,86 +157,3 @@ class ReadDifferences(OfSession):
     last: Revision | None = Field(
         None, alias="to", description="The later revision; the current one if omitted."
     )
-
-
-# Unknown fields are errors. Where the fields are the change itself, all are sent to the service,
-# which rejects unknown ones; otherwise the translation rejects them.
-_CHANGE = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
-
-
-class SetBlockStyle(BlockEditBody):
-    """Describes changes to a block's own properties; null removes one."""
-
-    model_config = _CHANGE
-
-    blockId: BlockId
-    style: SkipValidation[styles.ListCss | None] = Field(
-        None,
-        description="`columnGap` and `rowGap`: only for image and list; `alignItems`: "
-        "only for list.",
-    )
-    indent: SkipValidation[styles.Indent] = Field(None, description="Only for paragraph.")
-    serial: SkipValidation[styles.Serial] = Field(None, description="Only for equation and image.")
-    isHideIndex: SkipValidation[styles.IsHideIndex] = Field(
-        None, description="Only for h1, h2 and h3."
-    )
-    textAlign: SkipValidation[styles.TextAlign] = Field(None, description="Only for table.")
-    verticalAlign: SkipValidation[styles.VerticalAlign] = Field(None, description="Only for table.")
-    firstRowBold: SkipValidation[styles.Flag] = Field(None, description="Only for table.")
-    firstColBold: SkipValidation[styles.Flag] = Field(None, description="Only for table.")
-    padding: SkipValidation[styles.Value] = Field(None, description="Only for table.")
-    isHideLanguage: SkipValidation[styles.IsHideLanguage] = Field(
-        None, description="Only for code."
-    )
-    nameWidth: SkipValidation[styles.NameWidth] = Field(None, description="Only for label.")
-    twoColumn: SkipValidation[styles.Flag] = Field(None, description="Only for label.")
-    columnGap: SkipValidation[styles.Value] = Field(None, description="Only for label.")
-    rowGap: SkipValidation[styles.Value] = Field(None, description="Only for label.")
-    language: SkipValidation[styles.Language] = Field(None, description="Only for abstract.")
-    titlePosition: SkipValidation[styles.TitlePosition] = Field(
-        None, description="Only for abstract."
-    )
-    titlePadding: SkipValidation[styles.Value] = Field(
-        None, description="Only for abstract and image."
-    )
-    titleLanguage: SkipValidation[styles.Language] = Field(None, description="Only for image.")
-    titleMargin: SkipValidation[styles.Value] = Field(None, description="Only for image.")
-    columns: SkipValidation[styles.Columns] = Field(None, description="Only for image.")
-    columnRatios: SkipValidation[styles.ColumnRatios] = Field(None, description="Only for image.")
-    authorStyle: SkipValidation[styles.AuthorCss | None] = Field(
-        None, description="Only for author."
-    )
-    institutionStyle: SkipValidation[styles.AuthorCss | None] = Field(
-        None, description="Only for author."
-    )
-    orderType: SkipValidation[styles.OrderType] = Field(None, description="Only for list.")
-    orderWidth: SkipValidation[styles.Value] = Field(None, description="Only for list.")
-    indentWidth: SkipValidation[styles.Value] = Field(None, description="Only for list.")
-    isTemplate: SkipValidation[styles.IsTemplate] = None
-
-
-class SetLeafStyle(BlockEditBody):
-    """Describes changes to the marks of a block's plain leaves, or of one; null removes one."""
-
-    model_config = _CHANGE
-
-    blockId: BlockId | None = Field(None, description="Either this or `leafPath`.")
-    leafPath: Path | None = Field(
-        None,
-        description="Either this or `blockId`: child indices from the root, or from `anchorId`.",
-    )
-    anchorId: BlockId | None = Field(
-        None, description="With `leafPath`: the element that it counts from."
-    )
-    bold: SkipValidation[bool | None] = None
-    italic: SkipValidation[bool | None] = None
-    textDecoration: SkipValidation[TextDecoration] = None
-    color: SkipValidation[Color] = None
-
-
-class SetArticleStyle(EditBody):
-    """Describes changes to the document's style, merged by RFC 7396."""
-
-    model_config = _CHANGE
-
-    style: SkipValidation[styles.ArticleStyle]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from facade.dialects.articles import answer_types, answers, bodies, requests
+from facade.dialects.articles import answer_types, answers, edit_bodies, requests
 from facade.dialects.articles.errors import Code, request_error
 from facade.dialects.articles.reading import pointer, read
 from gateway.articles.v1 import articles_pb2, edits_pb2
@@ -26,7 +26,7 @@ class EditKind(NamedTuple):
         data: returns `data` for the body and the service's response.
     """
 
-    body: type[bodies.EditBody]
+    body: type[edit_bodies.EditBody]
     edit: Callable[[Any], Edit]
     answer: type[BaseModel] = answer_types.Edited
     data: Callable[[Any, Any], answers.Data] = answers.edited
@@ -35,49 +35,52 @@ class EditKind(NamedTuple):
 # By the path below `/article/v1/`.
 SINGLE_EDITS: Mapping[str, EditKind] = {
     "block/insert": EditKind(
-        bodies.InsertBlocks, requests.insert_blocks, answer_types.Inserted, answers.inserted
+        edit_bodies.InsertBlocks, requests.insert_blocks, answer_types.Inserted, answers.inserted
     ),
     "doc/write": EditKind(
-        bodies.WriteMarkdown, requests.write_markdown, answer_types.Written, answers.written
+        edit_bodies.WriteMarkdown, requests.write_markdown, answer_types.Written, answers.written
     ),
-    "block/delete": EditKind(bodies.DeleteBlock, requests.delete_block),
-    "block/move": EditKind(bodies.MoveBlock, requests.move_block),
+    "block/delete": EditKind(edit_bodies.DeleteBlock, requests.delete_block),
+    "block/move": EditKind(edit_bodies.MoveBlock, requests.move_block),
     "block/duplicate": EditKind(
-        bodies.DuplicateBlock, requests.duplicate_block, answer_types.Inserted, answers.inserted
+        edit_bodies.DuplicateBlock,
+        requests.duplicate_block,
+        answer_types.Inserted,
+        answers.inserted,
     ),
     "block/convert": EditKind(
-        bodies.ConvertBlocks, requests.convert_blocks, answer_types.Inserted, answers.inserted
+        edit_bodies.ConvertBlocks, requests.convert_blocks, answer_types.Inserted, answers.inserted
     ),
     "table/edit": EditKind(
-        bodies.EditTable, requests.edit_table, answer_types.Inserted, answers.inserted
+        edit_bodies.EditTable, requests.edit_table, answer_types.Inserted, answers.inserted
     ),
-    "block/text/replace": EditKind(bodies.ReplaceText, requests.replace_text),
-    "block/text/append": EditKind(bodies.AppendText, requests.append_text),
+    "block/text/replace": EditKind(edit_bodies.ReplaceText, requests.replace_text),
+    "block/text/append": EditKind(edit_bodies.AppendText, requests.append_text),
     "block/text/edit": EditKind(
-        bodies.EditText, requests.edit_text, answer_types.TextEdited, answers.text_edited
+        edit_bodies.EditText, requests.edit_text, answer_types.TextEdited, answers.text_edited
     ),
-    "block/cite": EditKind(bodies.Cite, requests.cite),
+    "block/cite": EditKind(edit_bodies.Cite, requests.cite),
     "reference/add": EditKind(
-        bodies.AddReference,
+        edit_bodies.AddReference,
         requests.add_reference,
         answer_types.ReferenceAdded,
         answers.reference_added,
     ),
     "reference/import": EditKind(
-        bodies.ImportReferences,
+        edit_bodies.ImportReferences,
         requests.import_references,
         answer_types.ReferencesImported,
         answers.references_imported,
     ),
-    "reference/update": EditKind(bodies.UpdateReference, requests.update_reference),
-    "reference/delete": EditKind(bodies.DeleteReference, requests.delete_reference),
-    "block/style": EditKind(bodies.SetBlockStyle, requests.set_block_style),
-    "style/leaf": EditKind(bodies.SetLeafStyle, requests.set_leaf_style),
-    "style/article": EditKind(bodies.SetArticleStyle, requests.set_article_style),
+    "reference/update": EditKind(edit_bodies.UpdateReference, requests.update_reference),
+    "reference/delete": EditKind(edit_bodies.DeleteReference, requests.delete_reference),
+    "block/style": EditKind(edit_bodies.SetBlockStyle, requests.set_block_style),
+    "style/leaf": EditKind(edit_bodies.SetLeafStyle, requests.set_leaf_style),
+    "style/article": EditKind(edit_bodies.SetArticleStyle, requests.set_article_style),
 }
 
 
-def apply_edits(body: bodies.ApplyEdits) -> Edit:
+def apply_edits(body: edit_bodies.ApplyEdits) -> Edit:
     """Return the edit of edits/apply.
 
     Raises:
@@ -99,7 +102,9 @@ def apply_edits(body: bodies.ApplyEdits) -> Edit:
     return Edit(apply_edits=edits_pb2.ApplyEdits(edits=edits))
 
 
-def edits_applied(body: bodies.ApplyEdits, answer: articles_pb2.ApplyEditResponse) -> answers.Data:
+def edits_applied(
+    body: edit_bodies.ApplyEdits, answer: articles_pb2.ApplyEditResponse
+) -> answers.Data:
     """Return the data of edits/apply: those of its edits, and the revision after all of them."""
     results = []
     for fields, result in zip(body.edits, answer.results, strict=True):
@@ -114,7 +119,7 @@ def edits_applied(body: bodies.ApplyEdits, answer: articles_pb2.ApplyEditRespons
 EDITS: Mapping[str, EditKind] = {
     **SINGLE_EDITS,
     "edits/apply": EditKind(
-        bodies.ApplyEdits, apply_edits, answer_types.EditsApplied, edits_applied
+        edit_bodies.ApplyEdits, apply_edits, answer_types.EditsApplied, edits_applied
     ),
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from facade.dialects.articles import bodies
+from facade.dialects.articles import bodies, edit_bodies
 from facade.dialects.articles.errors import Code, request_error
 from facade.dialects.articles.reading import pointer, to_json
 from gateway.articles.v1 import articles_pb2, edits_pb2
@@ -128,7 +128,7 @@ def read_differences(body: bodies.ReadDifferences) -> articles_pb2.ReadDifferenc
 
 
 def apply_edit(
-    edit_of: Callable[[Any], Edit], body: bodies.EditBody
+    edit_of: Callable[[Any], Edit], body: edit_bodies.EditBody
 ) -> articles_pb2.ApplyEditRequest:
     """Return the request to apply the edit of a body in its session; `edit_of` translates it."""
     return articles_pb2.ApplyEditRequest(
@@ -141,25 +141,25 @@ def apply_edit(
     )
 
 
-def insert_blocks(body: bodies.InsertBlocks) -> Edit:
+def insert_blocks(body: edit_bodies.InsertBlocks) -> Edit:
     """Return the edit of block/insert."""
     blocks = to_json(body.blocks, "/blocks")
     return Edit(insert_blocks=edits_pb2.InsertBlocks(path=_indices(body.path), blocks=blocks))
 
 
-def write_markdown(body: bodies.WriteMarkdown) -> Edit:
+def write_markdown(body: edit_bodies.WriteMarkdown) -> Edit:
     """Return the edit of doc/write."""
     return Edit(
         write_markdown=edits_pb2.WriteMarkdown(markdown=body.markdown, position=body.position)
     )
 
 
-def delete_block(body: bodies.DeleteBlock) -> Edit:
+def delete_block(body: edit_bodies.DeleteBlock) -> Edit:
     """Return the edit of block/delete."""
     return Edit(delete_block=edits_pb2.DeleteBlock(block_id=body.blockId))
 
 
-def move_block(body: bodies.MoveBlock) -> Edit:
+def move_block(body: edit_bodies.MoveBlock) -> Edit:
     """Return the edit of block/move."""
     return Edit(
         move_block=edits_pb2.MoveBlock(
@@ -171,7 +171,7 @@ def move_block(body: bodies.MoveBlock) -> Edit:
     )
 
 
-def duplicate_block(body: bodies.DuplicateBlock) -> Edit:
+def duplicate_block(body: edit_bodies.DuplicateBlock) -> Edit:
     """Return the edit of block/duplicate."""
     return Edit(
         duplicate_block=edits_pb2.DuplicateBlock(
@@ -183,12 +183,12 @@ def duplicate_block(body: bodies.DuplicateBlock) -> Edit:
     )
 
 
-def convert_blocks(body: bodies.ConvertBlocks) -> Edit:
+def convert_blocks(body: edit_bodies.ConvertBlocks) -> Edit:
     """Return the edit of block/convert."""
     return Edit(convert_blocks=edits_pb2.ConvertBlocks(block_ids=body.blockIds, type=body.type))
 
 
-def edit_table(body: bodies.EditTable) -> Edit:
+def edit_table(body: edit_bodies.EditTable) -> Edit:
     """Return the edit of table/edit."""
     action = body.action.upper().replace("-", "_")
     return Edit(
@@ -203,7 +203,7 @@ def edit_table(body: bodies.EditTable) -> Edit:
     )
 
 
-def replace_text(body: bodies.ReplaceText) -> Edit:
+def replace_text(body: edit_bodies.ReplaceText) -> Edit:
     """Return the edit of block/text/replace.
 
     Raises:
@@ -217,13 +217,13 @@ def replace_text(body: bodies.ReplaceText) -> Edit:
     return Edit(replace_text=edits_pb2.ReplaceText(block_id=body.blockId, fields=fields))
 
 
-def append_text(body: bodies.AppendText) -> Edit:
+def append_text(body: edit_bodies.AppendText) -> Edit:
     """Return the edit of block/text/append."""
     text = to_json(body.text, "/text")
     return Edit(append_text=edits_pb2.AppendText(block_id=body.blockId, text=text))
 
 
-def edit_text(body: bodies.EditText) -> Edit:
+def edit_text(body: edit_bodies.EditText) -> Edit:
     """Return the edit of block/text/edit."""
     edits = [
         edits_pb2.TextReplacement(old=edit.old, new=edit.new, all=edit.all) for edit in body.edits
@@ -231,7 +231,7 @@ def edit_text(body: bodies.EditText) -> Edit:
     return Edit(edit_text=edits_pb2.EditText(edits=edits, block_id=body.blockId))
 
 
-def cite(body: bodies.Cite) -> Edit:
+def cite(body: edit_bodies.Cite) -> Edit:
     """Return the edit of block/cite."""
     return Edit(
         cite=edits_pb2.Cite(
@@ -243,13 +243,13 @@ def cite(body: bodies.Cite) -> Edit:
     )
 
 
-def add_reference(body: bodies.AddReference) -> Edit:
+def add_reference(body: edit_bodies.AddReference) -> Edit:
     """Return the edit of reference/add."""
     reference = to_json(body.reference, "/reference")
     return Edit(add_reference=edits_pb2.AddReference(reference=reference))
 
 
-def import_references(body: bodies.ImportReferences) -> Edit:
+def import_references(body: edit_bodies.ImportReferences) -> Edit:
     """Return the edit of reference/import."""
     return Edit(
         import_references=edits_pb2.ImportReferences(
@@ -272,18 +272,18 @@ def _bibliography_format(name: str) -> edits_pb2.BibliographyFormat.ValueType:
     return edits_pb2.BibliographyFormat.Value(f"BIBLIOGRAPHY_FORMAT_{value}")
 
 
-def update_reference(body: bodies.UpdateReference) -> Edit:
+def update_reference(body: edit_bodies.UpdateReference) -> Edit:
     """Return the edit of reference/update."""
     reference = to_json(body.reference, "/reference")
     return Edit(update_reference=edits_pb2.UpdateReference(reference=reference))
 
 
-def delete_reference(body: bodies.DeleteReference) -> Edit:
+def delete_reference(body: edit_bodies.DeleteReference) -> Edit:
     """Return the edit of reference/delete."""
     return Edit(delete_reference=edits_pb2.DeleteReference(reference_id=body.referenceId))
 
 
-def set_block_style(body: bodies.SetBlockStyle) -> Edit:
+def set_block_style(body: edit_bodies.SetBlockStyle) -> Edit:
     """Return the edit of block/style."""
     properties = to_json(_changes(body, _BLOCK_STYLE), "")
     return Edit(
@@ -291,7 +291,7 @@ def set_block_style(body: bodies.SetBlockStyle) -> Edit:
     )
 
 
-def set_leaf_style(body: bodies.SetLeafStyle) -> Edit:
+def set_leaf_style(body: edit_bodies.SetLeafStyle) -> Edit:
     """Return the edit of style/leaf."""
     return Edit(
         set_leaf_style=edits_pb2.SetLeafStyle(
@@ -303,7 +303,7 @@ def set_leaf_style(body: bodies.SetLeafStyle) -> Edit:
     )
 
 
-def set_article_style(body: bodies.SetArticleStyle) -> Edit:
+def set_article_style(body: edit_bodies.SetArticleStyle) -> Edit:
     """Return the edit of style/article.
 
     Raises:

@@ -65,8 +65,8 @@ class LimitRepository:
             (SubjectKind.USER, user_id),
             (SubjectKind.TEAM, team_id),
         )
-        found = await self._find([subject for subject in subjects if subject[1]])
-        return await self._messages({one: found[one] for one in subjects if one in found})
+        limits = await self._find([subject for subject in subjects if subject[1]])
+        return await self._messages({one: limits[one] for one in subjects if one in limits})
 
     async def of_labels(
         self, user_id: str, tags: Mapping[str, str], end_user: str
@@ -84,9 +84,9 @@ class LimitRepository:
         subjects = [(SubjectKind.TAG, tag_subject(key, value)) for key, value in tags.items()]
         own = SubjectKind.END_USER, end_user_subject(user_id, end_user)
         default = SubjectKind.END_USERS, user_id
-        found = await self._find([*subjects, *((own, default) if end_user else ())])
-        limits = {one: found[one] for one in subjects if one in found}
-        if (of_end_user := found.get(own) or found.get(default)) is not None:
+        stored = await self._find([*subjects, *((own, default) if end_user else ())])
+        limits = {one: stored[one] for one in subjects if one in stored}
+        if (of_end_user := stored.get(own) or stored.get(default)) is not None:
             limits[own] = of_end_user
         return await self._messages(limits)
 

@@ -105,8 +105,8 @@ def _names(value: Any, literals: list[str]) -> list[str] | None:
             continue
         particle, dropped = texts.get("non-dropping-particle"), texts.get("dropping-particle")
         family = " ".join(filter(None, (particle, texts.get("family"))))
-        given = " ".join(filter(None, (texts.get("given"), dropped)))
-        name = NameParts(family, given, texts.get("suffix", ""))
+        given_names = " ".join(filter(None, (texts.get("given"), dropped)))
+        name = NameParts(family, given_names, texts.get("suffix", ""))
         if parts_of(str(name)) != name:
             literals.append(str(name))  # as one text it would be divided in another way
         names.append(str(name))

@@ -10,12 +10,12 @@ class NameParts(NamedTuple):
     """A family name with its particles, given names, and a suffix such as Jr."""
 
     family: str
-    given: str = ""
+    given_names: str = ""
     suffix: str = ""
 
     def __str__(self) -> str:
         """Return the name as BibTeX writes it, the family name first."""
-        return ", ".join(filter(None, (self.family, self.suffix, self.given)))
+        return ", ".join(filter(None, (self.family, self.suffix, self.given_names)))
 
 
 def split_names(value: str) -> list[str]:

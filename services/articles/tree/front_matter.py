@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml  # type: ignore[import-untyped]  # it brings no types
 
 from services.articles.bibliography.entries import Omission
 from services.articles.tree.inline_markdown import parse_inline

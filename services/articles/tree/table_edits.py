@@ -110,7 +110,7 @@ class TableEdit:
         )
 
     def split_cell(self, row: int, column: int) -> None:
-        """Give a cell that spans several slots only its first; the others get empty cells."""
+        """Reduce a cell to the first of its slots, and fill the others with empty cells."""
         self._check(row + 1, self._height, "/row")
         self._check(column + 1, self._width, "/column")
         cells: list[PlacedCell] = []

@@ -37,7 +37,7 @@ def subject_id(name: str) -> str:
 
 
 class Reservation(NamedTuple):
-    """What is taken of allowances for a request, in the order of `Need.place`.
+    """Amounts taken of allowances for a request, in the order of `Need.place`.
 
     Attributes:
         requests: 1.

@@ -17,7 +17,7 @@ _TTL_S = 2.0
 _MOST = 10_000
 
 
-class _Known(NamedTuple):
+class _CachedLimits(NamedTuple):
     """The limits of a caller with labels.
 
     Attributes:
@@ -48,7 +48,7 @@ class LabelLimits:
         self._reader = reader
         self._client = client
         self._monotonic = monotonic
-        self._known: OrderedDict[tuple[str, Labels], _Known] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, Labels], _CachedLimits] = OrderedDict()
 
     async def begin(
         self, owner: Caller, metadata: Iterable[tuple[str, str | bytes]]
@@ -65,22 +65,22 @@ class LabelLimits:
 
     async def _limits(self, owner: Caller, labels: Labels) -> Sequence[SubjectLimits]:
         key, now = (owner.key_id or owner.user_id, labels), self._monotonic()
-        known = self._known.get(key)
-        if known is not None and known.of_caller is owner.limits and now < known.expires_at:
-            return known.all
+        cached = self._cache.get(key)
+        if cached is not None and cached.of_caller is owner.limits and now < cached.expires_at:
+            return cached.all
         tags = dict(labels)
         end_user = tags.pop(END_USER, "")
         try:
             of_labels = await self._client.label_limits(owner.user_id, tags, end_user)
         except GatewayError:
-            if known is None:
+            if cached is None:
                 raise
-            of_labels = known.of_labels
-        if known is None or known.of_caller is not owner.limits or known.of_labels != of_labels:
-            known = _Known(0.0, owner.limits, of_labels, (*owner.limits, *of_labels))
+            of_labels = cached.of_labels
+        if cached is None or cached.of_caller is not owner.limits or cached.of_labels != of_labels:
+            cached = _CachedLimits(0.0, owner.limits, of_labels, (*owner.limits, *of_labels))
             if not of_labels:
-                known = known._replace(all=owner.limits)
-        self._known[key] = known._replace(expires_at=now + _TTL_S)
-        if len(self._known) > _MOST:
-            self._known.popitem(last=False)
-        return known.all
+                cached = cached._replace(all=owner.limits)
+        self._cache[key] = cached._replace(expires_at=now + _TTL_S)
+        if len(self._cache) > _MOST:
+            self._cache.popitem(last=False)
+        return cached.all

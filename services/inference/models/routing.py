@@ -309,12 +309,12 @@ class Models:
             (limits_pb2.SUBJECT_KIND_DEPLOYMENT, f"{provider}/{upstream}", of_deployment),
             (limits_pb2.SUBJECT_KIND_PROVIDER, provider, self._limits.get(provider)),
         )
-        found = [
+        of_both = [
             SubjectLimits(kind=kind, id=subject_id(name), **one.model_dump(exclude_none=True))
             for kind, name, one in both
             if one is not None
         ]
-        return RequestLimits(found) if found else None
+        return RequestLimits(of_both) if of_both else None
 
     def _facts(self, provider: str, upstream: str) -> ModelInfo:
         """Return the known properties of a provider's model."""

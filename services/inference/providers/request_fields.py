@@ -42,7 +42,7 @@ BILLING_LINE = "messages[].has_billing_line"
 
 
 class ServerRules(Protocol):
-    """What a provider's server may be sent.
+    """The rules of what a provider's server may be sent.
 
     Attributes:
         pass_stateful: whether callers may refer to objects stored at the provider.

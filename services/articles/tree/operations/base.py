@@ -15,7 +15,7 @@ from services.common.articles import limits
 
 
 class EditOutcome(NamedTuple):
-    """What an edit made.
+    """The outcome of an edit.
 
     Attributes:
         ids: ids of the roots of inserted blocks in order, of added references, or of the blocks

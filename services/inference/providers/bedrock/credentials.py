@@ -79,16 +79,16 @@ class CredentialChain:
         # Its debug messages have session tokens.
         logging.getLogger("botocore").setLevel(logging.WARNING)
 
-        found = self._renewing
-        if found is None:
-            found = botocore.session.Session(profile=self._profile or None).get_credentials()
-            if found is None:
+        credentials = self._renewing
+        if credentials is None:
+            credentials = botocore.session.Session(profile=self._profile or None).get_credentials()
+            if credentials is None:
                 return None
-        keys = found.get_frozen_credentials()
-        if not hasattr(found, "refresh_needed"):
+        keys = credentials.get_frozen_credentials()
+        if not hasattr(credentials, "refresh_needed"):
             return Loaded(keys, lambda seconds: False, renews=False)
-        self._renewing = found
-        return Loaded(keys, found.refresh_needed, renews=True)
+        self._renewing = credentials
+        return Loaded(keys, credentials.refresh_needed, renews=True)
 
 
 class AwsCredentials:
@@ -147,10 +147,10 @@ class AwsCredentials:
         except ImportError:
             self._failed(f"install the extra `aws`: {extras.how_to_add('aws')}")
         except Exception as error:
-            name = type(error).__name__
-            self._failed(f"their source failed ({name}); see the gateway's log")
-            # Texts of botocore's errors have names of profiles and roles, but no keys.
-            log.warning("cannot load AWS credentials for %s: %s: %s", self._provider, name, error)
+            # Sources raise errors of many libraries. Requests fail with the name of the error; its
+            # text, which may name profiles and roles, is for the operator.
+            self._failed(f"their source failed ({type(error).__name__}); see the gateway's log")
+            log.warning("no AWS credentials", extra={"provider": self._provider}, exc_info=True)
         finally:
             self._loading = None
 

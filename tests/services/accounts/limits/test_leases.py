@@ -195,15 +195,15 @@ async def test_claims_at_once_never_get_more_than_there_is(
 
 async def test_limits_of_settings_are_exact_from_the_first_claim(engine: AsyncEngine) -> None:
     # There is no row of the subject to lock yet.
-    wanted = AllowanceClaim(
+    claim = AllowanceClaim(
         *(SubjectKind.DEPLOYMENT, "p/m", "requests_per_minute", MINUTE_MS, END_MS, 0),
         amount=60,
         min_amount=1,
         limit=100,
     )
     workers = LeaseRepository(engine, ManualClock(NOW_S))
-    results = await asyncio.gather(*(_lease(workers, name, wanted) for name in "abc"))
+    results = await asyncio.gather(*(_lease(workers, name, claim) for name in "abc"))
     assert sorted(granted.amount for granted, _ in results) == [0, 40, 60]
     # The limit is that of the worker's settings, which may have been reloaded.
-    raised = wanted._replace(limit=200, held_amount=0, amount=1)
+    raised = claim._replace(limit=200, held_amount=0, amount=1)
     assert await _lease(workers, "d", raised) == _granted(1, 99, 200)
