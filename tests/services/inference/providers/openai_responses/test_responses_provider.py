@@ -185,6 +185,15 @@ async def test_a_server_without_the_path_is_remembered(
     assert not provider(here, unsupported_urls).is_supported, "also once settings are reloaded"
 
 
+async def test_a_server_without_counts_keeps_its_responses(here: ScriptedUpstream) -> None:
+    here.server.plays(lambda c: c.answer(b'{"detail":"Not Found"}', 404))
+    adapter = provider(here)
+    with pytest.raises(UpstreamError) as raised:
+        await adapter.count_tokens(call_of(stream=False))
+    assert not isinstance(raised.value, MissingEndpointError)
+    assert adapter.is_supported
+
+
 @pytest.mark.parametrize(
     "message",
     [
