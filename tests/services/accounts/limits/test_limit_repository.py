@@ -83,3 +83,13 @@ async def test_limits_of_a_user_s_end_users_are_deleted(
         assert own.id == end_user_subject(user_id, "eve")
         [default] = await limits.of_labels(user_id, {"a": "b"}, "ada")
         assert default.id == end_user_subject(user_id, "ada")
+
+
+async def test_limits_of_an_end_user_replace_the_default(limits: LimitRepository) -> None:
+    own, default = UsageLimits(requests_per_minute=9), UsageLimits(requests_per_minute=1)
+    await limits.set(SubjectKind.END_USERS, "user_1", default)
+    await limits.set(SubjectKind.END_USER, end_user_subject("user_1", "eve"), own)
+    for end_user, expected in (("eve", own), ("ada", default)):
+        [one] = await limits.of_labels("user_1", {}, end_user)
+        subject_id = end_user_subject("user_1", end_user)
+        assert one == expected.to_proto(SubjectKind.END_USER, subject_id)
