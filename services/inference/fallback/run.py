@@ -22,10 +22,10 @@ from services.inference.plans.policy import out_of_time
 from services.inference.providers.base import Call
 from services.inference.providers.failures import cut_off
 from services.inference.stream.accumulator import Accumulator, whole_of
-from services.inference.stream.batches import Batches, has_content
+from services.inference.stream.batches import Batches
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.filters import Batch
-from services.inference.stream.patience import Patience
+from services.inference.stream.patience import Patience, has_content
 
 # Called with a run when it has ended.
 OnEnd = Callable[["Run"], None]

@@ -15,8 +15,9 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError
 from services.inference.memory.turn_client import RequestTurn
 from services.inference.stream.accumulator import Accumulator
-from services.inference.stream.batches import Batches, has_content
+from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch
+from services.inference.stream.patience import has_content
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from services.inference.providers.base import Call
 from services.inference.providers.idle_reader import IdleTimeoutReader
 from services.inference.providers.protocols import Reader, Splitter
 from services.inference.providers.sse import SseSplitter
-from services.inference.stream.batches import OnBatch, has_content
+from services.inference.stream.batches import OnBatch
 from services.inference.stream.filters import Batch
-from services.inference.stream.patience import Patience
+from services.inference.stream.patience import Patience, has_content
 
 # Timeout for data after the end of an answer, such as usage.
 _USAGE_S = 30.0

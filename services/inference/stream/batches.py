@@ -1,10 +1,10 @@
-"""Batches of events: a streamed answer, its first content, and a batch as a message. Pure."""
+"""Batches of events: a streamed answer, and a batch as a message. Pure."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import NamedTuple
 
-from gateway.inference.v1.inference_pb2 import Event, StreamGenerateResponse
+from gateway.inference.v1.inference_pb2 import StreamGenerateResponse
 from services.inference.stream.filters import Batch
 
 # Receives a batch; returns whether the next ones should wait.
@@ -49,29 +49,6 @@ async def observed(
                 batch = await batches.asend(None if on_batch is None else observe_and_pass)
         except StopAsyncIteration:
             on_complete()
-
-
-def has_content(batch: Iterable[Event]) -> bool:
-    """Return whether a batch has a part of the answer's content, or its end.
-
-    The start of an empty text or thinking block is none, nor are fields of the answer as a whole:
-    providers send them before they generate anything. The time that a model has to begin ends with
-    the first content.
-    """
-    for event in batch:
-        kind = event.WhichOneof("kind")
-        if kind == "block_start":
-            block = event.block_start
-            if block.WhichOneof("kind") not in ("text", "thinking"):
-                return True
-            if block.text or block.thinking.text:
-                return True
-        elif kind == "extra_fields":
-            if event.extra_fields.HasField("message"):
-                return True
-        elif kind not in ("start", "usage", "unknown"):
-            return True
-    return False
 
 
 class EventBatch(NamedTuple):

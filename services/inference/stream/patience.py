@@ -1,4 +1,4 @@
-"""How long a stream may be silent after its first content. Pure.
+"""The first content of a stream, and how long it may be silent after that. Pure.
 
 A stream is ended long before `limits.stream_idle_s` if another model can continue the answer and
 the silence is several times longer than any of this stream, and than is usual for its model.
@@ -9,8 +9,9 @@ run. They are bounded by the time that a model has to begin: `limits.step_timeou
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from gateway.inference.v1.inference_pb2 import Event
 from services.inference.circuit_breaker import ModelKey
 
 # A silence is a stall if it is this many times longer than the longest one before it.
@@ -24,6 +25,29 @@ _KEPT = 20
 _ENOUGH = 5
 # Models whose silences are stored; the least recently used one is evicted.
 _MAX_MODELS = 1_000
+
+
+def has_content(batch: Iterable[Event]) -> bool:
+    """Return whether a batch has a part of the answer's content, or its end.
+
+    The start of an empty text or thinking block is none, nor are fields of the answer as a whole:
+    providers send them before they generate anything. The time that a model has to begin ends with
+    the first content.
+    """
+    for event in batch:
+        kind = event.WhichOneof("kind")
+        if kind == "block_start":
+            block = event.block_start
+            if block.WhichOneof("kind") not in ("text", "thinking"):
+                return True
+            if block.text or block.thinking.text:
+                return True
+        elif kind == "extra_fields":
+            if event.extra_fields.HasField("message"):
+                return True
+        elif kind not in ("start", "usage", "unknown"):
+            return True
+    return False
 
 
 class Patience:

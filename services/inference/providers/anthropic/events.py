@@ -31,7 +31,7 @@ from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.request.thinking import KINDS
 from services.inference.stream.accumulator import events_of
-from services.inference.stream.batches import has_content
+from services.inference.stream.patience import has_content
 
 # By delta type: the kind of its block, and the field with the text.
 _DELTAS = {

@@ -20,7 +20,7 @@ from services.inference.providers.bedrock.blocks import BlockWriter
 from services.inference.providers.bounds import Bounds, dump, name_of, tokens
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.sse import read_event
-from services.inference.stream.batches import has_content
+from services.inference.stream.patience import has_content
 
 Json = dict[str, Any]
 

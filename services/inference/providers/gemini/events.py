@@ -19,7 +19,7 @@ from services.inference.providers.bounds import Bounds, name_of, tokens
 from services.inference.providers.gemini.candidate import Candidate
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.sse import read_event
-from services.inference.stream.batches import has_content
+from services.inference.stream.patience import has_content
 
 Json = dict[str, Any]
 

@@ -29,7 +29,7 @@ from services.inference.providers.openai.fields import OpenAIFields
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import read_event
-from services.inference.stream.batches import has_content
+from services.inference.stream.patience import has_content
 
 DONE = b"[DONE]"
 

@@ -26,7 +26,7 @@ from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
-from services.inference.stream.batches import has_content
+from services.inference.stream.patience import has_content
 
 # Fields of a response object that have a canonical counterpart, or that repeat the request; the
 # gateway repeats those itself.
