@@ -175,7 +175,11 @@ _RULES = (
 
 def rules_for(path: str) -> Rules:
     """Return the rules of an endpoint by its path, or by an alias of it."""
-    path = route_of(path)
+    return rules_of_route(route_of(path))
+
+
+def rules_of_route(path: str) -> Rules:
+    """Return the rules of an endpoint by its own path, with or without its variables' names."""
     if path in _PUBLIC_PATHS:
         return PUBLIC
     for prefix, rules in _RULES:

@@ -7,7 +7,7 @@ from typing import Protocol
 from aiohttp import hdrs
 
 from facade.admin_authentication import authenticate_administrator
-from facade.credentials import KeyKind, rules_for
+from facade.credentials import KeyKind, rules_for, rules_of_route
 from facade.http.exchange import Exchange
 from facade.http.responses import Response, WholeResponse
 from facade.http.router import Match, Router
@@ -73,7 +73,7 @@ class Dispatcher(OperationsDispatcher):
         if preflight is not None:
             return preflight
         _check_head(exchange)
-        rules = rules_for(exchange.path)
+        rules = rules_of_route(match.path) if match.path else rules_for(exchange.path)
         if rules.key is KeyKind.ADMIN:
             # Also before a 405 response, which lists the methods of a path.
             if match.is_known:

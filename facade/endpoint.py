@@ -99,7 +99,7 @@ class EndpointSpec:
 
         They belong to the path, as requests to unknown paths need them too.
         """
-        return credentials.rules_for(self.path)
+        return credentials.rules_of_route(self.path)
 
     @property
     def documented_path(self) -> str:
