@@ -17,6 +17,7 @@ _UNVERSIONED = ("", "/beta")
 AREAS = (
     *("chat", "messages", "responses", "embeddings", "models", "files", "storage"),
     *("conversations", "memories", "memory", "usage"),
+    *("moderations", "images", "audio", "rerank"),
 )
 _CODING = "/coding/v1"
 _DOUBLED_CODING = f"{_CODING}/v1"

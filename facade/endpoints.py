@@ -12,6 +12,7 @@ from facade.routes import (
     conversations,
     embeddings,
     files,
+    forwarding,
     input_tokens,
     memory,
     messages,
@@ -27,6 +28,7 @@ ENDPOINTS: Final[tuple[EndpointSpec, ...]] = with_description(
     [
         *chat.ENDPOINTS,
         *embeddings.ENDPOINTS,
+        *forwarding.ENDPOINTS,
         *responses.ENDPOINTS,
         *input_tokens.ENDPOINTS,
         *stored_responses.ENDPOINTS,

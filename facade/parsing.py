@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from facade.dialects import anthropic, openai, responses
+from facade.dialects.openai.forwarding import FORWARD_NAMES, parse_forwarded
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import FieldNames, SourceMap
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.errors.v1 import errors_pb2
-from gateway.inference.v1.inference_pb2 import EmbedRequest
+from gateway.inference.v1.inference_pb2 import EmbedRequest, ForwardRequest
 from services.common.errors import GatewayError, unavailable
 from services.common.messages.large_request import LargeRequest
 from services.common.messages.lazy_request import MAX_BODY, LazyRequest
@@ -38,7 +39,7 @@ _QUICK_VALUES = 20_000
 # -P keeps the working directory out of the module search path.
 _COMMAND = (sys.executable, "-P", "-m", "facade.parser_process")
 
-Option = bool | list[str] | dict[str, str]
+Option = bool | str | list[str] | dict[str, str]
 # Arguments of a format's parser beside the body, and the caller's `headers`, if any.
 Options = Mapping[str, Any]
 
@@ -56,6 +57,7 @@ class BodyFormat:
         field_names: names of the canonical request's fields in the bodies.
         function_names: the same for requests with functions in place of tools.
         passes_streams: whether streams may be passed through, as whole answers may.
+        message: the type of the canonical request, if it has no conversation.
     """
 
     name: str
@@ -64,6 +66,7 @@ class BodyFormat:
     field_names: FieldNames
     function_names: FieldNames | None = None
     passes_streams: bool = False
+    message: type[EmbedRequest | ForwardRequest] | None = None
 
 
 # The body is popped within the call of the parser, so that no frame keeps it.
@@ -73,6 +76,10 @@ def _parse_chat(held: list[bytes], _: Options, lazily: bool) -> ParsedRequest:
 
 def _parse_embeddings(held: list[bytes], _: Options, lazily: bool) -> ParsedRequest:
     return openai.parse_embeddings(held.pop())
+
+
+def _parse_forwarded(held: list[bytes], options: Options, lazily: bool) -> ParsedRequest:
+    return parse_forwarded(held.pop(), options["operation"])
 
 
 def _parse_messages(held: list[bytes], options: Options, lazily: bool) -> ParsedRequest:
@@ -97,7 +104,18 @@ CHAT: Final = BodyFormat(
     function_names=openai.FUNCTION_NAMES,
 )
 EMBEDDINGS: Final = BodyFormat(
-    "embeddings", conversation_pb2.DIALECT_OPENAI, _parse_embeddings, openai.EMBEDDING_NAMES
+    "embeddings",
+    conversation_pb2.DIALECT_OPENAI,
+    _parse_embeddings,
+    openai.EMBEDDING_NAMES,
+    message=EmbedRequest,
+)
+FORWARDED: Final = BodyFormat(
+    "forwarded",
+    conversation_pb2.DIALECT_OPENAI,
+    _parse_forwarded,
+    FORWARD_NAMES,
+    message=ForwardRequest,
 )
 MESSAGES: Final = BodyFormat(
     "messages", conversation_pb2.DIALECT_ANTHROPIC, _parse_messages, anthropic.FIELD_NAMES
@@ -113,7 +131,7 @@ RESPONSES: Final = BodyFormat(
     passes_streams=True,
 )
 FORMATS: Final[Mapping[str, BodyFormat]] = {
-    each.name: each for each in (CHAT, EMBEDDINGS, MESSAGES, COUNT_TOKENS, RESPONSES)
+    each.name: each for each in (CHAT, EMBEDDINGS, FORWARDED, MESSAGES, COUNT_TOKENS, RESPONSES)
 }
 
 
@@ -241,9 +259,9 @@ class ParserPool:
             raise GatewayError(**result["refused"])
         if result["state"] is not None:
             result["state"] = responses.ResponseState.load(result["state"])
-        request: LargeRequest | EmbedRequest = LargeRequest(parts)
-        if body_format is EMBEDDINGS:
-            request = EmbedRequest.FromString(b"".join(parts))
+        request: LargeRequest | EmbedRequest | ForwardRequest = LargeRequest(parts)
+        if body_format.message is not None:
+            request = body_format.message.FromString(b"".join(parts))
         return ParsedRequest(
             request, **{**result, "source_map": SourceMap.load(result["source_map"])}
         )

@@ -153,7 +153,7 @@ def may_set_parameters(config: object) -> bool:
 
 
 def set_fallback(
-    request: pb.GenerateRequest | pb.EmbedRequest,
+    request: pb.GenerateRequest | pb.EmbedRequest | pb.ForwardRequest,
     fields: FallbackFields,
     read_parameters: ReadParameters,
     source_map: SourceMap,

@@ -11,11 +11,8 @@ STATUS_LINES = {status.value: f"HTTP/1.1 {status} {status.phrase}" for status in
 NO_HEADERS: Mapping[str, str] = {}
 # Statuses of responses that have no content (RFC 9110, section 8.6).
 _WITHOUT_LENGTH = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
-_EVENT_STREAM = (
-    "Content-Type: text/event-stream; charset=utf-8\r\n"
-    "Cache-Control: no-cache\r\n"
-    "X-Accel-Buffering: no\r\n"
-)
+_EVENTS = "text/event-stream; charset=utf-8"
+_UNCACHED = "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
 
 
 class WholeResponse:
@@ -128,7 +125,7 @@ class SizedResponse:
 
 
 class StreamedResponse:
-    """A response with server-sent events, chunked if the client supports it.
+    """A response of unknown length, chunked if the client supports it.
 
     Attributes:
         status: HTTP status code.
@@ -136,11 +133,13 @@ class StreamedResponse:
 
     __slots__ = ("_connection", "_head", "_is_chunked", "status")
 
-    def __init__(self, exchange: Exchange, headers: Mapping[str, str]) -> None:
-        """Build the head, which is written with the first data."""
+    def __init__(
+        self, exchange: Exchange, headers: Mapping[str, str], content_type: str = _EVENTS
+    ) -> None:
+        """Build the head, which is written with the first data; by default of an event stream."""
         self.status = 200
         exchange.has_begun = True
-        fields = _EVENT_STREAM
+        fields = f"Content-Type: {content_type}\r\n{_UNCACHED}"
         self._is_chunked = exchange.is_http_1_1
         if self._is_chunked:
             fields += "Transfer-Encoding: chunked\r\n"

@@ -11,7 +11,7 @@ from typing import Self
 from prometheus_client import CollectorRegistry
 from yarl import URL
 
-from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
+from gateway.inference.v1.inference_pb2 import EmbedRequest, ForwardRequest, GenerateRequest
 from services.common.clock import Clock
 from services.common.grpc.authentication import caller, caller_id
 from services.common.http import Client
@@ -24,7 +24,7 @@ from services.common.storage.byte_store import StoreLimits, open_store
 from services.common.storage.disk import DiskReserve
 from services.common.storage.leases import Lease
 from services.common.storage.secrets import Secrets
-from services.inference import diagnostics, embeddings
+from services.inference import diagnostics, embeddings, forwarding
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import MediaAdaptation
 from services.inference.allowances.admission import Admission
@@ -304,7 +304,9 @@ class Inference:
         """Return the cost of a model's usage, by the settings in force; see `cost_of_used`."""
         return cost_of_used(used, self.engine.routes.costs)
 
-    def demand_of(self, request: GenerateRequest | EmbedRequest, fees: Fees | None) -> Demand:
+    def demand_of(
+        self, request: GenerateRequest | EmbedRequest | ForwardRequest, fees: Fees | None
+    ) -> Demand:
         """Return what a request may use at most, by the settings in force.
 
         Args:
@@ -316,6 +318,8 @@ class Inference:
         """
         if isinstance(request, EmbedRequest):
             return embeddings.demand_of(self.engine, request, fees)
+        if isinstance(request, ForwardRequest):
+            return forwarding.demand_of(self.engine, request, fees)
         return self.engine.demand_of(request, fees)
 
     async def record_usage(self) -> None:

@@ -13,7 +13,7 @@ from services.common.errors import model_not_found
 from services.common.grpc.authentication import caller
 from services.common.messages.large_request import LargeRequest
 from services.common.messages.lazy_request import LazyRequest
-from services.inference import embeddings, tasks
+from services.inference import embeddings, forwarding, tasks
 from services.inference.limits.label_limits import LabelLimits
 from services.inference.limits.limiter import Limiter
 from services.inference.limits.named_models import check_models
@@ -134,6 +134,23 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
             answer = await embeddings.embed(self._engine, request)
             limited.add_answer(answer)
             return answer
+
+    async def Forward(
+        self,
+        request: inference_pb2.ForwardRequest,
+        context: grpc.aio.ServicerContext[Any, Any],
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the events of the answer to a request that is no conversation."""
+        limits = caller.get().limits if self._labels is None else await self._begin(context)
+        forwarding.check(request)
+        limited = await self._limiter.begin(limits, request) if limits else None
+        with limited or _UNLIMITED:
+            answer = forwarding.forward(self._engine, request)
+            if limited is not None:
+                answer = observed(answer, limited.add_events)
+            async with aclosing(answer) as batches:
+                async for batch in batches:
+                    yield EventBatch(batch)
 
     async def ListModels(
         self,

@@ -91,29 +91,31 @@ def load_checks() -> Checks:
 
     return Checks(
         chat=_by_stream(
-            _check(chat.CompletionCreateParamsNonStreaming),
-            _check(chat.CompletionCreateParamsStreaming),
+            check_of(chat.CompletionCreateParamsNonStreaming),
+            check_of(chat.CompletionCreateParamsStreaming),
         ),
         responses=_when_needed(
             lambda: _by_stream(
-                _check(responses.ResponseCreateParamsNonStreaming),
-                _check(responses.ResponseCreateParamsStreaming),
+                check_of(responses.ResponseCreateParamsNonStreaming),
+                check_of(responses.ResponseCreateParamsStreaming),
             )
         ),
-        count_input_tokens=_when_needed(lambda: _check(count_input_tokens.InputTokenCountParams)),
-        embeddings=_check(embeddings.EmbeddingCreateParams),
+        count_input_tokens=_when_needed(lambda: check_of(count_input_tokens.InputTokenCountParams)),
+        embeddings=check_of(embeddings.EmbeddingCreateParams),
         messages=_by_stream(
-            _check(messages.MessageCreateParamsNonStreaming, _SAMPLING),
-            _check(messages.MessageCreateParamsStreaming, _SAMPLING),
+            check_of(messages.MessageCreateParamsNonStreaming, _SAMPLING),
+            check_of(messages.MessageCreateParamsStreaming, _SAMPLING),
         ),
-        count_tokens=_check(count_tokens.MessageCountTokensParams),
+        count_tokens=check_of(count_tokens.MessageCountTokensParams),
         beta_messages=_when_needed(
             lambda: _by_stream(
-                _check(beta_messages.MessageCreateParamsNonStreaming, _SAMPLING),
-                _check(beta_messages.MessageCreateParamsStreaming, _SAMPLING),
+                check_of(beta_messages.MessageCreateParamsNonStreaming, _SAMPLING),
+                check_of(beta_messages.MessageCreateParamsStreaming, _SAMPLING),
             )
         ),
-        beta_count_tokens=_when_needed(lambda: _check(beta_count_tokens.MessageCountTokensParams)),
+        beta_count_tokens=_when_needed(
+            lambda: check_of(beta_count_tokens.MessageCountTokensParams)
+        ),
         betas=frozenset(_values(betas.AnthropicBetaParam)),
     )
 
@@ -160,7 +162,7 @@ def _when_needed(build: Callable[[], Check]) -> Check:
     return lambda body: built()(body)
 
 
-def _check(typed: Any, more: Mapping[str, Any] | None = None) -> Check:
+def check_of(typed: Any, more: Mapping[str, Any] | None = None) -> Check:
     adapter = TypeAdapter(_Converter().typed_dict(typed, more or {}))
 
     def check(body: Body) -> Problem | None:

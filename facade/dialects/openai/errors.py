@@ -28,6 +28,11 @@ def render_error(error: GatewayError, request_id: str) -> tuple[int, bytes]:
     return status, orjson.dumps({"error": error_object(error)})
 
 
+def error_event(error: GatewayError) -> bytes:
+    """Return the event of an error that ends a stream."""
+    return b"data: %s\n\n" % orjson.dumps({"error": error_object(error)})
+
+
 def error_object(error: GatewayError) -> dict[str, Any]:
     """Return the object under `error`, for a response or a stream."""
     status = error.http_status

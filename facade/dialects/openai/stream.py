@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import orjson
 
-from facade.dialects.openai.errors import error_object
+from facade.dialects.openai.errors import error_event
 from facade.dialects.openai.response import (
     FINISH_REASONS,
     annotation,
@@ -258,7 +258,7 @@ class ChatStream:
 
     def error(self, error: GatewayError) -> bytes:
         """Return the end of an interrupted answer: the error, without the terminator."""
-        return b"data: %s\n\n" % orjson.dumps({"error": error_object(error)})
+        return error_event(error)
 
     def _start(self, start: Start, out: list[bytes]) -> None:
         self.route = start.route

@@ -6,7 +6,7 @@ Between two parts the event loop can run.
 
 from collections.abc import Iterable
 
-from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
+from gateway.inference.v1.inference_pb2 import EmbedRequest, ForwardRequest, GenerateRequest
 
 # Messages in a part, which take 1 ms to parse.
 _MESSAGES = 2_000
@@ -39,12 +39,12 @@ class LargeRequest:
         return b"".join(self._parts)
 
 
-def serialize(request: GenerateRequest | EmbedRequest) -> list[bytes]:
+def serialize(request: GenerateRequest | EmbedRequest | ForwardRequest) -> list[bytes]:
     """Serialize a request in parts, whose concatenation is the serialized request.
 
-    The messages are removed from the request. An `EmbedRequest` is one part.
+    The messages are removed from the request. Any other request is one part.
     """
-    if isinstance(request, EmbedRequest):
+    if not isinstance(request, GenerateRequest):
         return [request.SerializeToString()]
     messages = request.messages
     parts = [

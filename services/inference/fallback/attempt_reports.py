@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 _DURATIONS: Mapping[Operation, Measure] = {
     "chat": "gen_ai.client.inference.duration",
     "embeddings": "gen_ai.client.embeddings.duration",
+    "generate_content": "gen_ai.client.inference.duration",
+    "moderation": "gen_ai.client.inference.duration",
+    "rerank": "gen_ai.client.inference.duration",
 }
 
 # Maximum number of warnings per second on one provider.

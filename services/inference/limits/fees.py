@@ -13,7 +13,7 @@ import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import MediaKind
-from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest, Tool
+from gateway.inference.v1.inference_pb2 import EmbedRequest, ForwardRequest, GenerateRequest, Tool
 from services.common.messages.lazy_request import LazyRequest
 from services.inference.media import media_blocks
 from services.inference.pricing.price import Unit
@@ -61,9 +61,9 @@ class Fees(NamedTuple):
     search_path: str = ""
 
 
-def fees_of(sent: GenerateRequest | LazyRequest | EmbedRequest) -> Fees:
+def fees_of(sent: GenerateRequest | LazyRequest | EmbedRequest | ForwardRequest) -> Fees:
     """Return the fees of a request."""
-    if isinstance(sent, EmbedRequest):
+    if isinstance(sent, EmbedRequest | ForwardRequest):
         return Fees()
     inputs: set[Unit] = set()
     if isinstance(sent, LazyRequest):

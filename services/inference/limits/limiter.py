@@ -8,6 +8,7 @@ from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from gateway.inference.v1.inference_pb2 import (
     EmbedRequest,
     EmbedResponse,
+    ForwardRequest,
     GenerateRequest,
     GenerateResponse,
 )
@@ -16,7 +17,7 @@ from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.allowances.admission import KEPT_CALLERS, Admission, Permit
 from services.inference.allowances.needs import RequestLimits, Reservation
 from services.inference.limits.fees import Fees, fees_of
-from services.inference.limits.input_tokens import most_input_tokens
+from services.inference.limits.input_tokens import Sent, most_input_tokens
 from services.inference.limits.named_models import check_models
 from services.inference.limits.reservation import Demand
 from services.inference.offload import mark, offload
@@ -27,7 +28,7 @@ from services.inference.usage.request_usage import RequestUsage, current_usage
 # Returns the price of a model's usage in 10^-12 US dollars, or None if the price is unknown.
 Price = Callable[[UsedModel], int | None]
 # Returns what a request may use at most, by its plan and its fees (None if no money is counted).
-DemandOf = Callable[[GenerateRequest | EmbedRequest, Fees | None], Demand]
+DemandOf = Callable[[GenerateRequest | EmbedRequest | ForwardRequest, Fees | None], Demand]
 
 _ONE = Reservation()
 _NOTHING = Reservation(0)
@@ -167,7 +168,7 @@ class Limiter:
     async def begin(
         self,
         limits: Sequence[SubjectLimits],
-        sent: GenerateRequest | LazyRequest | EmbedRequest,
+        sent: Sent,
     ) -> LimitedAnswer:
         """Admit a request that has been validated; the caller must enter the answer at once.
 
@@ -206,7 +207,7 @@ def _sum(one: Reservation, other: Reservation) -> Reservation:
     return Reservation(1, one.tokens + other.tokens, one.cost_pusd + other.cost_pusd)
 
 
-async def _tokens_of(sent: GenerateRequest | LazyRequest | EmbedRequest) -> int:
+async def _tokens_of(sent: Sent) -> int:
     """Return the most input tokens of a request."""
     if isinstance(sent, GenerateRequest):
         mark(sent)

@@ -5,7 +5,7 @@ from typing import Final
 
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from gateway.errors.v1 import errors_pb2
-from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
+from gateway.inference.v1.inference_pb2 import EmbedRequest, ForwardRequest, GenerateRequest
 from services.common.errors import GatewayError
 from services.common.text.texts import quoted
 from services.inference.allowances.limit_errors import model_refused
@@ -18,7 +18,7 @@ MAX_FURTHER_MODELS: Final = 64
 
 def check_models(
     limits: Sequence[SubjectLimits],
-    request: GenerateRequest | EmbedRequest,
+    request: GenerateRequest | EmbedRequest | ForwardRequest,
     *,
     counts_cost: bool = False,
 ) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gateway.accounts.v1.limits_pb2 import SubjectKind, SubjectLimits
 from gateway.inference.v1 import inference_pb2
-from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
+from gateway.inference.v1.inference_pb2 import EmbedRequest, ForwardRequest, GenerateRequest
 
 _CHAINS = (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT)
 # The model name of the gateway's embedded converters.
@@ -44,7 +44,9 @@ def _allows(limits: SubjectLimits, name: str) -> bool:
     )
 
 
-def models_of(request: GenerateRequest | EmbedRequest) -> list[tuple[str, str]]:
+def models_of(
+    request: GenerateRequest | EmbedRequest | ForwardRequest,
+) -> list[tuple[str, str]]:
     """Return pairs of path and model name for all models that a request names.
 
     Models that the settings substitute or add are the operator's choice, and not included.

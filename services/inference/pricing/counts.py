@@ -2,7 +2,7 @@
 
 The canonical usage has tokens by their place in the conversation. Counts that are billed separately
 are in its `extra` field, under each API's own names: tokens of audio, images and videos, cache
-writes with a lifetime of an hour, and web searches.
+writes with a lifetime of an hour, web searches, and the length of recordings.
 """
 
 import re
@@ -15,9 +15,11 @@ from gateway.conversation.v1.conversation_pb2 import Usage
 from services.inference.pricing.price import Counts, Unit
 
 _MOST = 2**53
+_MOST_SECONDS = 10**9
 # Matches an `extra` with such counts. Most have none, and are not parsed.
 _BILLED_APART = re.compile(
     rb'(?:1h_input_tokens|web_search_requests|audio_tokens|image_tokens)" ?: ?[1-9]|okensDetails"'
+    rb'|"seconds" ?: ?[0-9]'
 )
 
 # Gemini's names of media.
@@ -123,6 +125,7 @@ def counts_of_other_units(usage: Usage) -> Counts:
         Unit.INPUT_IMAGE: _number(usage_json, "prompt_tokens_details", "image_tokens"),
         Unit.OUTPUT_AUDIO: _number(usage_json, "completion_tokens_details", "audio_tokens"),
         Unit.OUTPUT_IMAGE: _number(usage_json, "completion_tokens_details", "image_tokens"),
+        Unit.AUDIO_HOUR: _milliseconds(usage_json),
     }
     # Gemini
     _add_media(counts, usage_json.get("promptTokensDetails"), _INPUT_MEDIA)
@@ -140,6 +143,14 @@ def _number(usage_json: Mapping[str, Any], *path: str) -> int:
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value if type(value) is int and 0 <= value < _MOST else 0
+
+
+def _milliseconds(usage_json: Mapping[str, Any]) -> int:
+    """Return the length of a recording that a model has transcribed, as OpenAI reports it."""
+    seconds = usage_json.get("seconds")
+    if not isinstance(seconds, int | float) or not 0 < seconds < _MOST_SECONDS:
+        return 0
+    return round(seconds * 1000)
 
 
 def _add_media(counts: dict[Unit, int], details: Any, units: Mapping[str, Unit]) -> None:

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from gateway.conversation.v1.conversation_pb2 import Dialect, MediaKind
 from gateway.inference.v1.inference_pb2 import (
     EmbedRequest,
     EmbedResponse,
     Event,
+    ForwardRequest,
     GenerateRequest,
 )
 from services.common.errors import GatewayError, UpstreamError, unsupported
@@ -264,6 +265,17 @@ class EmbeddingCall(Call):
     inputs: EmbedRequest = field(default_factory=EmbedRequest)
 
 
+@dataclass(slots=True)
+class ForwardCall(Call):
+    """One call of a provider that is sent a request as it is.
+
+    Attributes:
+        sent: the request; `request` has only the models, the dialect and the headers.
+    """
+
+    sent: ForwardRequest = field(default_factory=ForwardRequest)
+
+
 class MissingEndpointError(UpstreamError):
     """Error raised when a server has no endpoint for requests of a dialect.
 
@@ -378,4 +390,17 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """Close all connections."""
+        ...
+
+
+@runtime_checkable
+class Forwards(Protocol):
+    """A provider with OpenAI's requests that are no conversations, such as for images."""
+
+    def forward(self, call: ForwardCall) -> Batches:
+        """Yield the events of an answer: `start`, `data` and `usage`; see `Provider.stream`.
+
+        Raises:
+            UpstreamError: the provider failed, before or during the answer.
+        """
         ...

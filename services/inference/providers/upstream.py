@@ -7,8 +7,8 @@ read. All failures are raised as `UpstreamError`; the module `failures` classifi
 import asyncio
 import base64
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from contextlib import asynccontextmanager, closing
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -171,6 +171,31 @@ class Upstream:
             UpstreamError: no response, a timeout, or a response that is too large or not 2xx.
             GatewayError: as the pieces of `StoredFilesBody`.
         """
+        posting = self.response(path, body, headers=headers, call=call, content_type=content_type)
+        del body  # an answer may take minutes
+        async with posting as response:
+            answer = await response.body.whole()
+            if bounds_values and len(answer) > self.limits.max_answer_values:
+                check_values(answer, self.name, self.limits.max_answer_values)
+            return answer
+
+    @asynccontextmanager
+    async def response(
+        self,
+        path: str,
+        body: bytes,
+        *,
+        headers: Collection[tuple[str, str]] = (),
+        call: Call | None = None,
+        content_type: str = "",
+    ) -> AsyncIterator[http.Response]:
+        """Post a body; provide the response, which is 2xx, with its body unread.
+
+        The caller sets the timeout; the arguments are those of `post_unbounded`.
+
+        Raises:
+            UpstreamError: no response, one that is not 2xx, or a failure within the block.
+        """
         sending = self._send(path, body, headers, call, content_type)
         del body  # an answer may take minutes
         self._live.inc()
@@ -181,10 +206,7 @@ class Upstream:
                 call.answer_headers = response.headers
             if not 200 <= response.status < 300:
                 raise await self._refusal(response)
-            answer = await response.body.whole()
-            if bounds_values and len(answer) > self.limits.max_answer_values:
-                check_values(answer, self.name, self.limits.max_answer_values)
-            return answer
+            yield response
         except TRANSLATED as error:
             raise self._failure(error) from error
         finally:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
-from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
+from gateway.inference.v1.inference_pb2 import EmbedRequest, ForwardRequest, GenerateRequest
 from services.common.messages.lazy_request import LazyRequest
 from services.common.text.tokens import estimate_bytes, estimate_tokens
 
@@ -58,6 +58,19 @@ def estimate_inputs(request: EmbedRequest) -> int:
     """Return the tokens of an embedding request; those of texts are estimated."""
     token_count = sum(len(one.tokens) for one in request.token_lists)
     return token_count + sum(estimate_tokens(text) for text in request.texts)
+
+
+def estimate_forwarded(request: ForwardRequest) -> int:
+    """Return the tokens of a forwarded request, estimated from its texts and its files' sizes."""
+    total = _REQUEST + estimate_bytes(request.json)
+    for part in request.parts:
+        if not part.HasField("filename"):
+            total += estimate_bytes(part.content)
+        elif part.content_type.startswith("image/"):
+            total += _IMAGE
+        else:
+            total += len(part.content) // _BYTES_A_TOKEN + 1
+    return total
 
 
 def _blocks(blocks: Iterable[Block]) -> int:

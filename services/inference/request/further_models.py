@@ -12,7 +12,7 @@ import orjson
 
 from gateway.conversation.v1.conversation_pb2 import Message, Opaque
 from gateway.inference.v1 import inference_pb2
-from gateway.inference.v1.inference_pb2 import EmbedRequest, GenerateRequest
+from gateway.inference.v1.inference_pb2 import EmbedRequest, ForwardRequest, GenerateRequest
 from services.inference.request.native_fields import FieldClass, classify, snake_case
 from services.inference.request.paths import Place, block_path
 
@@ -56,8 +56,13 @@ class FurtherModel(NamedTuple):
         return _FREE.fullmatch(self.path) is not None
 
 
-def further_models(request: GenerateRequest | EmbedRequest) -> Iterator[FurtherModel]:
+def further_models(
+    request: GenerateRequest | EmbedRequest | ForwardRequest,
+) -> Iterator[FurtherModel]:
     """Yield the models named in fields without a canonical name, and in those of fallback steps."""
+    if isinstance(request, ForwardRequest):
+        yield from _of_forwarded(request)
+        return
     yield from _of_opaque(request.extra, "extra")
     if isinstance(request, EmbedRequest):
         return
@@ -68,6 +73,16 @@ def further_models(request: GenerateRequest | EmbedRequest) -> Iterator[FurtherM
                 path = f"fallback_config.steps[{index}].parameters."
                 yield from _of_opaque(step.parameters.extra, f"{path}extra")
                 yield from _of_request(step.parameters, path)
+
+
+def _of_forwarded(request: ForwardRequest) -> Iterator[FurtherModel]:
+    """Yield the models in the fields of a forwarded request, besides its `model`."""
+    for one in _of_opaque(Opaque(json=request.json), ""):
+        if one.path != "model":
+            yield one
+    for part in request.parts:
+        if part.name != "model" and is_model_field(part.name):
+            yield FurtherModel(part.name, part.content.decode(errors="replace"))
 
 
 def _of_request(request: GenerateRequest, path: str) -> Iterator[FurtherModel]:

@@ -1750,6 +1750,7 @@ class Event(_message.Message):
     UNKNOWN_FIELD_NUMBER: _builtins.int
     CONTINUED_FIELD_NUMBER: _builtins.int
     WHOLE_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
     PIECES_FIELD_NUMBER: _builtins.int
     NATIVE_FIELD_NUMBER: _builtins.int
@@ -1769,6 +1770,8 @@ class Event(_message.Message):
     """More of the arguments of a tool call."""
     refusal: _builtins.str
     """More text of a refusal."""
+    data: _builtins.bytes
+    """Bytes of the answer to a Forward, in any pieces. Only there."""
     logprobs: _builtins.bytes
     """Optional, with deltas. Log probabilities of the delta, in OpenAI's format: one JSON object,
     UTF-8.
@@ -1876,17 +1879,18 @@ class Event(_message.Message):
         unknown: _conversation_pb2.Opaque | None = ...,
         continued: Global___RouteInfo | None = ...,
         whole: Global___GenerateResponse | None = ...,
+        data: _builtins.bytes = ...,
         logprobs: _builtins.bytes = ...,
         pieces: _abc.Iterable[_builtins.bytes] | None = ...,
         native: _builtins.bytes = ...,
         native_count: _builtins.int = ...,
         native_number: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "citation", b"citation", "continued", b"continued", "extra_fields", b"extra_fields", "finish", b"finish", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "citation", b"citation", "continued", b"continued", "data", b"data", "extra_fields", b"extra_fields", "finish", b"finish", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "citation", b"citation", "continued", b"continued", "extra_fields", b"extra_fields", "finish", b"finish", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "native", b"native", "native_count", b"native_count", "native_number", b"native_number", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "citation", b"citation", "continued", b"continued", "data", b"data", "extra_fields", b"extra_fields", "finish", b"finish", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "native", b"native", "native_count", b"native_count", "native_number", b"native_number", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "citation", "block_stop", "finish", "usage", "extra_fields", "unknown", "continued", "whole"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "citation", "block_stop", "finish", "usage", "extra_fields", "unknown", "continued", "whole", "data"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -1960,10 +1964,13 @@ class Start(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     ROUTE_FIELD_NUMBER: _builtins.int
     EXTRA_FIELD_NUMBER: _builtins.int
+    CONTENT_TYPE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. Id of the answer, from the provider if it has one."""
     model: _builtins.str
     """Required. The provider's name of the model."""
+    content_type: _builtins.str
+    """Required of a Forward, else absent. The media type of the answer, as the provider sent it."""
     @_builtins.property
     def route(self) -> Global___RouteInfo:
         """Required."""
@@ -1979,14 +1986,170 @@ class Start(_message.Message):
         model: _builtins.str = ...,
         route: Global___RouteInfo | None = ...,
         extra: _conversation_pb2.Opaque | None = ...,
+        content_type: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "route", b"route"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "id", b"id", "model", b"model", "route", b"route"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content_type", b"content_type", "extra", b"extra", "id", b"id", "model", b"model", "route", b"route"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Start: _TypeAlias = Start  # noqa: Y015
+
+@_typing.final
+class ForwardRequest(_message.Message):
+    """A request that is no conversation, in OpenAI's dialect."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Operation:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _OperationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[ForwardRequest._Operation.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        OPERATION_UNSPECIFIED: ForwardRequest._Operation.ValueType  # 0
+        """Not valid."""
+        OPERATION_MODERATION: ForwardRequest._Operation.ValueType  # 1
+        """`/moderations`, JSON."""
+        OPERATION_IMAGE_GENERATION: ForwardRequest._Operation.ValueType  # 2
+        """`/images/generations`, JSON."""
+        OPERATION_IMAGE_EDIT: ForwardRequest._Operation.ValueType  # 3
+        """`/images/edits`, a form or JSON."""
+        OPERATION_IMAGE_VARIATION: ForwardRequest._Operation.ValueType  # 4
+        """`/images/variations`, a form."""
+        OPERATION_SPEECH: ForwardRequest._Operation.ValueType  # 5
+        """`/audio/speech`, JSON."""
+        OPERATION_TRANSCRIPTION: ForwardRequest._Operation.ValueType  # 6
+        """`/audio/transcriptions`, a form."""
+        OPERATION_TRANSLATION: ForwardRequest._Operation.ValueType  # 7
+        """`/audio/translations`, a form."""
+        OPERATION_RERANK: ForwardRequest._Operation.ValueType  # 8
+        """`/rerank`, JSON."""
+
+    class Operation(_Operation, metaclass=_OperationEnumTypeWrapper):
+        """What the model does."""
+
+    OPERATION_UNSPECIFIED: ForwardRequest.Operation.ValueType  # 0
+    """Not valid."""
+    OPERATION_MODERATION: ForwardRequest.Operation.ValueType  # 1
+    """`/moderations`, JSON."""
+    OPERATION_IMAGE_GENERATION: ForwardRequest.Operation.ValueType  # 2
+    """`/images/generations`, JSON."""
+    OPERATION_IMAGE_EDIT: ForwardRequest.Operation.ValueType  # 3
+    """`/images/edits`, a form or JSON."""
+    OPERATION_IMAGE_VARIATION: ForwardRequest.Operation.ValueType  # 4
+    """`/images/variations`, a form."""
+    OPERATION_SPEECH: ForwardRequest.Operation.ValueType  # 5
+    """`/audio/speech`, JSON."""
+    OPERATION_TRANSCRIPTION: ForwardRequest.Operation.ValueType  # 6
+    """`/audio/transcriptions`, a form."""
+    OPERATION_TRANSLATION: ForwardRequest.Operation.ValueType  # 7
+    """`/audio/translations`, a form."""
+    OPERATION_RERANK: ForwardRequest.Operation.ValueType  # 8
+    """`/rerank`, JSON."""
+
+    @_typing.final
+    class HeadersEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    OPERATION_FIELD_NUMBER: _builtins.int
+    JSON_FIELD_NUMBER: _builtins.int
+    PARTS_FIELD_NUMBER: _builtins.int
+    HEADERS_FIELD_NUMBER: _builtins.int
+    FALLBACK_FIELD_NUMBER: _builtins.int
+    FALLBACK_CONFIG_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """Required. Any name that Generate accepts."""
+    operation: Global___ForwardRequest.Operation.ValueType
+    """Required."""
+    json: _builtins.bytes
+    """Required without `parts`: one JSON object, UTF-8. Its `model`, if any, is replaced."""
+    fallback: Global___FallbackMode.ValueType
+    """Optional. AUTO when unspecified."""
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___FormPart]:
+        """Required without `json`, 1 to 32: the fields of a form but `model`, in order."""
+
+    @_builtins.property
+    def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Optional. Further HTTP headers of the caller, as in GenerateRequest."""
+
+    @_builtins.property
+    def fallback_config(self) -> Global___FallbackConfig:
+        """Required with ENABLED and STRICT, ignored otherwise. Its steps have no `parameters`."""
+
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        operation: Global___ForwardRequest.Operation.ValueType = ...,
+        json: _builtins.bytes = ...,
+        parts: _abc.Iterable[Global___FormPart] | None = ...,
+        headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        fallback: Global___FallbackMode.ValueType = ...,
+        fallback_config: Global___FallbackConfig | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fallback_config", b"fallback_config"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fallback", b"fallback", "fallback_config", b"fallback_config", "headers", b"headers", "json", b"json", "model", b"model", "operation", b"operation", "parts", b"parts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForwardRequest: _TypeAlias = ForwardRequest  # noqa: Y015
+
+@_typing.final
+class FormPart(_message.Message):
+    """A field of a form (RFC 7578)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    FILENAME_FIELD_NUMBER: _builtins.int
+    CONTENT_TYPE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Required, 1 to 256 characters."""
+    content: _builtins.bytes
+    """Required. The text of the field, UTF-8, or the bytes of a file."""
+    filename: _builtins.str
+    """Required for a file, at most 1,024 characters; absent for a text."""
+    content_type: _builtins.str
+    """Optional, at most 256 characters. The media type of a file."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        content: _builtins.bytes = ...,
+        filename: _builtins.str | None = ...,
+        content_type: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_filename", b"_filename", "filename", b"filename"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_filename", b"_filename", "content", b"content", "content_type", b"content_type", "filename", b"filename", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__filename: _TypeAlias = _typing.Literal["filename"]  # noqa: Y015
+    _WhichOneofArgType__filename: _TypeAlias = _typing.Literal["_filename", b"_filename"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__filename) -> _WhichOneofReturnType__filename | None: ...
+
+Global___FormPart: _TypeAlias = FormPart  # noqa: Y015
 
 @_typing.final
 class CountTokensResponse(_message.Message):

@@ -57,6 +57,11 @@ class InferenceServiceStub:
                 request_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.EmbedRequest.SerializeToString,
                 response_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.EmbedResponse.FromString,
                 _registered_method=True)
+        self.Forward = channel.unary_stream(
+                '/gateway.inference.v1.InferenceService/Forward',
+                request_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.ForwardRequest.SerializeToString,
+                response_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.StreamGenerateResponse.FromString,
+                _registered_method=True)
         self.ListModels = channel.unary_unary(
                 '/gateway.inference.v1.InferenceService/ListModels',
                 request_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.ListModelsRequest.SerializeToString,
@@ -136,6 +141,18 @@ class InferenceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Forward(self, request, context):
+        """Sends a request that is no conversation to the provider of a model, as it is but for the
+        model's name, and returns the provider's answer as it is. The events are `start`, with the
+        media type of the answer, then one or more `data`, and `usage` if the provider reports any.
+
+        Statuses: those of Generate, after `data` as for StreamGenerate. INVALID_ARGUMENT
+        (REASON_UNSUPPORTED): the model's provider is of another kind than OpenAI's.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListModels(self, request, context):
         """Lists the models available to the caller within its limits. Never waits for a provider.
 
@@ -192,6 +209,11 @@ def add_InferenceServiceServicer_to_server(servicer, server):
                     servicer.Embed,
                     request_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.EmbedRequest.FromString,
                     response_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.EmbedResponse.SerializeToString,
+            ),
+            'Forward': grpc.unary_stream_rpc_method_handler(
+                    servicer.Forward,
+                    request_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.ForwardRequest.FromString,
+                    response_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.StreamGenerateResponse.SerializeToString,
             ),
             'ListModels': grpc.unary_unary_rpc_method_handler(
                     servicer.ListModels,
@@ -320,6 +342,33 @@ class InferenceService:
             '/gateway.inference.v1.InferenceService/Embed',
             gateway_dot_inference_dot_v1_dot_inference__pb2.EmbedRequest.SerializeToString,
             gateway_dot_inference_dot_v1_dot_inference__pb2.EmbedResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Forward(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/gateway.inference.v1.InferenceService/Forward',
+            gateway_dot_inference_dot_v1_dot_inference__pb2.ForwardRequest.SerializeToString,
+            gateway_dot_inference_dot_v1_dot_inference__pb2.StreamGenerateResponse.FromString,
             options,
             channel_credentials,
             insecure,

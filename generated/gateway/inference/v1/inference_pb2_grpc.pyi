@@ -76,6 +76,14 @@ class InferenceServiceStub:
     no embeddings, or accepts no token lists; (REASON_INVALID_REQUEST): the fallbacks have vectors
     of another vector space.
     """
+    Forward: _grpc.UnaryStreamMultiCallable[_inference_pb2.ForwardRequest, _inference_pb2.StreamGenerateResponse]
+    """Sends a request that is no conversation to the provider of a model, as it is but for the
+    model's name, and returns the provider's answer as it is. The events are `start`, with the
+    media type of the answer, then one or more `data`, and `usage` if the provider reports any.
+
+    Statuses: those of Generate, after `data` as for StreamGenerate. INVALID_ARGUMENT
+    (REASON_UNSUPPORTED): the model's provider is of another kind than OpenAI's.
+    """
     ListModels: _grpc.UnaryUnaryMultiCallable[_inference_pb2.ListModelsRequest, _inference_pb2.ListModelsResponse]
     """Lists the models available to the caller within its limits. Never waits for a provider.
 
@@ -146,6 +154,14 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
     Statuses: those of Generate. INVALID_ARGUMENT (REASON_UNSUPPORTED): the model's provider has
     no embeddings, or accepts no token lists; (REASON_INVALID_REQUEST): the fallbacks have vectors
     of another vector space.
+    """
+    Forward: _aio.UnaryStreamMultiCallable[_inference_pb2.ForwardRequest, _inference_pb2.StreamGenerateResponse]  # type: ignore[assignment]
+    """Sends a request that is no conversation to the provider of a model, as it is but for the
+    model's name, and returns the provider's answer as it is. The events are `start`, with the
+    media type of the answer, then one or more `data`, and `usage` if the provider reports any.
+
+    Statuses: those of Generate, after `data` as for StreamGenerate. INVALID_ARGUMENT
+    (REASON_UNSUPPORTED): the model's provider is of another kind than OpenAI's.
     """
     ListModels: _aio.UnaryUnaryMultiCallable[_inference_pb2.ListModelsRequest, _inference_pb2.ListModelsResponse]  # type: ignore[assignment]
     """Lists the models available to the caller within its limits. Never waits for a provider.
@@ -238,6 +254,20 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         Statuses: those of Generate. INVALID_ARGUMENT (REASON_UNSUPPORTED): the model's provider has
         no embeddings, or accepts no token lists; (REASON_INVALID_REQUEST): the fallbacks have vectors
         of another vector space.
+        """
+
+    @_abc_1.abstractmethod
+    def Forward(
+        self,
+        request: _inference_pb2.ForwardRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_inference_pb2.StreamGenerateResponse], _abc.AsyncIterator[_inference_pb2.StreamGenerateResponse]]:
+        """Sends a request that is no conversation to the provider of a model, as it is but for the
+        model's name, and returns the provider's answer as it is. The events are `start`, with the
+        media type of the answer, then one or more `data`, and `usage` if the provider reports any.
+
+        Statuses: those of Generate, after `data` as for StreamGenerate. INVALID_ARGUMENT
+        (REASON_UNSUPPORTED): the model's provider is of another kind than OpenAI's.
         """
 
     @_abc_1.abstractmethod

@@ -13,9 +13,11 @@ from services.inference.providers.base import (
     AnswerForm,
     Call,
     EmbeddingCall,
+    ForwardCall,
     Target,
     Transcript,
 )
+from services.inference.providers.openai import forwarding
 from services.inference.providers.openai.embeddings import build_embeddings, read_embeddings
 from services.inference.providers.openai.events import (
     StreamReader,
@@ -136,6 +138,20 @@ class OpenAIProvider:
         if len(answer) > _LARGE_ANSWER:
             mark_large()
         return await offload(read_embeddings, answer, call, self._upstream)
+
+    async def forward(self, call: ForwardCall) -> Batches:
+        """Yield the answer of a forwarded request; see `Forwards`."""
+        body, content_type = await offload(forwarding.body_of, call, self._new_id("form-"))
+        headers = call.request_headers(self.dialect)
+        path = forwarding.PATHS[call.sent.operation]
+        posting = self._upstream.response(
+            path, body, headers=headers, call=call, content_type=content_type
+        )
+        del body
+        async with posting as response:
+            kind = response.headers.get("content-type", "application/json")
+            async for batch in forwarding.read_answer(response.body, kind, call, self._upstream):
+                yield batch
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:
         """Return the transcript of a recording; see `Provider.transcribe`."""

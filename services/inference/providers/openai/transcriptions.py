@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from services.common.errors import unsupported
 from services.inference.providers.base import Transcript
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
+from services.inference.providers.openai.forms import FormField, form_of
 from services.media.conversion.parts import Source
 
 # File suffixes, by which servers detect the format of a recording.
@@ -31,7 +31,7 @@ _KNOWN = frozenset(_SUFFIXES.values()) | {".mp4", ".mpga", ".oga"}
 
 
 def form(model: str, sound: Source, language: str, boundary: str) -> bytes:
-    """Return the body of a request, `multipart/form-data` (RFC 7578).
+    """Return the body of a request.
 
     Args:
         model: the provider's name for the model.
@@ -42,28 +42,16 @@ def form(model: str, sound: Source, language: str, boundary: str) -> bytes:
     Raises:
         GatewayError: unsupported, for a model name that a form cannot contain.
     """
-    if not model.isprintable():
-        raise unsupported(
-            "model", "the model's name contains characters that are not allowed in a form"
-        )
-    fields = {"model": model, "response_format": "json"}
+    fields = [FormField("response_format", b"json")]
     code = language.partition("-")[0].lower()
     if code.isascii() and code.isalpha():
-        fields["language"] = code
-    parts = [
-        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
-        for name, value in fields.items()
-    ]
+        fields.append(FormField("language", code.encode()))
     mime_type = sound.mime_type.partition(";")[0].strip().lower()
     named = PurePosixPath(sound.name).suffix.lower()
     suffix = _SUFFIXES.get(mime_type) or (named if named in _KNOWN else ".wav")
     content_type = mime_type if mime_type in _SUFFIXES else "application/octet-stream"
-    opening = (
-        f"--{boundary}\r\n"
-        f'Content-Disposition: form-data; name="file"; filename="recording{suffix}"\r\n'
-        f"Content-Type: {content_type}\r\n\r\n"
-    )
-    return b"".join([*parts, opening.encode(), sound.content, f"\r\n--{boundary}--\r\n".encode()])
+    recording = FormField("file", sound.content, f"recording{suffix}", content_type)
+    return form_of(model, [*fields, recording], boundary)
 
 
 def read_transcript(answer: Mapping[str, Any], provider: str) -> Transcript:

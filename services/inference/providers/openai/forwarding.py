@@ -1,0 +1,194 @@
+"""Requests that are no conversations, in OpenAI's form, and their answers. Pure but for reading.
+
+A request is sent as its caller wrote it, but for the name of the model. The answer is passed on in
+the same way: JSON and text whole, and any other type in the pieces that arrive, such as audio and
+event streams. The usage is read from the answer's `usage`, or that of an event.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import orjson
+
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque, Usage
+from gateway.inference.v1.inference_pb2 import Event, ForwardRequest, Start
+from services.common.http import ResponseBody
+from services.inference.offload import offload
+from services.inference.providers.base import ForwardCall
+from services.inference.providers.bounds import tokens
+from services.inference.providers.failures import broken_answer
+from services.inference.providers.openai.forms import FormField, form_of
+from services.inference.providers.sse import SseSplitter
+from services.inference.providers.upstream import Upstream
+from services.inference.stream.filters import Batch
+
+PATHS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        ForwardRequest.OPERATION_MODERATION: "/moderations",
+        ForwardRequest.OPERATION_IMAGE_GENERATION: "/images/generations",
+        ForwardRequest.OPERATION_IMAGE_EDIT: "/images/edits",
+        ForwardRequest.OPERATION_IMAGE_VARIATION: "/images/variations",
+        ForwardRequest.OPERATION_SPEECH: "/audio/speech",
+        ForwardRequest.OPERATION_TRANSCRIPTION: "/audio/transcriptions",
+        ForwardRequest.OPERATION_TRANSLATION: "/audio/translations",
+        ForwardRequest.OPERATION_RERANK: "/rerank",
+    }
+)
+_IMAGES: Final = (
+    ForwardRequest.OPERATION_IMAGE_GENERATION,
+    ForwardRequest.OPERATION_IMAGE_EDIT,
+    ForwardRequest.OPERATION_IMAGE_VARIATION,
+)
+_JSON: Final = "application/json"
+_EVENTS: Final = "text/event-stream"
+
+
+def body_of(call: ForwardCall, boundary: str) -> tuple[bytes, str]:
+    """Return the body of a request and its content type.
+
+    Args:
+        call: the call.
+        boundary: a string that no part of a form contains.
+    """
+    sent, model = call.sent, call.target.upstream
+    if sent.json:
+        return orjson.dumps({**orjson.loads(sent.json), "model": model}), _JSON
+    fields = [
+        FormField(
+            part.name,
+            part.content,
+            part.filename if part.HasField("filename") else None,
+            part.content_type,
+        )
+        for part in sent.parts
+        if part.name != "model"
+    ]
+    return form_of(model, fields, boundary), f"multipart/form-data; boundary={boundary}"
+
+
+async def read_answer(
+    body: ResponseBody, content_type: str, call: ForwardCall, upstream: Upstream
+) -> AsyncIterator[Batch]:
+    """Yield the events of an answer.
+
+    Raises:
+        UpstreamError: the answer reports an error, or is larger than `limits.max_answer_bytes`.
+        HttpError: as `ResponseBody.read`.
+        SseTooLongError: as `SseSplitter.feed`.
+        TimeoutError: nothing arrived for `limits.stream_idle_s`.
+    """
+    kind = content_type.partition(";")[0].strip().lower()
+    begun = [Event(start=Start(model=call.target.upstream, content_type=content_type))]
+    if kind == _JSON or (kind.startswith("text/") and kind != _EVENTS):
+        # The step's own timeout applies, as nothing has been passed on.
+        answer = await body.whole()
+        usage = await offload(_usage_of, answer, call, upstream) if kind == _JSON else None
+        yield [*begun, Event(data=answer), *([] if usage is None else [Event(usage=usage)])]
+        return
+    events = _EventUsage(call, upstream) if kind == _EVENTS else None
+    size = 0
+    while True:
+        async with asyncio.timeout(upstream.limits.stream_idle_s if size else None):
+            piece = await body.read()
+        if not piece:
+            break
+        size += len(piece)
+        if size > upstream.limits.max_answer_bytes:
+            raise broken_answer(upstream.name, "returned more than limits.max_answer_bytes")
+        if events is not None:
+            events.feed(piece)
+        yield [*begun, Event(data=piece)]
+        begun = []
+    if events is not None and events.usage is not None:
+        yield [Event(usage=events.usage)]
+
+
+class _EventUsage:
+    """Reads the usage of an event stream as it passes.
+
+    Attributes:
+        usage: the last usage; None before one.
+    """
+
+    def __init__(self, call: ForwardCall, upstream: Upstream) -> None:
+        self.usage: Usage | None = None
+        self._call = call
+        self._upstream = upstream
+        self._splitter = SseSplitter(upstream.limits.max_answer_bytes)
+
+    def feed(self, piece: bytes) -> None:
+        """Read the events that a piece completes.
+
+        Raises:
+            UpstreamError: an event reports an error.
+        """
+        for data in _data_of(self._splitter.feed(piece)):
+            # An event of an image is megabytes: only those of interest are parsed.
+            if b'"usage"' in data or b'"error"' in data:
+                self.usage = _usage_of(data, self._call, self._upstream) or self.usage
+
+
+def _data_of(text: bytes) -> list[bytes]:
+    """Return the data of complete events, of which each has one line."""
+    return [line[5:].strip() for line in text.splitlines() if line.startswith(b"data:")]
+
+
+def _usage_of(answer: bytes, call: ForwardCall, upstream: Upstream) -> Usage | None:
+    """Return the usage that a JSON object reports; None without one, and for any other JSON.
+
+    Raises:
+        UpstreamError: the answer reports an error, or is not JSON.
+    """
+    if not answer.lstrip().startswith(b"{"):
+        return None
+    return usage_in(upstream.json_object(answer), makes_images=call.sent.operation in _IMAGES)
+
+
+def usage_in(answer: Mapping[str, Any], *, makes_images: bool = False) -> Usage | None:
+    """Return the usage in an answer; None without one.
+
+    Images and audio have `usage` with tokens, or with the `seconds` of a recording. Rerankers have
+    tokens there, or in `meta.tokens` or `meta.billed_units`.
+
+    Args:
+        answer: the answer, or an event.
+        makes_images: whether the output is images, if the usage does not say what it is.
+    """
+    meta = answer.get("meta")
+    usages = [answer.get("usage")]
+    if isinstance(meta, dict):
+        usages += (meta.get("tokens"), meta.get("billed_units"))
+    for usage in usages:
+        if not isinstance(usage, dict):
+            continue
+        read = _count(usage, "input_tokens", "prompt_tokens", "total_tokens")
+        written = _count(usage, "output_tokens", "completion_tokens")
+        if read or written or usage.get("seconds"):
+            details = _details(usage, {"image_tokens": written} if makes_images else {})
+            extra = Opaque(dialect=DIALECT_OPENAI, json=orjson.dumps({**usage, **details}))
+            return Usage(input_tokens=read, output_tokens=written, extra=extra)
+    return None
+
+
+def _details(usage: Mapping[str, Any], output: Mapping[str, int]) -> Mapping[str, Any]:
+    """Return the details of a usage under their names in chats.
+
+    Args:
+        usage: the usage of an image (`input_tokens_details`) or of audio (`input_token_details`).
+        output: the details of the output, if it has none.
+    """
+    read = usage.get("input_tokens_details") or usage.get("input_token_details") or {}
+    written = usage.get("output_tokens_details") or usage.get("output_token_details") or output
+    return {"prompt_tokens_details": read, "completion_tokens_details": written}
+
+
+def _count(usage: Mapping[str, Any], *names: str) -> int:
+    """Return the first count with one of these names; 0 without one."""
+    for name in names:
+        try:
+            return tokens(usage[name])
+        except (KeyError, TypeError, ValueError):
+            continue
+    return 0
