@@ -165,6 +165,7 @@ def _endpoint(
     body: type[BaseModel],
     *,
     is_form: bool = False,
+    example: Any = None,
     media_type: str = "application/json",
     is_streamed: bool = False,
 ) -> EndpointSpec:
@@ -180,7 +181,7 @@ def _endpoint(
         handler=partial(handler, operation),
         operation_id=operation_id,
         summary=summary,
-        body=Body(body, _FORM if is_form else "application/json"),
+        body=Body(body, _FORM if is_form else "application/json", example=example),
         answer=Answer("The provider's answer", media_type=media_type, is_streamed=is_streamed),
     )
 
@@ -192,6 +193,7 @@ ENDPOINTS = (
         "createModeration",
         "Classify texts and images as harmful or not",
         ModerationBody,
+        example={"input": "Hello"},
     ),
     _endpoint(
         "images/generations",
@@ -199,6 +201,7 @@ ENDPOINTS = (
         "createImage",
         "Create images",
         ImageBody,
+        example={"model": "gpt-image-1", "prompt": "A red bicycle"},
         is_streamed=True,
     ),
     _endpoint(
@@ -224,6 +227,7 @@ ENDPOINTS = (
         "createSpeech",
         "Speak a text",
         SpeechBody,
+        example={"model": "gpt-4o-mini-tts", "input": "Hello", "voice": "alloy"},
         media_type="*/*",
         is_streamed=True,
     ),
@@ -250,5 +254,6 @@ ENDPOINTS = (
         "rerank",
         "Order documents by how well they match a query",
         RerankBody,
+        example={"model": "reranker", "query": "dogs", "documents": ["a cat", "a dog"]},
     ),
 )

@@ -52,10 +52,11 @@ class LoggedInference(inference_pb2_grpc.InferenceServiceServicer):
 
     def StreamGenerate(self, request: Any, context: Context) -> AsyncGenerator[Any, Any]:
         """Yield the events of an answer."""
-        answer: AsyncGenerator[Any, Any] = self._inner.StreamGenerate(request, context)
-        if isinstance(context, CallContext):
-            return answer
-        return self._logged_stream(request, answer)
+        return self._stream("StreamGenerate", request, context)
+
+    def Forward(self, request: Any, context: Context) -> AsyncGenerator[Any, Any]:
+        """Yield the events of the answer to a request that is no conversation."""
+        return self._stream("Forward", request, context)
 
     async def CountTokens(self, request: Any, context: Context) -> Any:
         """Count the input tokens of a request."""
@@ -84,10 +85,16 @@ class LoggedInference(inference_pb2_grpc.InferenceServiceServicer):
         with self._entry(method, request):
             return await serve(request, context)
 
+    def _stream(self, method: str, request: Any, context: Context) -> AsyncGenerator[Any, Any]:
+        answer: AsyncGenerator[Any, Any] = getattr(self._inner, method)(request, context)
+        if isinstance(context, CallContext):
+            return answer
+        return self._logged_stream(method, request, answer)
+
     async def _logged_stream(
-        self, request: Any, answer: AsyncGenerator[Any, Any]
+        self, method: str, request: Any, answer: AsyncGenerator[Any, Any]
     ) -> AsyncGenerator[Any, Any]:
-        with self._entry("StreamGenerate", request) as logged:
+        with self._entry(method, request) as logged:
             began_s = self._clock.monotonic()
             async with aclosing(answer) as batches:
                 async for batch in batches:

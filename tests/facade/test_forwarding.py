@@ -210,7 +210,7 @@ async def test_another_model_takes_over(tmp_path):
     assert last["model"] == "gpt-image-2"
     assert last["image"] == ("a%22b.png", "image/png", b"one")
     assert "fallback" not in last.keys() | upstream.bodies[1].keys()
-    assert "out of order" in failed.value.message
+    assert "the provider openai failed" in failed.value.message
 
 
 async def test_a_stream_that_fails_says_so(tmp_path):
