@@ -15,7 +15,11 @@ from tests.gateway_in_process import running_gateway
 
 NEW_COLUMN = "ALTER TABLE {} ADD COLUMN of_tomorrow TEXT"
 SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
-POSTGRESQL_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+# A partition gets its columns from its table.
+POSTGRESQL_TABLES = (
+    "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition "
+    "AND relnamespace = 'public'::regnamespace"
+)
 TOMORROW = (
     "CREATE TABLE table_of_tomorrow (id TEXT PRIMARY KEY)",
     "UPDATE alembic_version SET version_num = '9999'",

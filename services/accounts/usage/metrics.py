@@ -16,6 +16,7 @@ class StoredUsageMetrics:
 
     Attributes:
         deleted: deleted rows, by table.
+        dropped_days: days of records that were dropped whole.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -23,6 +24,11 @@ class StoredUsageMetrics:
             "gateway_usage_rows_deleted",
             "Old rows of usage that were deleted, by table.",
             ("table",),
+            registry=registry,
+        )
+        self.dropped_days = Counter(
+            "gateway_usage_days_dropped",
+            "Days of old usage records that were dropped whole, on PostgreSQL.",
             registry=registry,
         )
         self._report_seconds = Histogram(

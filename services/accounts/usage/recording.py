@@ -13,10 +13,16 @@ from typing import Any
 
 import orjson
 from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.accounts.usage.adding import adding_records_to_postgresql, adding_rows_to_sqlite
 from services.accounts.usage.label_sums import add_label_sums
+from services.accounts.usage.partitions import (
+    create_partitions,
+    day_of_id,
+    is_partition_missing,
+)
 from services.accounts.usage.sums import sums_of
 from services.accounts.usage.tables import days, hours, model_hours, records
 from services.common.messages.usage_batch import OWN, SHARED, UsageBatch
@@ -41,6 +47,12 @@ async def add_records(engine: AsyncEngine, batch: UsageBatch) -> int:
         async def transact(connection: AsyncConnection) -> Any:
             return await _add_to_postgresql(connection, batch)
 
+        try:
+            return await write(engine, transact)
+        except IntegrityError as error:
+            if not is_partition_missing(error):
+                raise
+        await create_partitions(engine, _days_of(batch))
         return await write(engine, transact)
 
     async def add_new(connection: AsyncConnection) -> int:
@@ -70,6 +82,11 @@ async def _add_to_postgresql(connection: AsyncConnection, batch: UsageBatch) -> 
     known_ids = {own[0] for _, own in _rows(batch)} - new_ids
     await add_label_sums(connection, batch.without(known_ids))
     return len(new_ids)
+
+
+def _days_of(batch: UsageBatch) -> set[int]:
+    """Return the days of the records of a batch."""
+    return {day for _, own in _rows(batch) if (day := day_of_id(own[0])) is not None}
 
 
 def _rows(batch: UsageBatch) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:

@@ -21,6 +21,7 @@ from services.accounts.usage.recording import add_records
 from services.accounts.usage.reporting import report
 from services.common.clock import Clock
 from services.common.errors import invalid
+from services.common.ids import RECORD, time_prefix
 from services.common.messages.usage_batch import UsageBatch
 
 SERVICE_NAME = usage_pb2.DESCRIPTOR.services_by_name["UsageService"].full_name
@@ -83,4 +84,7 @@ def _checked(request: RecordUsageRequest) -> UsageBatch:
             raise invalid(
                 f"records[{index}]", f"records[{index}]: id, time and outcome are required"
             )
+        if not record.id.startswith(beginning := time_prefix(RECORD, record.time_ms)):
+            path = f"records[{index}].id"
+            raise invalid(path, f"{path}: must begin with {beginning}, the time in hex digits")
     return UsageBatch.of(request)

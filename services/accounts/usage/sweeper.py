@@ -1,4 +1,8 @@
-"""The sweeper that deletes old usage records and old sums, in batches."""
+"""The sweeper that deletes old usage records and old sums.
+
+On PostgreSQL it drops whole days of records, and creates the partitions of the next days. All other
+rows are deleted in batches.
+"""
 
 import logging
 
@@ -6,6 +10,7 @@ from sqlalchemy import Table, delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.usage.metrics import StoredUsageMetrics
+from services.accounts.usage.partitions import create_partitions, drop_partitions
 from services.accounts.usage.tables import (
     DAY_MS,
     HOUR_MS,
@@ -23,6 +28,8 @@ from services.common.storage.leases import Lease
 from services.common.storage.sweeping import Renew, Sweeper, remove_in_batches
 
 _AT_ONCE = 5_000
+# Days whose partitions exist before they begin, with the current one.
+_DAYS_AHEAD = 3
 # Sums of hours are kept for the longest interval of an activity report at least.
 _KEEP_HOURS_MS = 32 * DAY_MS
 
@@ -38,17 +45,29 @@ def usage_sweeper(
     metrics: StoredUsageMetrics,
 ) -> Sweeper:
     """Return the sweeper of records, and of sums, older than the settings say."""
+    is_partitioned = engine.dialect.name == "postgresql"
+
+    async def move_days(today: int, oldest_day: int) -> None:
+        """Create the partitions of the next days, and drop those of old ones."""
+        await create_partitions(engine, range(today, today + _DAYS_AHEAD))
+        dropped = await drop_partitions(engine, oldest_day)
+        metrics.dropped_days.inc(len(dropped))
+        for name in dropped:
+            log.info("a day of old usage records was dropped", extra={"table": name})
 
     async def remove_expired(renew: Renew) -> None:
         now_ms = clock.now_ms()
         keep_records_ms = int(settings.keep_records_s * 1000)
+        oldest_ms = now_ms - keep_records_ms
+        if is_partitioned:
+            await move_days(now_ms // DAY_MS, oldest_ms // DAY_MS)
         oldest_hour = (now_ms - max(keep_records_ms, _KEEP_HOURS_MS)) // HOUR_MS
         for table, oldest in (
             (days, (now_ms - int(settings.keep_days_s * 1000)) // DAY_MS),
             (label_days, (now_ms - int(settings.keep_days_s * 1000)) // DAY_MS),
             (hours, oldest_hour),
             (model_hours, oldest_hour),
-            (records, time_prefix(RECORD, now_ms - keep_records_ms)),
+            *(() if is_partitioned else ((records, time_prefix(RECORD, oldest_ms)),)),
         ):
 
             async def remove(at_most: int, table: Table = table, oldest: int | str = oldest) -> int:

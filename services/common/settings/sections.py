@@ -389,7 +389,9 @@ class Usage(Section):
         seen="nothing: further ones count as `(other)`",
     )
     keep_records_s: Annotated[float, Field(ge=86_400)] = setting(
-        30 * 86_400, "time that the record of a request is stored", seen="nothing"
+        30 * 86_400,
+        "time that the record of a request is stored; on PostgreSQL, until its day (UTC) is over",
+        seen="nothing",
     )
     keep_days_s: Annotated[float, Field(ge=31 * 86_400)] = setting(
         731 * 86_400, "time that the sums of a day are stored", seen="nothing"

@@ -179,7 +179,9 @@ class UsageRecord(_message.Message):
     ESTIMATED_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Required. At most 64 characters; sorts by time."""
+    """Required. At most 64 characters. Begins with `use_` and `time_ms` as 11 hex digits, so that it
+    sorts by time, and is the same whenever the record is sent again.
+    """
     time_ms: _builtins.int
     """Required. When the request ended, in Unix milliseconds."""
     request_id: _builtins.str

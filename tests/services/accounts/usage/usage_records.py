@@ -11,6 +11,7 @@ from gateway.accounts.v1.usage_pb2 import (
     UsageRecord,
 )
 from services.accounts.usage.recording import add_records
+from services.common.ids import RECORD, time_prefix
 from services.common.messages.usage_batch import UsageBatch
 
 DAY_MS = 86_400_000
@@ -19,10 +20,11 @@ MIDNIGHT_MS = 20_780 * DAY_MS
 
 
 def record(number: int, **fields: Any) -> UsageRecord:
-    """Return a record with an id of its number."""
+    """Return a record with an id of its time and number."""
+    time_ms = fields.get("time_ms", MIDNIGHT_MS)
     defaults: dict[str, Any] = {
-        "id": f"use_{number:05}",
-        "time_ms": MIDNIGHT_MS,
+        "id": f"{time_prefix(RECORD, time_ms)}_{number:05}",
+        "time_ms": time_ms,
         "request_id": f"req_{number}",
         "user_id": "user_1",
         "key_id": "key_1",

@@ -28,6 +28,8 @@ _LATENCIES = (
     ),
     *(f"{measure}_max" for measure in _MEASURES),
 )
+# Sorted by bytes, whatever the collation of the database: bounds of partitions are prefixes.
+_SORTED_ID = sa.String(64).with_variant(sa.String(64, collation="C"), "postgresql")
 _CALLERS = (("user_id", 64), ("team_id", 64), ("key_id", 64))
 _MODELS = (("model", 512), ("provider", 256))
 
@@ -47,7 +49,7 @@ def create() -> None:
 def _create_records() -> None:
     op.create_table(
         "usage_records",
-        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("id", _SORTED_ID, nullable=False),
         sa.Column("time_ms", sa.BigInteger(), nullable=False),
         sa.Column("request_id", sa.String(128), nullable=False),
         sa.Column("user_id", sa.String(64), nullable=False),
@@ -68,6 +70,8 @@ def _create_records() -> None:
         sa.Column("cost_pusd", sa.BigInteger(), nullable=True),
         sa.Column("estimated", sa.SmallInteger(), nullable=False, server_default="0"),
         sa.PrimaryKeyConstraint("id", name="pk_usage_records"),
+        # The partitions are created by `services.accounts.usage.partitions`.
+        postgresql_partition_by="RANGE (id)",
     )
 
 
