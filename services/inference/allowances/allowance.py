@@ -129,7 +129,7 @@ class Allowance:
         # For slots, the end of the lease.
         self._ends_ms = 0 if self.is_slots else window.end_ms
         # The amount that no worker held at the last grant, negative if they held more than the
-        # limit, and the time of that grant.
+        # limit, with what has been returned since; and the time of that grant.
         self._remaining = 0
         self._granted_at_ms: int | None = None
         # The amounts that all workers and this one had spent at that time, and until when the
@@ -322,6 +322,8 @@ class Allowance:
         held_amount = self.used - self._replaced + keeps
         reserved_amount = min(held_amount, self.reserved - self._replaced + keeps)
         self.wanted = self._replaced = 0
+        # What is returned is not refused meanwhile: whoever needs it waits for the grant.
+        self._remaining += max(0, self._held - held_amount)
         self._held = min(self._held, held_amount)
         self._is_settled = False
         reserved_until_ms = now_ms + self._slot_lease_ms

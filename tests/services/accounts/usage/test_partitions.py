@@ -116,7 +116,7 @@ async def test_an_id_must_begin_with_the_time(database: AsyncEngine) -> None:
     servicer = UsageServicer(database, database, Clock(), metrics)
     other = record(1, id=record(1, time_ms=MIDNIGHT_MS + 1).id)
     context: Any = None
-    with pytest.raises(GatewayError, match="must begin with use_0") as refused:
+    with pytest.raises(GatewayError, match="must begin with use_1a") as refused:
         await servicer.RecordUsage(RecordUsageRequest(records=[record(2), other]), context)
     assert refused.value.param == "records[1].id"
     assert await counts(database) == (0, 0)

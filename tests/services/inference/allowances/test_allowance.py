@@ -72,6 +72,24 @@ def test_what_a_claim_returns_is_not_available_meanwhile() -> None:
     assert one.available == 0
 
 
+def test_what_a_claim_returns_is_not_exhausted_meanwhile() -> None:
+    one = _allowance(limit=10)
+    _leased(one, 10, remaining=0)
+    one.take(3, NOW_MS)
+    one.tick()
+    assert one.remaining() == 7
+    assert _next_claim(one).held_amount == 3
+    assert (one.available, one.remaining()) == (0, 7)
+    assert not one.is_exhausted(7, NOW_MS)
+    assert one.is_exhausted(8, NOW_MS)
+    one.failed()
+    assert one.remaining() == 7
+    one.want(6)
+    assert _next_claim(one).held_amount == 3
+    one.apply_grant(0, 5, 10, NOW_MS)  # others have taken two
+    assert (one.remaining(), one.is_exhausted(6, NOW_MS)) == (5, True)
+
+
 def test_what_a_request_waited_for_is_not_returned() -> None:
     one = _allowance()
     one.want(3)
