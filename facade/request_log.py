@@ -15,7 +15,9 @@ from facade.http.responses import Response, WholeResponse
 from facade.parsing import BodyFormat, Option, ParserPool
 from facade.request_context import request_context
 from gateway.accounts.v1.requests_pb2 import LoggedRequest
+from gateway.accounts.v1.usage_pb2 import UsageLabel
 from services.common.grpc.authentication import ADMINISTRATOR
+from services.common.labels import labels_in
 from services.common.messages.request_entry import RequestEntry
 
 # Status of a request whose client left before the end of the response.
@@ -145,6 +147,9 @@ def _logged(exchange: Exchange, status: int) -> LoggedRequest | None:
         requested_model=_encodable(exchange.model or ""),
         duration_ms=round(1000 * seconds),
     )
+    if exchange.labels and (usage := exchange.context.labels) is not None:
+        labels = labels_in(exchange.labels, usage.tags, has_end_users=usage.end_users)
+        logged.labels.extend(UsageLabel(name=name, value=labels[name]) for name in sorted(labels))
     if exchange.first_content_s is not None:
         logged.first_content_ms = round(1000 * exchange.first_content_s)
     if (summary := exchange.answer_summary) is not None:

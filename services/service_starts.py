@@ -307,7 +307,7 @@ async def _start_inference(shared: Shared, started: Started) -> None:
         engine, limiter, started.inference.cache, label_limits
     )
     if started.request_log is not None:
-        servicer = LoggedInference(servicer, started.request_log, clock)
+        servicer = LoggedInference(servicer, started.request_log, settings.usage, clock)
     shared.server.add(
         inference_pb2_grpc.add_InferenceServiceServicer_to_server,
         servicer,

@@ -6,7 +6,7 @@ the key of a tag and its value, or `END_USER` and the end user.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextvars import ContextVar
 from hashlib import blake2b
 from typing import Final
@@ -69,6 +69,41 @@ def parse_end_user(text: str) -> str:
     if not text or len(text) > _MAX_HEADER:
         raise invalid(END_USER_KEY, f"{END_USER_KEY}: must be 1 to {_MAX_HEADER:,} characters")
     return _decoded(END_USER_KEY, text)
+
+
+def labels_in(
+    metadata: Iterable[tuple[str, str | bytes]], tags: Collection[str], *, has_end_users: bool
+) -> dict[str, str]:
+    """Return the labels in the metadata of a call, with bounded values.
+
+    Args:
+        metadata: the metadata.
+        tags: the keys of the tags that are read.
+        has_end_users: whether end users are read.
+
+    Raises:
+        GatewayError: invalid_request, naming the key of the metadata.
+    """
+    labels: dict[str, str] = {}
+    for key, value in metadata:
+        if key == TAGS_KEY and tags:
+            sent = parse_tags(str(value))
+            labels |= {name: bounded_value(sent[name]) for name in sent if name in tags}
+        elif key == END_USER_KEY and has_end_users:
+            labels[END_USER] = bounded_value(parse_end_user(str(value)))
+    return labels
+
+
+def parse_tag(text: str) -> tuple[str, str]:
+    """Parse a tag `project=alpha`, by which requests or usage are selected.
+
+    Raises:
+        GatewayError: invalid_request.
+    """
+    key, separator, value = text.partition("=")
+    if not (separator and key and value):
+        raise invalid("tag", "tag: must be a key and a value, such as project=alpha")
+    return key, value
 
 
 def write_end_user(end_user: str) -> str:

@@ -1,21 +1,24 @@
 """Logs calls of the inference service over gRPC, whose callers do not pass through the facade."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import Any
 
 import grpc
 
 from gateway.accounts.v1.requests_pb2 import LoggedRequest
+from gateway.accounts.v1.usage_pb2 import UsageLabel
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.grpc.authentication import caller
 from services.common.grpc.inprocess.context import CallContext
 from services.common.ids import new_request_id
+from services.common.labels import labels_in
 from services.common.process import logs
 from services.common.process.telemetry.trace_context import current_trace
+from services.common.settings import Usage
 from services.request_log.recorder import RequestRecorder
 
 _SERVICE = inference_pb2.DESCRIPTOR.services_by_name["InferenceService"].full_name
@@ -33,6 +36,7 @@ class LoggedInference(inference_pb2_grpc.InferenceServiceServicer):
     Args:
         inner: serves the calls.
         recorder: takes the entries.
+        usage: which labels of requests are read.
         clock: the clock.
     """
 
@@ -40,10 +44,12 @@ class LoggedInference(inference_pb2_grpc.InferenceServiceServicer):
         self,
         inner: inference_pb2_grpc.InferenceServiceServicer,
         recorder: RequestRecorder,
+        usage: Usage,
         clock: Clock,
     ) -> None:
         self._inner: Any = inner
         self._recorder = recorder
+        self._usage = usage
         self._clock = clock
 
     async def Generate(self, request: Any, context: Context) -> Any:
@@ -82,19 +88,19 @@ class LoggedInference(inference_pb2_grpc.InferenceServiceServicer):
         serve = getattr(self._inner, method)
         if isinstance(context, CallContext):
             return await serve(request, context)
-        with self._entry(method, request):
+        with self._entry(method, request, context):
             return await serve(request, context)
 
     def _stream(self, method: str, request: Any, context: Context) -> AsyncGenerator[Any, Any]:
         answer: AsyncGenerator[Any, Any] = getattr(self._inner, method)(request, context)
         if isinstance(context, CallContext):
             return answer
-        return self._logged_stream(method, request, answer)
+        return self._logged_stream(method, request, context, answer)
 
     async def _logged_stream(
-        self, method: str, request: Any, answer: AsyncGenerator[Any, Any]
+        self, method: str, request: Any, context: Context, answer: AsyncGenerator[Any, Any]
     ) -> AsyncGenerator[Any, Any]:
-        with self._entry(method, request) as logged:
+        with self._entry(method, request, context) as logged:
             began_s = self._clock.monotonic()
             async with aclosing(answer) as batches:
                 async for batch in batches:
@@ -103,7 +109,7 @@ class LoggedInference(inference_pb2_grpc.InferenceServiceServicer):
                     yield batch
 
     @contextmanager
-    def _entry(self, method: str, request: Any) -> Iterator[LoggedRequest]:
+    def _entry(self, method: str, request: Any, context: Context) -> Iterator[LoggedRequest]:
         """Log a call, with how it ends."""
         request_id = logs.request_id.get() or new_request_id()
         # Usage is recorded by this id.
@@ -117,6 +123,7 @@ class LoggedInference(inference_pb2_grpc.InferenceServiceServicer):
             endpoint=f"POST /{_SERVICE}/{method}",
             status=_OK,
             requested_model=getattr(request, "model", ""),
+            labels=self._labels_of(context),
         )
         entry = self._recorder.begin(request_id, has_bodies=False)
         began_s = self._clock.monotonic()
@@ -136,6 +143,15 @@ class LoggedInference(inference_pb2_grpc.InferenceServiceServicer):
                 logged.duration_ms = self._ms_since(began_s)
                 entry.trace = current_trace.get()
                 self._recorder.end(entry, logged)
+
+    def _labels_of(self, context: Context) -> Sequence[UsageLabel]:
+        """Return the labels of a call; none if the call is to be refused for them."""
+        metadata, usage = context.invocation_metadata() or (), self._usage
+        try:
+            labels = labels_in(metadata, usage.tags, has_end_users=usage.end_users)
+        except GatewayError:
+            return ()
+        return [UsageLabel(name=name, value=labels[name]) for name in sorted(labels)]
 
     def _ms_since(self, began_s: float) -> int:
         return round(1000 * (self._clock.monotonic() - began_s))

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
+from gateway.conversation.v1.conversation_pb2 import ROLE_USER, Block, Message
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
+from services.common.grpc.authentication import call_metadata
+from services.common.grpc.channels import open_channel
 from tests.gateway_in_process import Gateway, running_gateway
 from tests.waiting import until
 
@@ -48,6 +53,16 @@ async def ask(gateway: Gateway, request_id: str, path: str = CHAT, **body: Any) 
         del headers["Authorization"]
     async with gateway.http.post(gateway.url + path, json=fields, headers=headers) as answer:
         return answer.status, await answer.read()
+
+
+async def generate_over_grpc(gateway: Gateway, request_id: str, *labels: tuple[str, str]) -> None:
+    """Call the inference service as a program without HTTP does."""
+    message = Message(role=ROLE_USER, blocks=[Block(text="Hi")])
+    request = GenerateRequest(model="a", messages=[message])
+    async with open_channel(gateway.grpc, max_message_bytes=1 << 20) as channel:
+        await InferenceServiceStub(channel).Generate(
+            request, metadata=(*call_metadata(gateway.key, request_id), *labels)
+        )
 
 
 async def logged(gateway: Gateway, number: int, **query: Any) -> list[Any]:
@@ -118,10 +133,49 @@ async def test_pages_and_unknown_entries(gateway: Gateway) -> None:
     assert (status, body["error"]["code"]) == (404, "not_found")
 
 
+async def test_requests_are_found_by_tags_and_end_users(tmp_path: Path) -> None:
+    labels = {**SECTIONS["usage"], "tags": ["project", "team"], "end_users": True}
+    sections = {**SECTIONS, "usage": labels}
+    async with running_gateway(tmp_path, request_log=LOG, **sections) as gateway:
+        await ask(gateway, "none")
+        await ask(gateway, "one", metadata={"project": "alpha", "other": "x"}, user="ada")
+        await ask(gateway, "two", metadata={"project": "alpha", "team": "r=d"}, user="bob")
+        # Refused before it is recorded as usage.
+        await ask(gateway, "gone", model="none", metadata={"project": "beta"}, user="a" * 70)
+        await generate_over_grpc(gateway, "rpc", ("x-gateway-end-user", "ada"))
+        await logged(gateway, 5)
+        [entry] = await logged(gateway, 1, tag="team=r=d")
+        assert (entry["tags"], entry["end_user"]) == ({"project": "alpha", "team": "r=d"}, "bob")
+        [unnamed] = await logged(gateway, 1, request_id="none")
+        assert (unnamed["tags"], unnamed["end_user"]) == ({}, None)
+        _, whole = await admin(gateway, f"requests/{entry['id']}")
+        assert whole["tags"] == entry["tags"]
+        rows: list[tuple[dict[str, Any], list[str]]] = [
+            ({"tag": "project=alpha"}, ["two", "one"]),
+            ({"tag": "project=alpha", "status": "200", "end_user": "ada"}, ["one"]),
+            ({"tag": "team=r=d", "end_user": "ada"}, []),
+            ({"tag": "project=beta"}, ["gone"]),
+            ({"tag": "project=alph"}, []),
+            ({"end_user": "ada"}, ["rpc", "one"]),
+            ({"end_user": "ada", "user_id": entry["user_id"]}, ["rpc", "one"]),
+            ({"end_user": "ada", "user_id": "user_x"}, []),
+            ({"end_user": "ada", "until": 1}, []),
+            ({"end_user": "ada", "since": 1}, ["rpc", "one"]),
+        ]
+        for query, request_ids in rows:
+            entries = await logged(gateway, 0, **query)
+            assert [one["request_id"] for one in entries] == request_ids, query
+        _, page = await admin(gateway, tag="project=alpha", limit=1)
+        _, rest = await admin(gateway, tag="project=alpha", limit=1, page=page["next_page"])
+        assert [one["request_id"] for one in (*page["data"], *rest["data"])] == ["two", "one"]
+
+
 @pytest.mark.parametrize(
     "query",
     [
         {"status": "6xx"},
+        {"tag": "project"},
+        {"end_user": "a" * 65},
         {"min_cost": "-1"},
         {"max_cost": "9999999.9"},
         {"since": "yesterday"},

@@ -14,6 +14,7 @@ from services.accounts.admin.users import UserAdministration
 from services.accounts.erasure.eraser import Eraser
 from services.accounts.erasure.repository import ErasureRepository
 from services.accounts.erasure.tables import erased_items, erasures
+from services.accounts.requests.tables import request_log, request_log_labels
 from services.accounts.tables import audit_log
 from services.articles.groups import GroupRepository
 from services.common.clock import Clock
@@ -104,6 +105,14 @@ async def tables_naming(engine: AsyncEngine, user_id: str) -> set[str]:
             if texts and table not in REMEMBERING and await connection.scalar(query):
                 naming.add(table.name)
     return naming
+
+
+async def labels_without_entry(engine: AsyncEngine) -> Any:
+    """Return the number of tags and end users of the request log whose entry is gone."""
+    entries = select(request_log.c.id)
+    query = select(func.count()).where(request_log_labels.c.entry_id.not_in(entries))
+    async with reading(engine) as connection:
+        return await connection.scalar(query)
 
 
 def owned_bytes(folder: Path, user_id: str) -> set[str]:
@@ -220,6 +229,7 @@ async def test_one_user_is_erased_and_another_is_not(
         await until(only_edits_name_the_user, every_s=0.1)
         assert owned_bytes(folder, ada_id) == set()
         assert stored(folder, "files") == file_count - 3
+        assert await labels_without_entry(engine) == 0
         bodies = sum(entry["has_bodies"] for entry in log["data"])
         assert stored(folder, "request-log") == body_count - bodies < body_count
         assert (await admin(gateway, "GET", "usage?by=model"))[1] == spent

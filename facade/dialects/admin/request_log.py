@@ -15,6 +15,7 @@ from gateway.accounts.v1.requests_pb2 import (
     RequestBodies,
     RequestFilter,
 )
+from services.common.labels import END_USER
 from services.common.money import decimal_dollars, parse_dollars
 
 _ID = Annotated[str, Field(min_length=1, max_length=64)]
@@ -53,6 +54,14 @@ class RequestsQuery(bodies.Page):
         description="Only requests with this text, in any case, in the endpoint, the name of a "
         "model, the error code, or logged bodies.",
     )
+    tag: Annotated[str, Field(min_length=1, max_length=97)] | None = Field(
+        None, description="Only requests with this tag, such as `project=alpha`."
+    )
+    end_user: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
+        None,
+        description="Only requests of this end user; also of others' of the same name, without "
+        "`user_id`.",
+    )
     since: bodies.QueryTime | None = Field(
         None, description="When the request ended, in Unix seconds, inclusive."
     )
@@ -76,6 +85,12 @@ REQUEST = answers.object_schema(
         "user_id": _TEXT,
         "team_id": _OPTIONAL_TEXT,
         "key_id": _TEXT,
+        "tags": {
+            "type": "object",
+            "additionalProperties": _TEXT,
+            "description": "The tags that `usage.tags` enables.",
+        },
+        "end_user": {**_OPTIONAL_TEXT, "description": "With `usage.end_users`."},
         "endpoint": {**_TEXT, "description": "Method and path."},
         "status": {
             "type": "integer",
@@ -131,6 +146,8 @@ def list_request(arguments: Arguments) -> ListRequestsRequest:
         provider=query.provider or "",
         request_id=query.request_id or "",
         text=query.text or "",
+        tag=query.tag or "",
+        end_user=query.end_user or "",
         since_ms=None if query.since is None else 1000 * query.since,
         until_ms=None if query.until is None else 1000 * query.until,
         min_cost_pusd=None if query.min_cost is None else parse_dollars(query.min_cost),
@@ -153,6 +170,8 @@ def render_request(logged: LoggedRequest) -> JsonObject:
         name: getattr(logged, name)
         for name in ("status", "attempts", "duration_ms", "input_tokens", "output_tokens")
     }
+    labels = {label.name: label.value for label in logged.labels}
+    end_user = labels.pop(END_USER, None)
     names = ("team_id", "error_code", "requested_model", "model", "provider")
     return {
         "object": "request",
@@ -161,6 +180,8 @@ def render_request(logged: LoggedRequest) -> JsonObject:
         "ended_at": logged.time_ms / 1000,
         "user_id": logged.user_id,
         "key_id": logged.key_id,
+        "tags": labels,
+        "end_user": end_user,
         "endpoint": logged.endpoint,
         **{name: getattr(logged, name) or None for name in names},
         **counts,

@@ -1,9 +1,10 @@
 """Erasure of a user's entries of the request log, and their bodies."""
 
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.accounts.requests.bodies import BodyStore
+from services.accounts.requests.repository import remove_entries
 from services.accounts.requests.tables import request_log
 from services.common.storage.database import reading_once, write
 from services.common.storage.erasing import CountErased
@@ -37,11 +38,10 @@ class RequestErasure:
         if not rows:
             return 0
         size = await self._bodies.remove([row.id for row in rows if row.has_bodies])
-        removal = delete(request_log).where(request_log.c.id.in_([row.id for row in rows]))
 
-        async def remove_entries(connection: AsyncConnection) -> None:
-            removed = await connection.execute(removal)
-            await count(connection, "logged_requests", removed.rowcount, size)
+        async def remove(connection: AsyncConnection) -> None:
+            removed = await remove_entries(connection, [row.id for row in rows])
+            await count(connection, "logged_requests", removed, size)
 
-        await write(self._engine, remove_entries)
+        await write(self._engine, remove)
         return len(rows)

@@ -1,17 +1,18 @@
 """Repository of the entries of the request log."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, delete, or_, select
+from sqlalchemy import ColumnElement, FromClause, Select, delete, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.accounts.v1.requests_pb2 import LoggedRequest, RequestFilter
-from services.accounts.requests.rows import folded, message_of, row_of
-from services.accounts.requests.tables import request_log
+from services.accounts.requests.rows import folded, label_rows_of, message_of, row_of
+from services.accounts.requests.tables import request_log, request_log_labels
 from services.common.ids import LOGGED_REQUEST, time_prefix
+from services.common.labels import END_USER, parse_tag
 from services.common.storage.database import execute_many, insert_into, read, reading_once, write
 
 # Entries that a page looks at: a filter without an index reads all of them.
@@ -53,10 +54,12 @@ class RequestRepository:
             GatewayError: unavailable, when the database does not answer.
         """
         rows = [row_of(request, texts.get(request.id, "")) for request in requests]
+        label_rows = [row for request in requests for row in label_rows_of(request)]
 
         async def insert(connection: AsyncConnection) -> None:
-            statement = insert_into(connection, request_log).on_conflict_do_nothing()
-            await execute_many(connection, statement, rows)
+            for table, of_table in ((request_log, rows), (request_log_labels, label_rows)):
+                statement = insert_into(connection, table).on_conflict_do_nothing()
+                await execute_many(connection, statement, of_table)
 
         await write(self._engine, insert, is_lasting=False)
 
@@ -67,9 +70,12 @@ class RequestRepository:
             GatewayError: unavailable, when the database does not answer.
         """
         query = select(request_log).where(request_log.c.id == entry_id)
-        async with reading_once(self._engine) as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return None if row is None else message_of(row._asdict())
+
+        async def read_entry(connection: AsyncConnection) -> LoggedRequest | None:
+            rows = [row._asdict() for row in await connection.execute(query)]
+            return next(iter(await _messages_of(connection, rows)), None)
+
+        return await read(self._engine, read_entry)
 
     async def page(
         self, request_filter: RequestFilter, page_size: int, before_id: str = ""
@@ -77,12 +83,19 @@ class RequestRepository:
         """Return the newest entries, or those before an id.
 
         Raises:
-            GatewayError: unavailable, when the database does not answer.
+            GatewayError: unavailable, when the database does not answer; invalid_request, for a
+                tag without a key or a value.
         """
+        labels = [request_log_labels.alias() for _ in _labels_of(request_filter)]
+        # The entries of a label are in the order of its index.
+        entry_id = labels[0].c.entry_id if labels else request_log.c.id
         scanned = (
             select(request_log)
-            .where(*_range_of(request_filter, before_id))
-            .order_by(request_log.c.id.desc())
+            .where(
+                *_range_of(request_filter, before_id, entry_id),
+                *_labelled(labels, _labels_of(request_filter)),
+            )
+            .order_by(entry_id.desc())
             .limit(self._max_scanned)
         )
         return await read(
@@ -104,7 +117,7 @@ class RequestRepository:
             .limit(page_size + 1)
         )
         rows = [row._asdict() for row in await connection.execute(query)]
-        page = [message_of(row) for row in rows[:page_size]]
+        page = await _messages_of(connection, rows[:page_size])
         if len(rows) > page_size:
             return RequestPage(page, page[-1].id)
         # The last entry that was looked at, if there may be others before it.
@@ -120,9 +133,12 @@ class RequestRepository:
         """
         old = select(request_log.c.id).where(request_log.c.id < cutoff_id)
         oldest = old.order_by(request_log.c.id).limit(at_most)
-        removal = delete(request_log).where(request_log.c.id.in_(oldest))
-        removed = await write(self._engine, lambda connection: connection.execute(removal))
-        return removed.rowcount
+
+        async def remove(connection: AsyncConnection) -> int:
+            entry_ids = (await connection.scalars(oldest)).all()
+            return await remove_entries(connection, entry_ids)
+
+        return await write(self._engine, remove)
 
     async def oldest_of_newest(self, number: int) -> str:
         """Return the id of the oldest of the newest `number` entries, "" if there are fewer.
@@ -135,19 +151,63 @@ class RequestRepository:
             return (await connection.execute(query.offset(number - 1).limit(1))).scalar() or ""
 
 
-def _range_of(request_filter: RequestFilter, before_id: str) -> Sequence[ColumnElement[bool]]:
-    """Return the SQL conditions that an index answers."""
+async def remove_entries(connection: AsyncConnection, entry_ids: Sequence[str]) -> int:
+    """Remove entries, with their labels; return the number removed."""
+    for column in (request_log_labels.c.entry_id, request_log.c.id):
+        removed = await connection.execute(delete(column.table).where(column.in_(entry_ids)))
+    return removed.rowcount
+
+
+async def _messages_of(
+    connection: AsyncConnection, rows: Sequence[Mapping[str, Any]]
+) -> Sequence[LoggedRequest]:
+    """Return the entries of rows, with their labels."""
+    labels: dict[str, list[tuple[str, str]]] = {row["id"]: [] for row in rows}
+    if labels:
+        of_entries = request_log_labels.c.entry_id.in_(labels)
+        for row in await connection.execute(select(request_log_labels).where(of_entries)):
+            labels[row.entry_id].append((row.label, row.value))
+    return [message_of(row, labels[row["id"]]) for row in rows]
+
+
+def _labels_of(request_filter: RequestFilter) -> Sequence[tuple[str, str]]:
+    """Return the labels that entries must have.
+
+    Raises:
+        GatewayError: invalid_request.
+    """
+    end_user = request_filter.end_user
+    return [
+        *([(END_USER, end_user)] if end_user else ()),
+        *([parse_tag(request_filter.tag)] if request_filter.tag else ()),
+    ]
+
+
+def _labelled(
+    tables: Sequence[FromClause], labels: Sequence[tuple[str, str]]
+) -> Iterator[ColumnElement[bool]]:
+    """Yield the SQL conditions that join a table of labels for each label."""
+    for table, (label, value) in zip(tables, labels, strict=True):
+        yield table.c.entry_id == request_log.c.id
+        yield table.c.label == label
+        yield table.c.value == value
+
+
+def _range_of(
+    request_filter: RequestFilter, before_id: str, entry_id: ColumnElement[str]
+) -> Sequence[ColumnElement[bool]]:
+    """Return the SQL conditions that an index answers; `entry_id` is the column of ids."""
     conditions: list[ColumnElement[bool]] = [
         request_log.c[name] == value
         for name in _INDEXED
         if (value := getattr(request_filter, name))
     ]
     if before_id:
-        conditions.append(request_log.c.id < before_id)
+        conditions.append(entry_id < before_id)
     if request_filter.HasField("since_ms"):
-        conditions.append(request_log.c.id >= time_prefix(LOGGED_REQUEST, request_filter.since_ms))
+        conditions.append(entry_id >= time_prefix(LOGGED_REQUEST, request_filter.since_ms))
     if request_filter.HasField("until_ms"):
-        conditions.append(request_log.c.id < time_prefix(LOGGED_REQUEST, request_filter.until_ms))
+        conditions.append(entry_id < time_prefix(LOGGED_REQUEST, request_filter.until_ms))
     return conditions
 
 

@@ -1,9 +1,11 @@
 """Rows of the request log, and their messages. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from gateway.accounts.v1.requests_pb2 import LoggedRequest
+from gateway.accounts.v1.usage_pb2 import UsageLabel
+from services.common.labels import bounded_value
 
 # Maximum of a 64-bit column.
 _BIGGEST = 2**63 - 1
@@ -36,11 +38,24 @@ def row_of(request: LoggedRequest, text: str = "") -> Mapping[str, Any]:
     }
 
 
-def message_of(row: Mapping[str, Any]) -> LoggedRequest:
-    """Return the entry of a row."""
+def label_rows_of(request: LoggedRequest) -> Sequence[Mapping[str, Any]]:
+    """Return the rows of the labels of an entry."""
+    labels = {label.name: label.value for label in request.labels}
+    return [
+        {"entry_id": request.id[: _TEXTS["id"]], "label": storable(name)[:32], "value": value}
+        for name, value in zip(labels, map(bounded_value, labels.values()), strict=True)
+    ]
+
+
+def message_of(row: Mapping[str, Any], labels: Iterable[tuple[str, str]] = ()) -> LoggedRequest:
+    """Return the entry of a row, which has these labels."""
     names = (*_TEXTS, *_NUMBERS, *_OPTIONAL)
     values = {name: row[name] for name in names if row[name] is not None}
-    return LoggedRequest(**values, has_bodies=bool(row["has_bodies"]))
+    return LoggedRequest(
+        **values,
+        has_bodies=bool(row["has_bodies"]),
+        labels=[UsageLabel(name=name, value=value) for name, value in sorted(labels)],
+    )
 
 
 def folded(text: str) -> str:

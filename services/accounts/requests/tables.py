@@ -32,3 +32,13 @@ request_log = Table(
     Index(None, "key_id", "id"),
     Index(None, "request_id", "id"),
 )
+
+# The tags and the end user of entries; a row for each.
+request_log_labels = Table(
+    "request_log_labels",
+    metadata,
+    Column("entry_id", String(64), primary_key=True),
+    Column("label", String(32), primary_key=True),
+    Column("value", String(64), nullable=False),
+    Index("ix_request_log_labels_label_value_entry_id", "label", "value", "entry_id"),
+)

@@ -9,7 +9,7 @@ from gateway.accounts.v1 import usage_pb2
 from gateway.accounts.v1.usage_pb2 import ReportUsageRequest
 from services.accounts.usage.tables import label_days
 from services.common.errors import invalid
-from services.common.labels import END_USER
+from services.common.labels import END_USER, parse_tag
 
 
 class LabelFilter(NamedTuple):
@@ -42,16 +42,9 @@ def label_of(request: ReportUsageRequest) -> LabelFilter | None:
     labels = [
         *([LabelFilter(request.tag)] if by_tag else ()),
         *([LabelFilter(END_USER)] if by_end_user else ()),
-        *([_tag_filter(tag)] if tag else ()),
+        *([LabelFilter(*parse_tag(tag))] if tag else ()),
         *([LabelFilter(END_USER, end_user)] if end_user else ()),
     ]
     if len(labels) > 1:
         raise invalid("tag", "tag: only one tag or end user can be a grouping or a filter")
     return labels[0] if labels else None
-
-
-def _tag_filter(tag: str) -> LabelFilter:
-    name, separator, value = tag.partition("=")
-    if not (separator and name and value):
-        raise invalid("tag", "tag: must be a key and a value, such as project=alpha")
-    return LabelFilter(name, value)

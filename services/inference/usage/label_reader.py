@@ -7,16 +7,7 @@ one.
 from collections.abc import Callable, Iterable
 
 from services.common.grpc.authentication import Caller
-from services.common.labels import (
-    END_USER,
-    END_USER_KEY,
-    OTHER,
-    TAGS_KEY,
-    Labels,
-    bounded_value,
-    parse_end_user,
-    parse_tags,
-)
+from services.common.labels import OTHER, Labels, labels_in
 from services.common.settings import Usage
 from services.inference.usage.metrics import UsageMetrics
 
@@ -50,23 +41,14 @@ class LabelReader:
         Raises:
             GatewayError: invalid_request, naming the key of the metadata.
         """
-        labels: dict[str, str] = {}
-        for key, value in metadata:
-            if key == TAGS_KEY and self._tags:
-                tags = parse_tags(str(value))
-                labels |= {name: tags[name] for name in tags.keys() & self._tags}
-            elif key == END_USER_KEY and self._has_end_users:
-                labels[END_USER] = parse_end_user(str(value))
+        labels = labels_in(metadata, self._tags, has_end_users=self._has_end_users)
         if not labels:
             return ()
         day = int(self._now()) // _DAY_S
         if day != self._day:
             self._day, self._total = day, 0
             self._values.clear()
-        return tuple(
-            (name, self._counted(name, bounded_value(labels[name]), owner))
-            for name in sorted(labels)
-        )
+        return tuple((name, self._counted(name, labels[name], owner)) for name in sorted(labels))
 
     def _counted(self, name: str, value: str, owner: Caller) -> str:
         """Return a value, or `OTHER` if the label has too many."""

@@ -4,6 +4,7 @@ isort:skip_file
 The log of requests."""
 
 from collections import abc as _abc
+from gateway.accounts.v1 import usage_pb2 as _usage_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
@@ -43,6 +44,7 @@ class LoggedRequest(_message.Message):
     OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
     COST_PUSD_FIELD_NUMBER: _builtins.int
     HAS_BODIES_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. At most 64 characters; sorts by time."""
     time_ms: _builtins.int
@@ -81,6 +83,12 @@ class LoggedRequest(_message.Message):
     """Optional. Cost in picodollars (10^-12 US dollars); absent if it is not known."""
     has_bodies: _builtins.bool
     """Whether the bodies of the request and the answer were logged."""
+    @_builtins.property
+    def labels(self) -> _containers.RepeatedCompositeFieldContainer[_usage_pb2.UsageLabel]:
+        """Optional. The tags and the end user of the request, each at most once, as far as the settings
+        enable them.
+        """
+
     def __init__(
         self,
         *,
@@ -103,10 +111,11 @@ class LoggedRequest(_message.Message):
         output_tokens: _builtins.int = ...,
         cost_pusd: _builtins.int | None = ...,
         has_bodies: _builtins.bool = ...,
+        labels: _abc.Iterable[_usage_pb2.UsageLabel] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd", "_first_content_ms", b"_first_content_ms", "cost_pusd", b"cost_pusd", "first_content_ms", b"first_content_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd", "_first_content_ms", b"_first_content_ms", "attempts", b"attempts", "cost_pusd", b"cost_pusd", "duration_ms", b"duration_ms", "endpoint", b"endpoint", "error_code", b"error_code", "first_content_ms", b"first_content_ms", "has_bodies", b"has_bodies", "id", b"id", "input_tokens", b"input_tokens", "key_id", b"key_id", "model", b"model", "output_tokens", b"output_tokens", "provider", b"provider", "request_id", b"request_id", "requested_model", b"requested_model", "status", b"status", "team_id", b"team_id", "time_ms", b"time_ms", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd", "_first_content_ms", b"_first_content_ms", "attempts", b"attempts", "cost_pusd", b"cost_pusd", "duration_ms", b"duration_ms", "endpoint", b"endpoint", "error_code", b"error_code", "first_content_ms", b"first_content_ms", "has_bodies", b"has_bodies", "id", b"id", "input_tokens", b"input_tokens", "key_id", b"key_id", "labels", b"labels", "model", b"model", "output_tokens", b"output_tokens", "provider", b"provider", "request_id", b"request_id", "requested_model", b"requested_model", "status", b"status", "team_id", b"team_id", "time_ms", b"time_ms", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost_pusd: _TypeAlias = _typing.Literal["cost_pusd"]  # noqa: Y015
     _WhichOneofArgType__cost_pusd: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd"]  # noqa: Y015
@@ -227,6 +236,8 @@ class RequestFilter(_message.Message):
     MAX_STATUS_FIELD_NUMBER: _builtins.int
     MIN_COST_PUSD_FIELD_NUMBER: _builtins.int
     MAX_COST_PUSD_FIELD_NUMBER: _builtins.int
+    TAG_FIELD_NUMBER: _builtins.int
+    END_USER_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """Optional. Id of the user."""
     team_id: _builtins.str
@@ -255,6 +266,10 @@ class RequestFilter(_message.Message):
     """Optional. Lowest cost in picodollars."""
     max_cost_pusd: _builtins.int
     """Optional. Highest cost in picodollars."""
+    tag: _builtins.str
+    """Optional. A tag, as its key and value: `project=alpha`."""
+    end_user: _builtins.str
+    """Optional. An end user."""
     def __init__(
         self,
         *,
@@ -271,10 +286,12 @@ class RequestFilter(_message.Message):
         max_status: _builtins.int = ...,
         min_cost_pusd: _builtins.int | None = ...,
         max_cost_pusd: _builtins.int | None = ...,
+        tag: _builtins.str = ...,
+        end_user: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost_pusd", b"_max_cost_pusd", "_min_cost_pusd", b"_min_cost_pusd", "_since_ms", b"_since_ms", "_until_ms", b"_until_ms", "max_cost_pusd", b"max_cost_pusd", "min_cost_pusd", b"min_cost_pusd", "since_ms", b"since_ms", "until_ms", b"until_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost_pusd", b"_max_cost_pusd", "_min_cost_pusd", b"_min_cost_pusd", "_since_ms", b"_since_ms", "_until_ms", b"_until_ms", "key_id", b"key_id", "max_cost_pusd", b"max_cost_pusd", "max_status", b"max_status", "min_cost_pusd", b"min_cost_pusd", "min_status", b"min_status", "model", b"model", "provider", b"provider", "request_id", b"request_id", "since_ms", b"since_ms", "team_id", b"team_id", "text", b"text", "until_ms", b"until_ms", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost_pusd", b"_max_cost_pusd", "_min_cost_pusd", b"_min_cost_pusd", "_since_ms", b"_since_ms", "_until_ms", b"_until_ms", "end_user", b"end_user", "key_id", b"key_id", "max_cost_pusd", b"max_cost_pusd", "max_status", b"max_status", "min_cost_pusd", b"min_cost_pusd", "min_status", b"min_status", "model", b"model", "provider", b"provider", "request_id", b"request_id", "since_ms", b"since_ms", "tag", b"tag", "team_id", b"team_id", "text", b"text", "until_ms", b"until_ms", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_cost_pusd: _TypeAlias = _typing.Literal["max_cost_pusd"]  # noqa: Y015
     _WhichOneofArgType__max_cost_pusd: _TypeAlias = _typing.Literal["_max_cost_pusd", b"_max_cost_pusd"]  # noqa: Y015

@@ -50,8 +50,8 @@ class RequestLogServiceStub:
 
     For administrators, with an admin key.
 
-    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a page size outside 1 to 1,000, or an
-    unknown page token. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a page size outside 1 to 1,000, an
+    unknown page token, or a tag without a key or a value. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
     UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key.
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
     """
@@ -88,8 +88,8 @@ class RequestLogServiceAsyncStub(RequestLogServiceStub):
 
     For administrators, with an admin key.
 
-    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a page size outside 1 to 1,000, or an
-    unknown page token. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a page size outside 1 to 1,000, an
+    unknown page token, or a tag without a key or a value. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
     UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key.
     UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
     """
@@ -135,8 +135,8 @@ class RequestLogServiceServicer(metaclass=_abc_1.ABCMeta):
 
         For administrators, with an admin key.
 
-        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a page size outside 1 to 1,000, or an
-        unknown page token. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a page size outside 1 to 1,000, an
+        unknown page token, or a tag without a key or a value. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
         UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key.
         UNAVAILABLE (REASON_UNAVAILABLE): the database does not answer.
         """

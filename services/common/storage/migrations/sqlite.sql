@@ -854,6 +854,12 @@ CREATE TABLE request_log (
 	search_text TEXT NOT NULL,
 	CONSTRAINT pk_request_log PRIMARY KEY (id)
 );
+CREATE TABLE request_log_labels (
+	entry_id VARCHAR(64) NOT NULL,
+	label VARCHAR(32) NOT NULL,
+	value VARCHAR(64) NOT NULL,
+	CONSTRAINT pk_request_log_labels PRIMARY KEY (entry_id, label)
+);
 CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
 CREATE UNIQUE INDEX ix_api_keys_replaces ON api_keys (replaces);
@@ -892,6 +898,7 @@ CREATE UNIQUE INDEX ix_memory_parts_live ON memory_parts (entity_id, turn, first
 CREATE INDEX ix_memory_summaries_entity_id ON memory_summaries (entity_id);
 CREATE UNIQUE INDEX ix_memory_summaries_live ON memory_summaries (entity_id, last_turn) WHERE NOT superseded;
 CREATE INDEX ix_request_log_key_id_id ON request_log (key_id, id);
+CREATE INDEX ix_request_log_labels_label_value_entry_id ON request_log_labels (label, value, entry_id);
 CREATE INDEX ix_request_log_request_id_id ON request_log (request_id, id);
 CREATE INDEX ix_request_log_user_id_id ON request_log (user_id, id);
 CREATE INDEX ix_response_items_owner_id ON response_items (owner_id, item_id);

@@ -5,19 +5,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1.requests_pb2 import LoggedRequest, RequestBodies, RequestFilter
+from gateway.accounts.v1.usage_pb2 import UsageLabel
 from services.accounts.requests.bodies import BodyStore
 from services.accounts.requests.repository import RequestRepository
 from services.accounts.requests.sweeper import request_sweeper
+from services.accounts.requests.tables import request_log_labels
 from services.common.clock import Clock
 from services.common.settings import RequestLog
 from services.common.storage.byte_store import Folder
+from services.common.storage.database import reading
 from services.common.storage.disk import DiskReserve
 from services.common.storage.sweeping import sweeper_lease
 from tests.manual_clock import ManualClock
 from tests.services.accounts.requests.logged_requests import START_MS, entry
+
+
+def labels(**values: str) -> list[UsageLabel]:
+    return [UsageLabel(name=name, value=value) for name, value in values.items()]
+
+
+async def labelled(engine: AsyncEngine) -> list[int]:
+    """Return the numbers of the entries with labels."""
+    async with reading(engine) as connection:
+        ids = await connection.scalars(select(request_log_labels.c.entry_id))
+    return sorted((int(one.rpartition("_")[2]) for one in ids), reverse=True)
 
 
 async def listed(repository: RequestRepository, size: int = 100, **fields: Any) -> list[int]:
@@ -55,6 +70,9 @@ def numbers_of(requests: Sequence[LoggedRequest]) -> list[int]:
         ({"text": "straße"}, [3]),
         ({"text": "a_b"}, []),
         ({"user_id": "user_a", "text": "messages"}, [2]),
+        ({"tag": "project=a"}, [2, 1]),
+        ({"tag": "project=a", "end_user": "ada"}, [2]),
+        ({"end_user": "ada", "user_id": "user_b"}, []),
     ],
 )
 async def test_filters_select_entries(
@@ -73,8 +91,15 @@ async def test_filters_select_entries(
                 error_code="rate_limited",
                 model="",
                 requested_model="slow",
+                labels=labels(project="a"),
             ),
-            entry(2, key_id="key_b", team_id="team_b", endpoint="POST /beta/v1/messages"),
+            entry(
+                2,
+                labels=labels(end_user="ada", project="a"),
+                key_id="key_b",
+                team_id="team_b",
+                endpoint="POST /beta/v1/messages",
+            ),
             unpriced,
         ]
     )
@@ -83,7 +108,7 @@ async def test_filters_select_entries(
 
 async def test_an_entry_is_returned_as_it_was_added(engine: AsyncEngine) -> None:
     repository = RequestRepository(engine)
-    first = entry(0, first_content_ms=2, attempts=3, error_code="x")
+    first = entry(0, first_content_ms=2, attempts=3, error_code="x", labels=labels(a="b", c="d"))
     second = entry(1)
     second.ClearField("cost_pusd")
     await repository.add([first, second])
@@ -118,7 +143,7 @@ async def test_old_entries_and_those_beyond_the_maximum_go(
 ) -> None:
     repository = RequestRepository(engine)
     bodies = BodyStore(Folder(tmp_path / "bodies", DiskReserve(tmp_path, 0)))
-    await repository.add([entry(number) for number in range(100)])
+    await repository.add([entry(number, labels=labels(a="b")) for number in range(100)])
     await bodies.put([RequestBodies(id=entry(number).id, request="r") for number in range(100)])
     clock = ManualClock(START_MS / 1000 + 100)
     timed = Clock(now=clock.now)
@@ -129,6 +154,6 @@ async def test_old_entries_and_those_beyond_the_maximum_go(
         lease = sweeper_lease(engine, "requests", 60, timed)
         await request_sweeper(repository, bodies, lease, 60, settings, timed).sweep()
         await lease.release()
-        assert await listed(repository) == list(left)
+        assert await listed(repository) == await labelled(engine) == list(left)
         stored = [await bodies.get(entry(number).id) for number in range(100)]
         assert [number for number in reversed(range(100)) if stored[number]] == list(left)

@@ -92,6 +92,7 @@ TABLES = {
     usage.hours,
     usage.model_hours,
     requests.request_log,
+    requests.request_log_labels,
     stored.responses,
     stored.contents,
     stored.output_items,

@@ -61,6 +61,7 @@ _CHECKED = {
 }
 QUERIES = (
     *("users", "keys", "teams", "audit", "requests", "requests?text=a", "requests?user_id=a"),
+    *("requests?tag=a=b", "requests?end_user=a", "requests?tag=a=b&end_user=a&user_id=a"),
     *("requests?key_id=a&since=1", "requests?request_id=a", "usage?from_day={}"),
     *("usage?from_day={}&by=tag&tag=a", "usage?from_day={}&by=end_user&user_id=a"),
     *("usage?from_day={}&by=model", "activity?by=hour&split_by=model", "activity?by=user"),

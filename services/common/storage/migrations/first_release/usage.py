@@ -163,3 +163,15 @@ def _create_request_log() -> None:
     op.create_index("ix_request_log_user_id_id", "request_log", ["user_id", "id"])
     op.create_index("ix_request_log_key_id_id", "request_log", ["key_id", "id"])
     op.create_index("ix_request_log_request_id_id", "request_log", ["request_id", "id"])
+    op.create_table(
+        "request_log_labels",
+        sa.Column("entry_id", sa.String(64), nullable=False),
+        sa.Column("label", sa.String(32), nullable=False),
+        sa.Column("value", sa.String(64), nullable=False),
+        sa.PrimaryKeyConstraint("entry_id", "label", name="pk_request_log_labels"),
+    )
+    op.create_index(
+        "ix_request_log_labels_label_value_entry_id",
+        "request_log_labels",
+        ["label", "value", "entry_id"],
+    )
