@@ -21,7 +21,7 @@ ADMIN_KEY = make_admin_key(bytes(32))
 PRICE = {"input": 0, "output": 0, "request": 250}
 SECTIONS = {
     "admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()},
-    "usage": {"write_every_s": 0.05, "tags": ["project"]},
+    "usage": {"write_every_s": 0.05, "tags": ["project"], "end_users": True},
     "limits": {"breaker_failures": 1},
     "models": [
         {"name": name, "provider": "openai", "upstream": upstream, "price": PRICE}
@@ -37,6 +37,7 @@ async def chat(gateway: Gateway, model: str) -> None:
         "fallback": "disabled",
         "messages": [{"role": "user", "content": "Hi"}],
         "metadata": {"project": "alpha"},
+        "user": "ada",
     }
     address = f"{gateway.url}/beta/v1/chat/completions"
     async with gateway.http.post(address, json=body, headers=gateway.bearer()) as answer:
@@ -123,7 +124,7 @@ async def test_usage_is_shown_by_the_values_of_a_tag(operations):
     await section.get_by_role("button", name="Show").click()
     row = section.get_by_role("row").filter(has_text="alpha")
     await expect(row).to_contain_text("3")
-    await expect(row).to_contain_text("$0.5")
+    await expect(row).to_contain_text("$0.50")
 
 
 async def test_a_new_key_opens_the_gateway_until_revoked(operations, used_gateway):
@@ -149,7 +150,7 @@ async def test_limits_are_set_and_refused_by_name(operations, used_gateway):
     keys = operations.get_by_role("list", name="Keys").get_by_role("article")
     listed = keys.filter(has_text="user tester")
     await listed.get_by_role("button", name="Limits").click()
-    form = operations.get_by_role("form", name="Limits")
+    form = operations.get_by_role("form", name="Limits", exact=True)
     await form.get_by_label("Requests a minute").fill("many")
     await form.get_by_role("button", name="Save limits").click()
     await expect(form.get_by_role("alert")).to_contain_text("requests_per_minute")
@@ -168,8 +169,44 @@ async def test_limits_are_set_and_refused_by_name(operations, used_gateway):
     assert limits["allowed_models"] == ["dear", "gpt-*"]
     assert (limits["spend_per_period"], limits["period_days"]) == ("40", 30)
     assert limits["soft_limit_percent"] == 80
-    states = operations.get_by_role("region", name="Limits").get_by_role("row")
-    await expect(states.filter(has_text="Dollars a period: $40")).to_be_visible()
+    states = operations.get_by_role("region", name="Limits", exact=True).get_by_role("row")
+    await expect(states.filter(has_text="Dollars a period: $40.00")).to_be_visible()
+
+
+async def test_limits_of_tags_and_end_users_are_set(operations, used_gateway):
+    section = operations.get_by_role("region", name="Limits and budgets")
+    subject = section.get_by_role("form", name="Subject")
+    [tester] = (await admin(used_gateway, "users", name="tester"))["data"]
+    of_user = f"users/{tester['id']}"
+    rows = [
+        ("user", {"User": "tester"}, f"{of_user}/limits", "$0.50"),
+        ("tag", {"Key of the tag": "project", "Value": "alpha"}, "tags/project/alpha/limits", ""),
+        (
+            "end_user",
+            {"User": "tester", "End user": "ada/b"},
+            f"{of_user}/end-users/ada%2Fb/limits",
+            "$0.00",
+        ),
+        ("end_users", {"User": "tester"}, f"{of_user}/end-user-limits", ""),
+    ]
+    for number, (kind, fields, path, used) in enumerate(rows):
+        await subject.get_by_role("combobox", name="Of", exact=True).select_option(kind)
+        for label, value in fields.items():
+            await subject.get_by_label(label, exact=True).fill(value)
+        await subject.get_by_role("button", name="Show").click()
+        form = section.get_by_role("form", name="Limits", exact=True)
+        await form.get_by_label("Dollars a month").fill(f"{number + 1}.5")
+        await form.get_by_role("button", name="Save limits").click()
+        await expect(form.get_by_role("status")).to_contain_text("Saved")
+        assert (await admin(used_gateway, path))["spend_per_month"] == f"{number + 1}.5"
+        if used:
+            state = section.get_by_role("row").filter(has_text=f"Dollars a month: ${number + 1}.50")
+            await expect(state).to_contain_text(used)
+    await subject.get_by_label("User", exact=True).fill("nobody")
+    await subject.get_by_role("button", name="Show").click()
+    await expect(section.get_by_role("alert")).to_contain_text("nobody")
+    await expect(section.get_by_role("form", name="Limits", exact=True)).to_have_count(0)
+    assert await serious_violations(operations) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -15,14 +15,19 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 ADMIN_KEY = make_admin_key(bytes(32))
 SECTIONS = {
     "admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()},
-    "usage": {"write_every_s": 0.05},
+    "usage": {"write_every_s": 0.05, "tags": ["project"], "end_users": True},
     "request_log": {"enabled": True, "bodies": True, "write_every_s": 0.05},
     "models": [{"name": "good", "provider": "openai", "upstream": "echo"}],
 }
 
 
 async def chat(gateway: Gateway, number: int, model: str, content: str) -> None:
-    body = {"model": model, "messages": [{"role": "user", "content": content}]}
+    body = {
+        "model": model,
+        "messages": [{"role": "user", "content": content}],
+        "metadata": {"project": f"number-{number}"},
+        "user": "ada" if number == 1 else "bob",
+    }
     headers = {**gateway.bearer(), "x-request-id": f"request-{number}"}
     address = f"{gateway.url}/v1/chat/completions"
     async with gateway.http.post(address, json=body, headers=headers) as answer:
@@ -64,12 +69,20 @@ async def test_requests_are_found_and_shown_with_bodies(browser, logging_gateway
         await expect(page.get_by_role("region", name="Body of the response")).to_contain_text(
             "chat.completion"
         )
+        await expect(listed).to_contain_text("end user ada · project=number-1")
         assert await serious_violations(page) == []
         await form.get_by_label("Text").fill("")
         await form.get_by_label("Status").fill("4xx")
         await form.get_by_role("button", name="Search").click()
         await expect(listed).to_have_count(1)
         await expect(listed).to_contain_text("unknown")
+        await form.get_by_label("Status").fill("")
+        await form.get_by_label("End user").fill("bob")
+        await form.get_by_role("button", name="Search").click()
+        await expect(listed).to_have_count(2)
+        await form.get_by_label("Tag").fill("project=number-2")
+        await form.get_by_role("button", name="Search").click()
+        await expect(listed).to_have_count(1)
         await form.get_by_label("Status").fill("nine")
         await form.get_by_role("button", name="Search").click()
         await expect(page.get_by_role("alert").filter(has_text="status")).to_be_visible()

@@ -16,6 +16,14 @@ export function size(bytes: number): string {
   return new Intl.NumberFormat(undefined, { ...options, maximumFractionDigits }).format(value);
 }
 
+/** Return an amount of decimal dollars, with cents; of less than a dollar also what is below a cent. */
+export function dollars(amount: string): string {
+  const value = Number(amount);
+  const maximumFractionDigits = Math.abs(value) < 1 ? 6 : 2;
+  const options = { minimumFractionDigits: 2, maximumFractionDigits };
+  return `$${new Intl.NumberFormat(undefined, options).format(value)}`;
+}
+
 /** Return a time, as Unix seconds or RFC 3339. */
 export function when(at: number | string): string {
   return time.format(typeof at === "number" ? at * 1000 : new Date(at));

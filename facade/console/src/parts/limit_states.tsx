@@ -1,8 +1,8 @@
 // A table of limits: what is used, reserved and left of each.
-import { when } from "./formats";
+import { dollars, when } from "./formats";
 
 export interface LimitUsage {
-  subject_kind: "key" | "user" | "team";
+  subject_kind: "key" | "user" | "team" | "tag" | "end_user";
   name: string;
   /** A number, or decimal US dollars as text. */
   limit: number | string;
@@ -32,15 +32,12 @@ export const number = new Intl.NumberFormat();
 
 /** Return an amount: dollars are text. */
 export const amount = (value: number | string): string =>
-  typeof value === "string" ? `$${value}` : number.format(value);
-
-/** Return an expected amount, to the cent. */
-const about = (dollars: string): string => `$${Number(dollars).toFixed(2)}`;
+  typeof value === "string" ? dollars(value) : number.format(value);
 
 /** Return how a budget will be used up at the present pace. */
 function forecast(one: LimitUsage): string {
   const parts = [
-    one.forecast !== null && about(one.forecast),
+    one.forecast !== null && dollars(Number(one.forecast).toFixed(2)),
     one.exhausted_at !== null && `used up ${when(one.exhausted_at)}`,
     one.soft_limit_reached && `${one.soft_limit_percent}% reached`,
   ];
@@ -69,7 +66,7 @@ export function LimitStates({ limits }: { limits: LimitUsage[] }) {
               <td>
                 {NAMES[one.name] ?? one.name}: {amount(one.limit)}
               </td>
-              <td>{one.subject_kind}</td>
+              <td>{one.subject_kind.replace("_", " ")}</td>
               <td>{amount(one.used)}</td>
               <td>{amount(one.reserved)}</td>
               <td>{amount(one.remaining)}</td>

@@ -80,7 +80,7 @@ export interface Key {
   key?: string;
 }
 
-/** Limits of a key; those that are null do not hold. */
+/** Limits of a subject; those that are null do not hold. */
 export interface Limits {
   requests_per_minute: number | null;
   tokens_per_minute: number | null;
@@ -179,11 +179,30 @@ export function revokeKey(id: string): Promise<Key> {
   return call(`${keyPath(id)}/revoke`, { method: "POST" });
 }
 
-export function getLimits(id: string, signal?: AbortSignal): Promise<Limits> {
-  return call(`${keyPath(id)}/limits`, { signal });
+/** Return the limits at a path, such as `keys/{key_id}/limits`. */
+export function getLimits(path: string, signal?: AbortSignal): Promise<Limits> {
+  return call(`/admin/v1/${path}`, { signal });
 }
 
-/** Replace the limits of a key; what is null is not limited. */
-export function setLimits(id: string, limits: Partial<Limits>): Promise<Limits> {
-  return call(`${keyPath(id)}/limits`, { method: "PUT", json: limits });
+/** Replace the limits at a path; what is null is not limited. */
+export function setLimits(path: string, limits: Partial<Limits>): Promise<Limits> {
+  return call(`/admin/v1/${path}`, { method: "PUT", json: limits });
+}
+
+/** Return the id of the user with a name. */
+export function userId(name: string): Promise<string> {
+  return idOf("users", name, "user");
+}
+
+/** Return the id of the team with a name. */
+export function teamId(name: string): Promise<string> {
+  return idOf("teams", name, "team");
+}
+
+async function idOf(list: string, name: string, kind: string): Promise<string> {
+  const query = new URLSearchParams({ name });
+  const { data } = await call<List<{ id: string }>>(`/admin/v1/${list}?${query}`);
+  const [one] = data;
+  if (one === undefined) throw new Error(`There is no ${kind} with the name ${name}.`);
+  return one.id;
 }

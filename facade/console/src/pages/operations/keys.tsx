@@ -54,7 +54,7 @@ export function Keys() {
                   />
                 )}
               </div>
-              {shown === key.id && <LimitsForm id={key.id} />}
+              {shown === key.id && <LimitsForm path={`keys/${encodeURIComponent(key.id)}/limits`} />}
             </article>
           </li>
         ))}

@@ -1,4 +1,4 @@
-// The limits of a key.
+// The limits of a subject: a key, a user, a team, a tag, an end user.
 import { useState } from "preact/hooks";
 
 import { Failure } from "../../parts/failure";
@@ -23,8 +23,9 @@ const PERIOD = [
   ["soft_limit_percent", "Percent of a budget to notify at", "never"],
 ] as const;
 
-export function LimitsForm({ id }: { id: string }) {
-  const { data, error, reload } = useLoaded((signal) => getLimits(id, signal), [id]);
+/** The form of the limits at a path, such as `keys/{key_id}/limits`. */
+export function LimitsForm({ path }: { path: string }) {
+  const { data, error, reload } = useLoaded((signal) => getLimits(path, signal), [path]);
   const [failure, setFailure] = useState<unknown>();
   const [isSaved, setSaved] = useState(false);
 
@@ -33,7 +34,7 @@ export function LimitsForm({ id }: { id: string }) {
     setFailure(undefined);
     setSaved(false);
     try {
-      await setLimits(id, read(new FormData(event.currentTarget as HTMLFormElement)));
+      await setLimits(path, read(new FormData(event.currentTarget as HTMLFormElement)));
       setSaved(true);
       reload();
     } catch (refused) {
@@ -46,10 +47,21 @@ export function LimitsForm({ id }: { id: string }) {
     <>
       {data.usage !== undefined && data.usage.length > 0 && <LimitStates limits={data.usage} />}
       <form class="limits" aria-label="Limits" onSubmit={submit} onInput={() => setSaved(false)}>
-        {[...COUNTS, ...AMOUNTS].map(([name, label]) => (
+        {COUNTS.map(([name, label]) => (
           <label key={name}>
             {label}
-            <input name={name} inputMode="decimal" value={data[name] ?? ""} placeholder="no limit" />
+            <input name={name} inputMode="numeric" value={data[name] ?? ""} placeholder="no limit" />
+          </label>
+        ))}
+        {AMOUNTS.map(([name, label]) => (
+          <label key={name}>
+            {label}
+            <input
+              name={name}
+              inputMode="decimal"
+              value={withCents(data[name] ?? "")}
+              placeholder="no limit"
+            />
           </label>
         ))}
         {PERIOD.map(([name, label, absent]) => (
@@ -83,6 +95,10 @@ export function LimitsForm({ id }: { id: string }) {
     </>
   );
 }
+
+/** Return decimal dollars with two decimals at least. */
+const withCents = (dollars: string): string =>
+  /^\d+(\.\d)?$/.test(dollars) ? Number(dollars).toFixed(2) : dollars;
 
 /** Return what the form says; what is not a number goes as it is, and the gateway says what it takes. */
 function read(form: FormData): Partial<Limits> {

@@ -4,6 +4,7 @@ import { AdminSignIn } from "./admin_sign_in";
 import { Keys } from "./keys";
 import { ProviderHealth } from "./providers";
 import { Requests } from "./requests";
+import { SubjectLimits } from "./subjects";
 import { Tags } from "./tags";
 
 export default function Operations() {
@@ -23,6 +24,7 @@ export default function Operations() {
           <ActivityCharts />
           <Tags />
           <Requests />
+          <SubjectLimits />
           <Keys />
         </>
       )}

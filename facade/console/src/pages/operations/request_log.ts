@@ -8,6 +8,8 @@ export interface LoggedRequest {
   ended_at: number;
   user_id: string;
   key_id: string;
+  tags: Readonly<Record<string, string>>;
+  end_user: string | null;
   endpoint: string;
   status: number;
   error_code: string | null;

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
-import { when } from "../../parts/formats";
+import { dollars, when } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
@@ -22,6 +22,8 @@ const FIELDS = [
   ["request_id", "Request id"],
   ["user_id", "User id"],
   ["key_id", "Key id"],
+  ["tag", "Tag (project=alpha)"],
+  ["end_user", "End user"],
   ["min_cost", "Cost from ($)"],
 ] as const;
 
@@ -78,7 +80,7 @@ export function Requests() {
               <p class="hint">
                 {when(request.ended_at)} · {count.format(request.duration_ms)} ms ·{" "}
                 {count.format(request.input_tokens)} + {count.format(request.output_tokens)} tokens
-                {request.cost !== null && ` · $${request.cost}`}
+                {request.cost !== null && ` · ${dollars(request.cost)}`}
                 {request.provider !== null && ` · ${request.provider}`}
               </p>
               <button
@@ -106,7 +108,9 @@ function Details({ request }: { request: LoggedRequest }) {
     <>
       <p class="hint">
         <code>{request.request_id}</code> · {request.endpoint} · user <code>{request.user_id}</code>{" "}
-        · key <code>{request.key_id}</code> · {request.attempts} attempts
+        · key <code>{request.key_id}</code> · {request.attempts} attempt{request.attempts !== 1 && "s"}
+        {request.end_user !== null && ` · end user ${request.end_user}`}
+        {Object.entries(request.tags).map(([key, value]) => ` · ${key}=${value}`)}
         {request.model !== null && ` · answered by ${request.model}`}
         {request.first_content_ms !== null && ` · first content after ${request.first_content_ms} ms`}
       </p>
