@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.admin.assembly import admin_authenticator
 from services.accounts.change_watch import ChangeWatch
+from services.accounts.limits.webhook import signing_key
 from services.accounts.repository import AccountRepository
 from services.common import settings as settings_module
 from services.common.clock import Clock
@@ -148,8 +149,8 @@ class Services:
         await server.start()
         if started.request_log is not None:
             started.request_log.start()
-        if started.notifier is not None:
-            started.notifier.start()
+        if started.budgets is not None:
+            started.budgets.start()
         storage = settings.storage
         watch = DatabaseWatch(
             database,
@@ -169,9 +170,13 @@ class Services:
         """Reload the settings; if they are invalid, log an error and keep the current ones."""
         try:
             settings = settings_module.load()
-            # Administration first: it may still reject the settings.
             started = self._started
-            for service in (started.administration, started.inference, started.memory):
+            # The first two may still reject the settings.
+            signing_key(settings.budgets)
+            for service in (
+                *(started.administration, started.budgets),
+                *(started.inference, started.memory),
+            ):
                 if service is not None:
                     service.reload(settings)
         except SettingsError as error:
@@ -230,7 +235,7 @@ class Services:
             started.request_log,
             started.stored_requests,
             started.usage,
-            started.notifier,
+            started.budgets,
         ):
             if service is not None:
                 await service.stop()

@@ -32,11 +32,9 @@ from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.caller_usage import CallerUsage
 from services.accounts.development import redeem_sign_in_code
 from services.accounts.limits import servicer as limits
+from services.accounts.limits.assembly import BudgetNotifications
 from services.accounts.limits.leases import LeaseRepository
-from services.accounts.limits.notifications import BudgetNotifier
 from services.accounts.limits.repository import LimitRepository
-from services.accounts.limits.soft_limits import SoftLimits
-from services.accounts.limits.webhook import Webhook
 from services.accounts.repository import AccountRepository
 from services.accounts.requests import servicer as stored_requests
 from services.accounts.requests.assembly import StoredRequests
@@ -120,7 +118,7 @@ class Started:
     request_log: RequestRecorder | None = None
     usage: UsageRecords | None = None
     stored_requests: StoredRequests | None = None
-    notifier: BudgetNotifier | None = None
+    budgets: BudgetNotifications | None = None
     administration: Administration | None = None
     files: FileService | None = None
     articles: ArticleService | None = None
@@ -135,18 +133,13 @@ class Started:
 def start_limits(shared: Shared, started: Started) -> None:
     """Start the service of limits, which every process has: it reads them from the database."""
     settings, clock, database = shared.settings, shared.clock, shared.database
-    has_webhook = bool(settings.budgets.webhook_url)
-    soft_limits = SoftLimits(clock, shared.new_registry(), notifies=has_webhook)
+    started.budgets = BudgetNotifications(settings, database, clock, shared.new_registry)
+    leases = LeaseRepository(database, clock, started.budgets.soft_limits)
     shared.server.add(
         limits_pb2_grpc.add_LimitServiceServicer_to_server,
-        limits.LimitServicer(
-            LeaseRepository(database, clock, soft_limits), LimitRepository(database, clock)
-        ),
+        limits.LimitServicer(leases, LimitRepository(database, clock)),
         limits.SERVICE_NAME,
     )
-    if has_webhook:
-        webhook, registry = Webhook(settings, clock), shared.new_registry()
-        started.notifier = BudgetNotifier(database, clock, webhook, soft_limits.has_new, registry)
 
 
 async def _start_accounts(shared: Shared, started: Started) -> None:

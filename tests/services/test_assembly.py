@@ -1,5 +1,6 @@
 """The services of one process, as whoever starts them sees them."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -7,19 +8,27 @@ from pathlib import Path
 
 import grpc
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from prometheus_client import CollectorRegistry
+from sqlalchemy import insert
 
 from gateway.accounts.v1.admin_pb2 import CheckAdminKeyRequest
 from gateway.accounts.v1.admin_pb2_grpc import AdminServiceStub
 from gateway.inference.v1.inference_pb2 import GetModelRequest
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from services.accounts.admin.admin_keys import make_admin_key
+from services.accounts.limits.assembly import BudgetNotifications
+from services.accounts.limits.tables import notifications
 from services.accounts.repository import AccountRepository
 from services.assembly import Services
 from services.common import settings as settings_module
 from services.common.clock import Clock
 from services.common.grpc.authentication import call_metadata
 from services.common.grpc.channels import open_channel
-from services.common.storage.database import open_engine
+from services.common.settings import Settings, Storage
+from services.common.settings.budgets import Budgets
+from services.common.storage.database import open_engine, write
 from services.common.storage.migrations.runner import migrate
 
 CLOSED = "[discovery]\nenabled = false\n"
@@ -95,6 +104,76 @@ async def test_a_changed_file_changes_the_admin_key(
         assert await is_valid(new)
     finally:
         await services.stop()
+
+
+async def test_the_webhook_of_budgets_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A notification that is stored goes to the webhook of the newest valid settings."""
+    path = tmp_path / "gateway.toml"
+    path.write_text(CLOSED)
+    monkeypatch.setenv("GATEWAY_CONFIG", str(path))
+    monkeypatch.setenv("GATEWAY_DATA_DIR", str(tmp_path))
+    received: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+
+    async def receive(request: web.Request) -> web.Response:
+        received.put_nowait((request.path, request.headers["webhook-id"]))
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_post("/{name}", receive)
+    settings = settings_module.load()
+    services = await Services.start(["accounts"], "", settings, Clock())
+    engine = open_engine(settings.storage)
+
+    async def notify(number: int) -> None:
+        day_ms = 86_400_000
+        times = {"window_start_ms": 0, "window_end_ms": day_ms, "reached_at_ms": 1}
+        budget = {"limit_pusd": 100, "spent_pusd": 90, "soft_limit_percent": 80, "attempts": 0}
+        subject = {"subject_kind": "user", "subject_id": "u", "measure": "spend_per_day_pusd"}
+        values = {"id": f"msg_{number}", "next_attempt_at_ms": 1, **times, **budget, **subject}
+        row = insert(notifications).values(values)
+        await write(engine, lambda connection: connection.execute(row))
+
+    def reload(name: str, secret: str = "whsec_" + "a" * 32) -> None:
+        url = server.make_url(f"/{name}")
+        of_budgets = f'[budgets]\nwebhook_url = "{url}"\nwebhook_secret = "{secret}"\n'
+        path.write_text(CLOSED + of_budgets)
+        services.reload()
+
+    try:
+        async with TestServer(app) as server:
+            await notify(1)
+            reload("first")
+            assert await received.get() == ("/first", "msg_1")
+            await notify(2)
+            reload("second")
+            assert await received.get() == ("/second", "msg_2")
+            reload("third", secret="short")
+            assert "budgets.webhook_secret" in vars(caplog.records[-1])["error"]
+            await notify(3)
+            path.write_text(CLOSED)
+            services.reload()
+            reload("fourth")
+            assert await received.get() == ("/fourth", "msg_3")
+    finally:
+        await services.stop()
+        await engine.dispose()
+
+
+async def test_soft_limits_are_stored_for_a_webhook_alone(tmp_path: Path) -> None:
+    without = Settings(storage=Storage(data_dir=tmp_path))
+    budgets = {"webhook_url": "http://localhost/", "webhook_secret": "whsec_" + "a" * 32}
+    with_webhook = without.model_copy(update={"budgets": Budgets.model_validate(budgets)})
+    engine = open_engine(without.storage)
+    one = BudgetNotifications(without, engine, Clock(), CollectorRegistry)
+    notifies = [one.soft_limits.notifies]
+    for settings in (with_webhook, without):
+        one.reload(settings)
+        notifies.append(one.soft_limits.notifies)
+    assert notifies == [False, True, False]
+    await one.stop()
+    await engine.dispose()
 
 
 def test_what_few_calls_need_is_not_loaded_before_one_comes(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class BudgetNotifier:
     Args:
         engine: the database.
         clock: the clock.
-        sender: sends them.
+        sender: sends them; None without a webhook.
         has_new: set when there is a new one.
         registry: registry of the metric.
     """
@@ -68,13 +68,14 @@ class BudgetNotifier:
         self,
         engine: AsyncEngine,
         clock: Clock,
-        sender: Sender,
+        sender: Sender | None,
         has_new: asyncio.Event,
         registry: CollectorRegistry,
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._sender = sender
+        self._replaced: list[Sender] = []
         self._has_new = has_new
         self._outcomes = Counter(
             "gateway_budget_notifications",
@@ -95,7 +96,19 @@ class BudgetNotifier:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        await self._sender.close()
+        self.use(None)
+        await self._close_replaced()
+
+    def use(self, sender: Sender | None) -> None:
+        """Send by another sender from the next notification on, or not at all."""
+        if self._sender is not None:
+            self._replaced.append(self._sender)
+        self._sender = sender
+        self._has_new.set()
+
+    async def _close_replaced(self) -> None:
+        while self._replaced:
+            await self._replaced.pop().close()
 
     async def deliver(self) -> None:
         """Send what is due, oldest first; end at the first failure.
@@ -115,6 +128,11 @@ class BudgetNotifier:
     async def _run(self) -> None:
         while True:
             self._has_new.clear()
+            # None of them is sending now.
+            await self._close_replaced()
+            if self._sender is None:
+                await self._has_new.wait()
+                continue
             try:
                 await self.deliver()
             except GatewayError as error:
@@ -150,7 +168,10 @@ class BudgetNotifier:
     async def _send(self, row: Mapping[str, Any]) -> bool:
         """Send a notification; return whether the webhook accepted it."""
         name = await self._name_of(row["subject_kind"], row["subject_id"])
-        failure = await self._sender.send(row["id"], body_of(row, name))
+        # The webhook may have been removed from the settings since.
+        if (sender := self._sender) is None:
+            return False
+        failure = await sender.send(row["id"], body_of(row, name))
         if not failure:
             self._outcomes.labels("delivered").inc()
             await write(self._engine, lambda connection: _remove(connection, row["id"]))

@@ -107,6 +107,7 @@ class SoftLimits:
 
     Attributes:
         has_new: set when there is a new notification.
+        notifies: whether reached soft limits are stored as notifications.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class SoftLimits:
     ) -> None:
         self.has_new = asyncio.Event()
         self._clock = clock
-        self._notifies = notifies
+        self.notifies = notifies
         self._new_id = new_id
         self._reached = Counter(
             "gateway_budget_soft_limits_reached",
@@ -152,7 +153,7 @@ class SoftLimits:
                 Subject(*key),
                 after={**entry, "soft_limit_percent": one.percent},
             )
-            if self._notifies:
+            if self.notifies:
                 await connection.execute(insert(notifications).values(self._row(one, now_ms)))
         for (kind, subject_id), windows in recorded.items():
             await connection.execute(
@@ -165,7 +166,7 @@ class SoftLimits:
         """Count soft limits that have been recorded, and have notifications sent."""
         for one in found:
             self._reached.labels(f"{one.kind}.{one.measure.removesuffix('_pusd')}").inc()
-        if found and self._notifies:
+        if found and self.notifies:
             self.has_new.set()
 
     def _row(self, one: ReachedSoftLimit, now_ms: int) -> dict[str, Any]:
