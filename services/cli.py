@@ -200,7 +200,7 @@ def providers() -> None:
         else:
             preset = PRESETS[name]
             address = preset.address(os.environ)
-            missing = [] if preset.set_key_variable(os.environ) else [preset.key_variable]
+            missing = [] if preset.set_key_variable(os.environ) else [preset.joining_variable]
             missing += [preset.place_variable] if not address else []
             # Nothing is missing: the variables may be meant for clients of this gateway.
             state = (

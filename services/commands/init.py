@@ -169,7 +169,8 @@ def _named(name: str) -> dict[str, Any]:
     url = preset.address(os.environ)
     if not url:
         fail(f"--provider {name}: set {preset.place_variable}, which its address needs", WRONG)
-    return {"kind": preset.kind, "base_url": url, "api_key_env": preset.key_variable}
+    section = {"kind": preset.kind, "base_url": url}
+    return section | ({"api_key_env": preset.key_variable} if preset.key_variable else {})
 
 
 async def _local_models() -> "Mapping[str, tuple[Provider, Sequence[str]]]":

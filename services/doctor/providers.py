@@ -14,16 +14,25 @@ from yarl import URL
 from services.common import http
 from services.common.errors import GatewayError, UpstreamError
 from services.common.settings import SANDBOX, Provider, Settings, effective_providers
-from services.common.settings.aws import BEDROCK
+from services.common.settings.clouds import BEDROCK
 from services.doctor.findings import Finding, failure, ok, warning
 from services.inference.models import discovery
 from services.inference.providers.bedrock.errors import error_name, is_clock_error
+from services.inference.providers.credentials.authorizers import Authorizers
 
 _TIMEOUT_S = 10.0
 _AWS_ADVICE = (
     "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the profile or the role, or set an API key "
     "in AWS_BEARER_TOKEN_BEDROCK"
 )
+_TOKEN_ADVICE = {
+    "google": "check GOOGLE_APPLICATION_CREDENTIALS, credentials_file or the machine's identity, "
+    "or run `gcloud auth application-default login`",
+    "azure": "check AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, the workload or "
+    "managed identity, or run `az login`",
+}
+_ROLES = {"google": "roles/aiplatform.user", "azure": "Cognitive Services OpenAI User"}
+_CLOCK_ADVICE = "enable NTP (timedatectl set-ntp true)"
 _CLOCK_WARNING_S = 5.0
 _CLOCK_FAILURE_S = 300.0
 
@@ -58,18 +67,21 @@ async def _ask(
     if variable := provider.missing_key(environ):
         advice = f"set {variable} or {variable}_FILE, or api_key_file in [providers.{name}]"
         return ProviderCheck(failure(check, f"no API key: {variable} is not set", advice))
+    authorize = Authorizers().of(name, provider, provider.key(environ))
     before = time.time()
     body = b""
     try:
         async with asyncio.timeout(_TIMEOUT_S):
-            response = await discovery.ask_models(client, provider, environ=environ)
+            response = await discovery.ask_models(
+                client, provider, environ=environ, authorize=authorize
+            )
             try:
                 if provider.kind == BEDROCK and response.status != 200:
                     body = await response.body.read()
             finally:
                 response.body.release()
     except UpstreamError as error:  # without credentials
-        return ProviderCheck(failure(check, error.message, _AWS_ADVICE))
+        return ProviderCheck(failure(check, error.message, _advice_without(provider, error)))
     except (GatewayError, http.HttpError, TimeoutError, OSError) as error:
         words = str(error) or type(error).__name__
         advice = (
@@ -77,14 +89,36 @@ async def _ask(
         )
         return ProviderCheck(failure(check, f"not reachable: {words}", advice))
     ahead_s = _ahead_s(response.headers.get("date", ""), (before + time.time()) / 2)
-    if url := await discovery.answering_base_url(client, provider, environ):
+    if url := await discovery.answering_base_url(client, provider, environ, authorize):
         advice = f'set base_url = "{URL(url).with_user(None)}" in [providers.{name}]'
         return ProviderCheck(failure(check, "no API answers at its base_url", advice), ahead_s)
     if provider.kind == BEDROCK:
         problem = error_name(response.headers, body)
         finding = _bedrock_finding(check, response.status, problem, body)
         return ProviderCheck(finding, ahead_s)
+    if provider.tokens_of:
+        return ProviderCheck(_token_finding(check, provider, response.status), ahead_s)
     return ProviderCheck(_finding(check, name, response.status), ahead_s)
+
+
+def _advice_without(provider: Provider, error: UpstreamError) -> str:
+    """Return what to do about credentials that the gateway does not get."""
+    if "clock" in error.message:
+        return _CLOCK_ADVICE
+    return _TOKEN_ADVICE.get(provider.tokens_of, _AWS_ADVICE)
+
+
+def _token_finding(check: str, provider: Provider, status: int) -> Finding:
+    advice = _TOKEN_ADVICE[provider.tokens_of]
+    if status == 200:
+        return ok(check, "reachable; the credentials are valid")
+    if status == 401:
+        return failure(check, "rejected the access token (HTTP 401)", advice)
+    if status == 403:
+        role = _ROLES[provider.tokens_of]
+        text = "reachable, but the credentials may not list models (HTTP 403)"
+        return warning(check, text, f"grant them the role {role}")
+    return warning(check, f"the list of models failed with HTTP {status}", "try again later")
 
 
 def _bedrock_finding(check: str, status: int, problem: str, body: bytes) -> Finding:
@@ -92,7 +126,7 @@ def _bedrock_finding(check: str, status: int, problem: str, body: bytes) -> Find
         return ok(check, "reachable; the credentials are valid")
     if is_clock_error(problem, body.decode("utf-8", "replace")):
         text = "rejected the signature: this machine's clock is off by more than five minutes"
-        return failure(check, text, "enable NTP (timedatectl set-ntp true)")
+        return failure(check, text, _CLOCK_ADVICE)
     if problem == "AccessDeniedException":
         return warning(
             check,

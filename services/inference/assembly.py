@@ -39,6 +39,7 @@ from services.inference.models import abilities, discovery
 from services.inference.models.routing import Models
 from services.inference.pricing.costs import Costs
 from services.inference.providers import embedded, registry, sandbox
+from services.inference.providers.credentials.authorizers import Authorizers
 from services.inference.request.thinking import Signer
 from services.inference.response_cache.cached_answers import CachedAnswers
 from services.inference.routes import Routes
@@ -130,6 +131,7 @@ class Inference:
         self._environ = environ
         self._now_ms = clock.now_ms
         self._metrics = InferenceMetrics(counters)
+        self._authorizers = Authorizers()
         self._learnt: dict[str, list[str]] = {}
         self._abilities: dict[tuple[str, str], Inputs] = {}
         self._shown: set[tuple[str, str]] = set()  # models whose abilities were queried
@@ -172,7 +174,9 @@ class Inference:
             budget=budget,
             admission=admission,
         )
-        self._health_checks = HealthChecks(client, self.engine, self._metrics, environ=environ)
+        self._health_checks = HealthChecks(
+            client, self.engine, self._metrics, environ=environ, authorizers=self._authorizers
+        )
         self._health_checks.configure(self._configured())
         self._recording = asyncio.create_task(self._recorder.run())
         self._learning = asyncio.create_task(self._keep_learning())
@@ -249,7 +253,7 @@ class Inference:
         asked = self._local()
         if not local_only:
             asked |= self._configured()
-        discovered = await discovery.learn(self._client, asked)
+        discovered = await discovery.learn(self._client, asked, self._authorizers)
         learnt_before = {
             name: self._learnt[name] for name in self._configured() if name in self._learnt
         }
@@ -271,7 +275,10 @@ class Inference:
             if provider is None or name in self._learnt or provider.base_url in self._checked_urls:
                 continue
             self._checked_urls.add(provider.base_url)
-            if url := await discovery.answering_base_url(self._client, provider, self._environ):
+            authorize = self._authorizers.of(name, provider, provider.key(self._environ))
+            if url := await discovery.answering_base_url(
+                self._client, provider, self._environ, authorize
+            ):
                 self._answering_urls[provider.base_url] = url
                 shown = URL(url).with_user(None)
                 log.warning(
@@ -383,7 +390,12 @@ class Inference:
         local = self._local()
         joined = {name: local[name] for name in self._learnt if name in local}
         everyone = {**joined, **configured}
-        limits, live = self._settings.limits, self._metrics.live_upstream_calls
+        connections = registry.Connections(
+            self._client,
+            self._settings.limits,
+            self._metrics.live_upstream_calls,
+            self._authorizers,
+        )
         models = Models(
             self._settings.models,
             everyone,
@@ -397,12 +409,9 @@ class Inference:
             models=models,
             costs=Costs(everyone, models.configured, self._now_ms),
             servers={name: server_attributes(one.base_url) for name, one in everyone.items()},
-            providers=registry.build(
-                everyone, self._client, limits, live, self._converter, self._answering_urls
-            ),
-            responses=registry.build_responses(
-                everyone, self._client, limits, live, self._unsupported_urls
-            ),
+            providers=registry.build(everyone, connections, self._converter, self._answering_urls),
+            responses=registry.build_responses(everyone, connections, self._unsupported_urls),
+            messages=registry.build_messages(everyone, connections),
             roles=self._settings.roles,
             web=self._web_tools(),
         )

@@ -207,7 +207,7 @@ class EmbeddingAttempts:
 
     def direct_attempt(self, step: Step, *, stream: bool) -> Attempt:
         """Return a first attempt, which needs no preparation."""
-        provider = self._providers[step.target.provider]
+        provider = self._providers[step.target.adapter]
         call = EmbeddingCall(
             self._routed,
             step.target,

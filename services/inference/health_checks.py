@@ -22,6 +22,7 @@ from services.inference.metrics import InferenceMetrics
 from services.inference.models import discovery
 from services.inference.plans.policy import is_transient
 from services.inference.providers.base import Call
+from services.inference.providers.credentials.authorizers import Authorizers
 from services.inference.run.engine import Engine
 
 # Maximum share by which the time to the next check is changed: workers do not check together.
@@ -41,6 +42,7 @@ class HealthChecks:
         metrics: counts the checks.
         uniform: random source for jitter.
         environ: has the keys of providers.
+        authorizers: authorize the requests to clouds; new ones if None.
     """
 
     def __init__(
@@ -50,12 +52,14 @@ class HealthChecks:
         metrics: InferenceMetrics,
         uniform: Uniform = ids.uniform,
         environ: Mapping[str, str] = os.environ,
+        authorizers: Authorizers | None = None,
     ) -> None:
         self._client = client
         self._engine = engine
         self._metrics = metrics
         self._uniform = uniform
         self._environ = environ
+        self._authorizers = authorizers or Authorizers()
         self._running: Sequence[asyncio.Task[None]] = ()
 
     def configure(self, providers: Mapping[str, Provider]) -> None:
@@ -94,7 +98,7 @@ class HealthChecks:
         answering: Sequence[ModelKey] = ()
         try:
             async with asyncio.timeout(provider.health_check_timeout_s):
-                answering = await self._answering(provider, keys)
+                answering = await self._answering(name, provider, keys)
         except TimeoutError:
             pass
         outcome = "answered" if answering else "failed"
@@ -103,15 +107,20 @@ class HealthChecks:
             self._engine.breakers.answers(key)
             log.info("a model answers again", extra={"model": str(key)})
 
-    async def _answering(self, provider: Provider, keys: Sequence[ModelKey]) -> Sequence[ModelKey]:
+    async def _answering(
+        self, name: str, provider: Provider, keys: Sequence[ModelKey]
+    ) -> Sequence[ModelKey]:
         """Return the models that may be called again, of those with open breakers.
 
         Raises:
             TimeoutError: connecting timed out.
         """
         try:
-            response = await discovery.ask_models(self._client, provider, environ=self._environ)
-        except http.HttpError:
+            authorize = self._authorizers.of(name, provider, provider.key(self._environ))
+            response = await discovery.ask_models(
+                self._client, provider, environ=self._environ, authorize=authorize
+            )
+        except (GatewayError, http.HttpError):
             return ()
         response.body.release()
         if response.status == 200:
@@ -123,9 +132,6 @@ class HealthChecks:
     async def _answers_chat(self, key: ModelKey) -> bool:
         """Return whether a model answers a request for one token, even with a rejection."""
         routes = self._engine.routes
-        adapter = routes.providers.get(key.provider)
-        if adapter is None:
-            return False
         request = GenerateRequest(
             model=str(key),
             messages=[Message(role=conversation_pb2.ROLE_USER, blocks=[Block(text="Hi")])],
@@ -133,6 +139,9 @@ class HealthChecks:
         )
         try:
             target = routes.models.resolve(str(key))
+            adapter = routes.providers.get(target.adapter)
+            if adapter is None:
+                return False
             await adapter.whole(Call(request, target, stream=False))
         except UpstreamError as error:
             return not is_transient(error)

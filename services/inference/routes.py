@@ -75,10 +75,11 @@ class Routes:
 
     Attributes:
         models: the models that callers can name.
-        providers: the providers by name.
+        providers: the providers by name, and their further adapters; see `Target.adapter`.
         costs: the prices of models.
         servers: the attributes of the providers' servers in spans, by provider.
         responses: additional adapters of providers, for requests of the dialect of responses.
+        messages: adapters in place of the usual ones, for requests of Anthropic's dialect.
         roles: models of internal tasks.
         web: the web tools, or None.
     """
@@ -88,6 +89,7 @@ class Routes:
     roles: Roles = field(default_factory=Roles)
     web: WebTools | None = None
     responses: Mapping[str, ResponsesAdapter] = field(default_factory=dict)
+    messages: Mapping[str, Provider] = field(default_factory=dict)
     costs: Costs = field(default_factory=unknown_costs)
     servers: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
 
@@ -99,7 +101,7 @@ class Routes:
             self.providers,
             {
                 DIALECT_OPENAI: self.providers,
-                DIALECT_ANTHROPIC: self.providers,
+                DIALECT_ANTHROPIC: {**self.providers, **self.messages},
                 DIALECT_RESPONSES: of_responses,
             },
         )

@@ -115,7 +115,7 @@ async def _embed(engine: Engine, name: str, request: RunTaskRequest) -> RunTaskR
     permit = await engine.balancer.limits.admit(target, estimate_inputs(inputs))
     input_tokens = 0
     try:
-        made = await routes.providers[target.provider].embed(call)
+        made = await routes.providers[target.adapter].embed(call)
         input_tokens = made.input_tokens
         engine.metering.add_embedding(target, embedding_usage(made))
     except UpstreamError as error:

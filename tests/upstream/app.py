@@ -5,7 +5,8 @@ It has the paths of `services.sandbox.server`, and these:
 ===================  ====================================================
 /{personality}/v1/…  the paths of its dialect, as another provider; Gemini's
                      are below /v1beta
-/model/{id}/…         Bedrock's Converse, for signed requests
+/model/{id}/…         Bedrock's Converse and InvokeModel, for signed requests
+/v1/projects/…        Vertex AI, for requests with a token
 GET /sandbox/log     the latest requests, credentials redacted
 DELETE /sandbox/log  clears them
 GET /sandbox/live    numbers of open and of aborted requests
@@ -55,6 +56,8 @@ from tests.upstream.imitations import (
 from tests.upstream.log import RequestLog, add_log
 from tests.upstream.personalities import PERSONALITIES, USUAL
 from tests.upstream.personalities.base import Personality
+from tests.upstream.vertex.app import add_vertex
+from tests.upstream.vertex.tokens import ServiceAccount, Tokens
 
 _FORM_FIELDS = frozenset({"file", "model", "language", "response_format"})
 
@@ -74,6 +77,8 @@ def create_app(
     new_id: ids.IdGenerator = ids.new_id,
     now: Callable[[], float] = time.time,
     personalities: Sequence[Personality] = PERSONALITIES,
+    tokens: Tokens | None = None,
+    account: ServiceAccount | None = None,
 ) -> web.Application:
     """Build the application. Run it with handler cancellation, to detect aborted requests.
 
@@ -83,6 +88,8 @@ def create_app(
         new_id: generates ids of answers and requests from a prefix.
         now: returns Unix seconds.
         personalities: the emulated providers, besides the makers of the APIs.
+        tokens: the access tokens that clouds accept; issued by the application too.
+        account: the service account of Google that gets some; by default one without a key.
     """
     app = web.Application(client_max_size=server.MAX_BODY_BYTES)
     add_log(app, RequestLog() if log is None else log)
@@ -98,6 +105,7 @@ def create_app(
     server.add_models(app.router, handlers, "", chat, messages)
     made.add_gemini(app, handlers, GOOGLE)
     add_bedrock(app, handlers, new_id, now)
+    made.add_vertex(app, handlers, tokens or Tokens(now), account)
     for personality in personalities:
         path = f"/{personality.name}"
         if personality.dialect == "gemini":
@@ -187,6 +195,21 @@ class _Made:
                 new_id, BatchEmbedContentsRequest, gemini_rules.embed_problem
             ),
         )
+
+    def add_vertex(
+        self,
+        app: web.Application,
+        handlers: Server,
+        tokens: Tokens,
+        account: ServiceAccount | None,
+    ) -> None:
+        """Add Vertex AI."""
+        checks = self.checks
+        claude = {
+            "messages": (checks.messages, checks.beta_messages),
+            "count": (checks.count_tokens, checks.beta_count_tokens),
+        }
+        add_vertex(app, handlers, self.new_id, tokens, account, claude, checks.betas)
 
     def counting(self, personality: Personality) -> ImitatedMessages:
         checks = self.checks

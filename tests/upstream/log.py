@@ -131,8 +131,10 @@ def add_log(app: web.Application, log: RequestLog) -> None:
 
 def _dialect_of(request: web.Request) -> str:
     path = request.path
-    if path.startswith("/v1beta/"):
+    if path.startswith("/v1beta/") or "/publishers/google/" in path:
         return "gemini"
+    if "/publishers/anthropic/" in path:
+        return "anthropic"
     if path.startswith("/model/"):
         return "bedrock"
     if "anthropic-version" in request.headers and not path.endswith(_OPENAI_PATHS):

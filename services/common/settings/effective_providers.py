@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from services.common.key_format import is_key
+from services.common.settings.clouds import chosen_clouds
 from services.common.settings.presets import PRESETS
 from services.common.settings.providers import Provider
 from services.common.settings.sections import Server
@@ -20,7 +21,7 @@ SANDBOX: Final = "sandbox"
 
 
 def from_environment(environ: Mapping[str, str], server: Server) -> dict[str, Provider]:
-    """Return the providers whose key is in the environment.
+    """Return the providers whose key, or choice, is in the environment.
 
     The same variables configure clients of this gateway. Keys of a gateway and the gateway's own
     URL are therefore ignored, as requests would loop.
@@ -32,6 +33,9 @@ def from_environment(environ: Mapping[str, str], server: Server) -> dict[str, Pr
         if key and url and not (is_key(key) or server.is_at(url)):
             fields = {"kind": preset.kind, "base_url": url, "api_key_env": variable}
             providers[name] = Provider.model_validate(fields)
+    for name, section in chosen_clouds(environ).items():
+        if not server.is_at(section.get("base_url", "")):
+            providers[name] = Provider.model_validate(section)
     return providers
 
 

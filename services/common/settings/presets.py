@@ -13,22 +13,29 @@ class Preset(NamedTuple):
     """The preset of one provider.
 
     Attributes:
-        key_variable: environment variable with the provider's key.
+        key_variable: environment variable with the provider's key, or "".
         other_key_variable: alternative variable with the key, or "".
         base_url: address; `{…}` is replaced by the value of `place_variable`.
         kind: the provider's API.
         address_variable: variable with an address that overrides `base_url`, or "".
         place_variable: variable with the account-specific part of the address, or "".
         place: default for that part if the variable is not set, or "".
+        choice_variable: variable that chooses a provider without a key; see `clouds`.
     """
 
     key_variable: str
     base_url: str
-    kind: Literal["openai", "anthropic", "gemini", "bedrock"] = "openai"
+    kind: Literal["openai", "anthropic", "gemini", "bedrock", "vertex"] = "openai"
     other_key_variable: str = ""
     address_variable: str = ""
     place_variable: str = ""
     place: str = ""
+    choice_variable: str = ""
+
+    @property
+    def joining_variable(self) -> str:
+        """The variable that adds the provider: that with its key, or that which chooses it."""
+        return self.key_variable or self.choice_variable
 
     def set_key_variable(self, environ: Mapping[str, str]) -> str:
         """Return the name of the set variable with the key, or "" if none is set."""
@@ -68,6 +75,14 @@ PRESETS: Mapping[str, Preset] = {
         kind="bedrock",
         place_variable="AWS_REGION",
         place="us-east-1",
+    ),
+    # Without a key: it takes access tokens.
+    "vertex": Preset(
+        "",
+        "https://aiplatform.googleapis.com",
+        kind="vertex",
+        place_variable="GOOGLE_CLOUD_PROJECT",
+        choice_variable="GOOGLE_GENAI_USE_VERTEXAI",
     ),
     "cerebras": Preset("CEREBRAS_API_KEY", "https://api.cerebras.ai/v1"),
     "cohere": Preset("COHERE_API_KEY", "https://api.cohere.ai/compatibility/v1"),

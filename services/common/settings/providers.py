@@ -8,17 +8,29 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 from yarl import URL
 
-from services.common.settings.aws import (
+from services.common.settings.base import Name, Section, VariableName, setting, without_variables
+from services.common.settings.clouds import (
     BEDROCK,
     BEDROCK_KEY,
-    AwsRegion,
-    bedrock_url,
-    default_region,
-    region_of,
+    VERTEX,
+    ApiVersion,
+    Credentials,
+    Project,
+    Region,
+    azure_scope,
+    complete_section,
 )
-from services.common.settings.base import Name, Section, VariableName, setting, without_variables
 from services.common.settings.presets import PRESETS
 
+# Settings of some kinds of providers alone.
+_KINDS_OF: Mapping[str, Sequence[str]] = {
+    "region": (BEDROCK, VERTEX),
+    "profile": (BEDROCK,),
+    "guardrail": (BEDROCK,),
+    "project": (VERTEX,),
+    "api_version": ("openai",),
+    "credentials": ("openai", "anthropic", "gemini", VERTEX),
+}
 _CREDENTIAL_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
 
 # At the end of a model's name: matches every name with that prefix.
@@ -76,13 +88,21 @@ class CallLimits(Section):
     concurrent_requests: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
 
 
+class Guardrail(Section):
+    """A guardrail of Bedrock."""
+
+    id: Annotated[str, Field(pattern=r"^(([a-z0-9]+)|(arn:aws[a-z-]*:bedrock:[a-z0-9-:/]+))$")]
+    version: Annotated[str, Field(pattern=r"^([1-9][0-9]{0,7}|DRAFT)$")]
+
+
 class Provider(Section):
     """A server that has models."""
 
     kind: Annotated[
-        Literal["openai", "anthropic", "gemini", "bedrock", "sandbox"],
+        Literal["openai", "anthropic", "gemini", "bedrock", "vertex", "sandbox"],
         Field(
-            description="openai (any compatible server) | anthropic | gemini | bedrock | sandbox"
+            description="openai (any compatible server) | anthropic | gemini | bedrock | vertex | "
+            "sandbox"
         ),
     ]
     base_url: str = setting(
@@ -96,10 +116,41 @@ class Provider(Section):
         "its path",
         example="/run/secrets/openai",
     )
-    region: AwsRegion = setting(
+    region: Region = setting(
         "",
-        "bedrock only: the AWS region; default: AWS_REGION, AWS_DEFAULT_REGION or us-east-1",
+        "bedrock: the AWS region; default: AWS_REGION, AWS_DEFAULT_REGION or us-east-1. vertex: "
+        "the location, also global, us or eu; default: GOOGLE_CLOUD_LOCATION, CLOUD_ML_REGION or "
+        "global",
         example="eu-central-1",
+    )
+    project: Project = setting(
+        "",
+        "vertex only: the Google Cloud project; default: GOOGLE_CLOUD_PROJECT or "
+        "ANTHROPIC_VERTEX_PROJECT_ID",
+        example="my-project",
+    )
+    credentials: Credentials = setting(
+        "",
+        "whose access tokens requests have in place of an API key: azure (Microsoft Entra ID) or "
+        "google; default: google for vertex without a key",
+        example="azure",
+    )
+    credentials_file: str = setting(
+        "",
+        "google only: the file of a service account or of a workload identity, in place of the "
+        "usual credentials",
+        example="/run/secrets/google.json",
+    )
+    api_version: ApiVersion = setting(
+        "",
+        "Azure only: call deployments (…/openai/deployments/NAME) with this version of its older "
+        "API; default: its v1 API",
+        example="2024-10-21",
+    )
+    guardrail: Guardrail | None = setting(
+        None,
+        "bedrock only: the guardrail of all requests, by its id or ARN and its version",
+        example={"id": "gr1abcd2efgh", "version": "1"},
     )
     profile: str = setting(
         "",
@@ -154,21 +205,22 @@ class Provider(Section):
     @model_validator(mode="before")
     @classmethod
     def _of_region(cls, fields: Any) -> Any:
-        """Add the address of Bedrock in a region."""
-        if isinstance(fields, dict) and fields.get("kind") == BEDROCK:
-            region = (
-                fields.get("region")
-                or region_of(str(fields.get("base_url", "")))
-                or default_region(os.environ)
-            )
-            if isinstance(region, str):
-                return {"base_url": bedrock_url(region), **fields, "region": region}
-        return fields
+        """Add the address of a cloud in a region."""
+        return complete_section(fields, os.environ) if isinstance(fields, dict) else fields
+
+    @model_validator(mode="after")
+    def _is_of_its_cloud(self) -> Self:
+        """Check that the settings of a cloud are those of a provider there."""
+        for name, kinds in _KINDS_OF.items():
+            if getattr(self, name) and self.kind not in kinds:
+                allowed = " or ".join(kinds)
+                raise ValueError(f"{name}: allowed only for providers of kind {allowed}")
+        if self.credentials_file and self.tokens_of != "google":
+            raise ValueError('credentials_file: allowed only with credentials = "google"')
+        return self
 
     @model_validator(mode="after")
     def _has_address(self) -> Self:
-        if self.kind != BEDROCK and (self.region or self.profile):
-            raise ValueError("region, profile: allowed only for providers of kind bedrock")
         if self.kind == BEDROCK and URL(self.base_url).path.rstrip("/").endswith("/openai/v1"):
             raise ValueError(
                 'base_url: is the OpenAI-compatible endpoint of Bedrock; set kind = "openai", or '
@@ -180,9 +232,23 @@ class Provider(Section):
             raise ValueError("responses: allowed only for providers of kind openai")
         return self
 
+    @property
+    def tokens_of(self) -> Credentials:
+        """Whose access tokens requests have; "" for those with a key, and for others."""
+        if self.has_credential_headers:
+            return ""
+        if self.kind == VERTEX and not (self.api_key.get_secret_value() or self.api_key_env):
+            return "google"
+        return self.credentials
+
+    @property
+    def token_scope(self) -> str:
+        """The scope of Entra ID's tokens."""
+        return azure_scope(self.base_url)
+
     def key(self, environ: Mapping[str, str] = os.environ) -> str:
         """Return the provider's key, or "" if it has none."""
-        if self.profile:
+        if self.profile or self.credentials:
             return ""
         return self.api_key.get_secret_value() or environ.get(self.api_key_env, "")
 
@@ -193,6 +259,8 @@ class Provider(Section):
         """
         if self.kind == BEDROCK and (self.profile or self.api_key_env == BEDROCK_KEY):
             return ""  # without a key, requests are signed
+        if self.tokens_of:
+            return ""
         return "" if self.key(environ) or self.has_credential_headers else self.api_key_env
 
     @property
@@ -341,9 +409,9 @@ def with_preset(name: str, section: Any) -> Any:
     if section.get("kind", preset.kind) != preset.kind:
         return section  # the preset's address has another kind
     from_preset: dict[str, Any] = {"kind": preset.kind}
-    # The address of Bedrock follows from the region.
-    if preset.kind != BEDROCK and (url := preset.address({})):
+    # The address of a cloud follows from the region.
+    if preset.kind not in (BEDROCK, VERTEX) and (url := preset.address({})):
         from_preset["base_url"] = url
-    if "api_key" not in section:
+    if "api_key" not in section and "credentials" not in section and preset.key_variable:
         from_preset["api_key_env"] = preset.key_variable
     return from_preset | section

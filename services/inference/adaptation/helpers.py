@@ -190,7 +190,7 @@ class Helpers:
         """
         target = helper.target
         assert target is not None, "the embedded engine is asked otherwise"
-        provider = self._routes.providers[target.provider]
+        provider = self._routes.providers[target.adapter]
         try:
             async with self._turns:
                 transcription = await provider.transcribe(target, source, language)

@@ -20,7 +20,7 @@ import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import MediaKind
-from services.common.settings.aws import BEDROCK
+from services.common.settings.clouds import BEDROCK, VERTEX
 
 Inputs = frozenset[MediaKind.ValueType]
 # Media read by a model, by provider and model name.
@@ -124,6 +124,25 @@ _ON_BEDROCK = re.compile(
 _SNAPSHOT = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
+# Vertex AI's names: the path of a publisher, the maker's name, and a snapshot after an `@`.
+_PUBLISHER = re.compile(r"(?:publishers/[a-z0-9-]+/)?(?:models/)?", re.ASCII)
+
+
+def maker_and_name(kind: str, upstream: str) -> tuple[str, str]:
+    """Return the maker of a model, as the provider kind of its own API, and its name there.
+
+    Args:
+        kind: the kind of the provider, which is a cloud or the maker itself.
+        upstream: the provider's name for the model.
+    """
+    if kind == BEDROCK and (match := _ON_BEDROCK.fullmatch(upstream)):
+        return match["maker"], match["name"]
+    if kind == VERTEX:
+        name = _PUBLISHER.sub("", upstream, count=1).replace("@", "-")
+        return maker_of(name) or "gemini", name
+    return kind, upstream
+
+
 def facts_of(kind: str, upstream: str) -> ModelInfo:
     """Return the known properties of the model `upstream` at a provider of `kind`.
 
@@ -131,8 +150,7 @@ def facts_of(kind: str, upstream: str) -> ModelInfo:
     other names are unknown: they have no limits, and are sent all kinds of media until their
     provider rejects one.
     """
-    if kind == BEDROCK and (match := _ON_BEDROCK.fullmatch(upstream)):
-        kind, upstream = match["maker"], match["name"]
+    kind, upstream = maker_and_name(kind, upstream)
     maker = MAKERS.get(kind)
     if maker is None:
         return UNKNOWN

@@ -72,7 +72,7 @@ def missing_provider(name: str, kinds: Mapping[str, str]) -> str:
     if preset is None or provider in kinds:
         return ""
     return (
-        f"no provider {provider} is configured; set {preset.key_variable}, or add "
+        f"no provider {provider} is configured; set {preset.joining_variable}, or add "
         f"[providers.{provider}]"
     )
 

@@ -15,10 +15,12 @@ from yarl import URL
 from services.common import http
 from services.common.errors import GatewayError
 from services.common.settings import SANDBOX, Provider, Server
-from services.common.settings.aws import BEDROCK
+from services.common.settings.clouds import BEDROCK, VERTEX
 from services.inference.facts import base_urls
-from services.inference.providers import anthropic, gemini
+from services.inference.providers import anthropic, gemini, openai, vertex
 from services.inference.providers.bedrock import listing
+from services.inference.providers.credentials.authorizers import Authorizers
+from services.inference.providers.protocols import Authorize
 
 log = logging.getLogger(__name__)
 
@@ -52,24 +54,45 @@ def local_servers(server: Server) -> dict[str, Provider]:
     }
 
 
-async def learn(client: http.Client, providers: Mapping[str, Provider]) -> dict[str, list[str]]:
-    """Return the model names of each provider that responds."""
-    listed = await asyncio.gather(*(_models_of(client, one) for one in providers.values()))
+async def learn(
+    client: http.Client,
+    providers: Mapping[str, Provider],
+    authorizers: Authorizers | None = None,
+) -> dict[str, list[str]]:
+    """Return the model names of each provider that responds.
+
+    Args:
+        client: sends the requests.
+        providers: the providers by name.
+        authorizers: authorize the requests to clouds; new ones if None.
+    """
+    authorizers = authorizers or Authorizers()
+    listed = await asyncio.gather(
+        *(
+            _models_of(client, one, authorizers.of(name, one, one.key()))
+            for name, one in providers.items()
+        )
+    )
     return {
         name: models for name, models in zip(providers, listed, strict=True) if models is not None
     }
 
 
-async def _models_of(client: http.Client, provider: Provider) -> list[str] | None:
+async def _models_of(
+    client: http.Client, provider: Provider, authorize: Authorize | None
+) -> list[str] | None:
     if provider.kind == SANDBOX or provider.missing_key():
         return None
     try:
         async with asyncio.timeout(_PROBE_TIMEOUT_S):
-            if provider.kind == "gemini":
-                return await _gemini_models(client, provider)
-            if provider.kind == BEDROCK:
-                return await _bedrock_models(client, provider)
-            _, listed = await _ask(client, provider)
+            match provider.kind:
+                case "gemini":
+                    return await _gemini_models(client, provider, authorize)
+                case "bedrock":
+                    return await _bedrock_models(client, provider, authorize)
+                case "vertex":
+                    return await _vertex_models(client, provider, authorize)
+            _, listed = await _ask(client, provider, authorize=authorize)
     except (GatewayError, http.HttpError, TimeoutError, ValueError):
         return None
     match listed:
@@ -78,12 +101,14 @@ async def _models_of(client: http.Client, provider: Provider) -> list[str] | Non
     return None
 
 
-async def _gemini_models(client: http.Client, provider: Provider) -> list[str] | None:
+async def _gemini_models(
+    client: http.Client, provider: Provider, authorize: Authorize | None
+) -> list[str] | None:
     """Return the chat and embedding models; Google's list is paginated."""
     names: list[str] = []
     token = ""
     for _ in range(_MAX_PAGES):
-        match (await _ask(client, provider, token))[1]:
+        match (await _ask(client, provider, token, authorize=authorize))[1]:
             case {"models": [*models], **more}:
                 names += _names([one for one in models if _is_served(one)], "name")
             case {**more} if not more.get("error"):
@@ -97,14 +122,38 @@ async def _gemini_models(client: http.Client, provider: Provider) -> list[str] |
     return [name.removeprefix("models/") for name in names][:_MAX_MODELS]
 
 
-async def _bedrock_models(client: http.Client, provider: Provider) -> list[str] | None:
+async def _bedrock_models(
+    client: http.Client, provider: Provider, authorize: Authorize | None
+) -> list[str] | None:
     """Return the models and the inference profiles that write text."""
     names: list[Any] = []
     for path in (listing.MODELS, listing.PROFILES):
-        status, listed = await _read(await listing.ask(client, provider, provider.key(), path))
+        response = await listing.ask(client, provider, provider.key(), path, authorize)
+        status, listed = await _read(response)
         if status == 200 and isinstance(listed, dict):
             names += listing.names_of(listed)
         elif path == listing.MODELS:
+            return None
+    return _names([{"name": name} for name in names], "name")
+
+
+async def _vertex_models(
+    client: http.Client, provider: Provider, authorize: Authorize | None
+) -> list[str] | None:
+    """Return the models of Google and of Anthropic in Model Garden."""
+    names: list[Any] = []
+    for publisher in vertex.PUBLISHERS:
+        token = ""
+        for _ in range(_MAX_PAGES):
+            response = await vertex.ask(client, provider, publisher, token, authorize)
+            status, listed = await _read(response)
+            if status != 200 or not isinstance(listed, dict):
+                break
+            names += vertex.names_of(publisher, listed)
+            token = listed.get("nextPageToken") or ""
+            if not isinstance(token, str) or not token:
+                break
+        if publisher == vertex.PUBLISHERS[0] and status != 200:
             return None
     return _names([{"name": name} for name in names], "name")
 
@@ -126,26 +175,32 @@ def _names(models: list[Any], field: str) -> list[str]:
 
 
 async def answering_base_url(
-    client: http.Client, provider: Provider, environ: Mapping[str, str] = os.environ
+    client: http.Client,
+    provider: Provider,
+    environ: Mapping[str, str] = os.environ,
+    authorize: Authorize | None = None,
 ) -> str:
     """Return the base URL that was probably meant by one without an API, or "".
 
     That is one of `base_urls.alternatives` at which the server has a list of models, while at the
     provider's own it has none.
     """
-    if provider.kind in (SANDBOX, BEDROCK) or provider.missing_key(environ):
+    if provider.kind in (SANDBOX, BEDROCK, VERTEX) or provider.missing_key(environ):
         return ""
-    if await _has_list(client, provider, environ) is not False:
+    if await _has_list(client, provider, environ, authorize) is not False:
         return ""
     for url in base_urls.alternatives(provider.kind, provider.base_url):
         candidate = provider.model_copy(update={"base_url": url})
-        if await _has_list(client, candidate, environ):
+        if await _has_list(client, candidate, environ, authorize):
             return url
     return ""
 
 
 async def _has_list(
-    client: http.Client, provider: Provider, environ: Mapping[str, str]
+    client: http.Client,
+    provider: Provider,
+    environ: Mapping[str, str],
+    authorize: Authorize | None,
 ) -> bool | None:
     """Return whether a server has a list of models; None if it does not answer the question.
 
@@ -154,7 +209,7 @@ async def _has_list(
     """
     try:
         async with asyncio.timeout(_PROBE_TIMEOUT_S):
-            status, listed = await _ask(client, provider, environ=environ)
+            status, listed = await _ask(client, provider, "", environ, authorize)
     except (GatewayError, http.HttpError, TimeoutError, ValueError):
         return None
     if status == 200:
@@ -169,6 +224,7 @@ async def _ask(
     provider: Provider,
     page: str = "",
     environ: Mapping[str, str] = os.environ,
+    authorize: Authorize | None = None,
 ) -> tuple[int, Any]:
     """Request a server's list of models; return the status, and the JSON or None.
 
@@ -176,7 +232,7 @@ async def _ask(
         HttpError: connecting failed, or no valid response arrived.
         ValueError: the response is too long.
     """
-    return await _read(await ask_models(client, provider, page, environ))
+    return await _read(await ask_models(client, provider, page, environ, authorize))
 
 
 async def _read(response: http.Response) -> tuple[int, Any]:
@@ -200,16 +256,20 @@ async def ask_models(
     provider: Provider,
     page: str = "",
     environ: Mapping[str, str] = os.environ,
+    authorize: Authorize | None = None,
 ) -> http.Response:
     """Request a server's list of models; return the response with its body unread.
 
     Raises:
+        UpstreamError: the gateway has no credentials.
         HttpError: connecting failed, or no valid response arrived.
         TimeoutError: connecting timed out.
     """
     key = provider.key(environ)
     if provider.kind == BEDROCK:
-        return await listing.ask(client, provider, key)
+        return await listing.ask(client, provider, key, authorize=authorize)
+    if provider.kind == VERTEX:
+        return await vertex.ask(client, provider, vertex.PUBLISHERS[0], page, authorize)
     url = URL(provider.base_url)
     headers = dict(provider.headers)
     if provider.kind == "anthropic":
@@ -221,7 +281,10 @@ async def ask_models(
         headers = {**gemini.headers(key), **headers}
     else:
         url = url.joinpath("models")
-        if key:
-            headers.setdefault("Authorization", f"Bearer {key}")
+        if provider.api_version:
+            url = url.with_query({"api-version": provider.api_version})
+        headers = {**openai.headers(key, provider.api_version), **headers}
+    if authorize is not None:
+        headers |= dict(await authorize.headers("GET", str(url), b""))
     fields = http.fields(headers.items())
     return await client.send(http.origin_of(url), "GET", url.raw_path_qs, fields)

@@ -27,6 +27,7 @@ from services.inference.allowances.needs import RequestLimits, subject_id
 from services.inference.facts import catalogue
 from services.inference.facts.catalogue import MEDIA, Abilities, Inputs, ModelInfo
 from services.inference.facts.model_hints import NamesByLikeness, missing_provider
+from services.inference.providers.adapter_keys import adapter_key
 from services.inference.providers.base import Deployments, Target
 
 EMBEDDED = "embedded"
@@ -276,6 +277,7 @@ class Models:
         vector_space: str = "",
         limits: settings.CallLimits | None = None,
     ) -> Target:
+        maker = catalogue.maker_and_name(self._kinds[provider], upstream)[0]
         return Target(
             name=name,
             provider=provider,
@@ -285,13 +287,14 @@ class Models:
             max_output_tokens=facts.max_output_tokens,
             fallbacks=tuple(fallbacks),
             # Anthropic's models think on request, OpenAI's and Google's always.
-            thinks=facts.thinking if self._kinds[provider] in _THINKING_UNASKED else False,
+            thinks=facts.thinking if maker in _THINKING_UNASKED else False,
             adaptive=facts.adaptive,
             efforts=facts.efforts,
             refuses=facts.refuses,
             thinking_off=facts.thinking_off,
             vector_space=vector_space,
             limits=self._limits_of(provider, upstream, limits),
+            adapter=adapter_key(self._kinds[provider], provider, upstream, name),
         )
 
     def _limits_of(

@@ -51,6 +51,8 @@ class Target:
         limits: the operator's limits on calls of its provider and of this deployment, or None.
         is_deployment: whether this is one of several deployments of a model.
         deployments: all deployments, this one first; None for a model with a single one.
+        adapter: key of the provider's adapter for the model in `Routes.providers`: the provider's
+            name, unless its models have several APIs.
     """
 
     name: str
@@ -69,6 +71,12 @@ class Target:
     limits: RequestLimits | None = None
     is_deployment: bool = False
     deployments: "Deployments | None" = None
+    adapter: str = ""
+
+    def __post_init__(self) -> None:
+        """Set the key of the usual adapter."""
+        if not self.adapter:
+            object.__setattr__(self, "adapter", self.provider)
 
     def reads(self, kind: MediaKind.ValueType) -> bool:
         """Return whether a kind of medium may be sent; True for all if unknown."""

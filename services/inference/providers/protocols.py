@@ -27,10 +27,23 @@ class Classify(Protocol):
 
 
 class Authorize(Protocol):
-    """Returns the headers that authorize a request; the server's own may be a signature of it."""
+    """Returns the headers that authorize a request: an access token, or a signature of it.
+
+    Attributes:
+        covers_body: whether they depend on the body, so that it must be complete.
+        secrets: what no message may contain, such as the token that was sent last.
+    """
+
+    @property
+    def covers_body(self) -> bool:
+        """See the class."""
+
+    @property
+    def secrets(self) -> Sequence[str]:
+        """See the class."""
 
     async def headers(self, method: str, url: str, body: bytes) -> Sequence[tuple[str, str]]:
-        """Return the headers for a request; `url` is as it is sent.
+        """Return the headers for a request, names in lower case; `url` is as it is sent.
 
         Raises:
             UpstreamError: the gateway has no credentials.

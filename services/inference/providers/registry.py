@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from yarl import URL
@@ -10,7 +11,7 @@ from services.common.errors import UpstreamError
 from services.common.http import Client
 from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
-from services.common.settings.aws import BEDROCK
+from services.common.settings.clouds import BEDROCK, VERTEX
 from services.inference.facts.catalogue import server_facts
 from services.inference.providers import (
     anthropic,
@@ -20,12 +21,18 @@ from services.inference.providers import (
     gemini,
     openai,
     sandbox,
+    vertex,
 )
+from services.inference.providers.adapter_keys import claude_of
 from services.inference.providers.base import Provider
+from services.inference.providers.bedrock.claude import BedrockEndpoint
+from services.inference.providers.credentials.authorizers import Authorizers
 from services.inference.providers.openai_responses import ResponsesProvider
 from services.inference.providers.openai_responses.endpoint import EndpointSupport
-from services.inference.providers.protocols import Authorize, Classify, Gauge
+from services.inference.providers.protocols import Classify, Gauge
 from services.inference.providers.upstream import Upstream
+from services.inference.providers.vertex.claude import VertexEndpoint
+from services.inference.providers.vertex.gemini import VertexApi
 
 _NO_SUCH_PATH = (404, 405)
 _OWN_DOMAINS = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".svc")
@@ -76,21 +83,63 @@ def naming_base_url(
     return classified
 
 
-def build(
-    configured: Mapping[str, ProviderSettings],
-    client: Client,
-    limits: Limits,
-    live: Gauge,
-    embedder: embedded.TextEmbedder | None = None,
-    answering_urls: Mapping[str, str] = MappingProxyType({}),
-) -> dict[str, Provider]:
-    """Return the providers by name.
+@dataclass(frozen=True)
+class Connections:
+    """What all providers share.
 
-    Args:
-        configured: the providers' settings by name.
+    Attributes:
         client: the shared client.
         limits: bounds on time and size.
         live: gauge of running calls.
+        authorizers: authorize the requests to clouds; kept when settings are reloaded.
+    """
+
+    client: Client
+    limits: Limits
+    live: Gauge
+    authorizers: Authorizers = field(default_factory=Authorizers)
+
+    def upstream(
+        self,
+        name: str,
+        settings: ProviderSettings,
+        credentials: Mapping[str, str],
+        classify: Classify = failures.classify,
+        base_url: str = "",
+    ) -> Upstream:
+        """Return the server of a provider.
+
+        Args:
+            name: the provider's name in the settings.
+            settings: its settings.
+            credentials: the headers with its key, if it has one.
+            classify: returns the error for a response other than 2xx.
+            base_url: in place of that of the settings.
+        """
+        return Upstream(
+            name,
+            base_url or settings.base_url,
+            {**credentials, **settings.headers},
+            self.limits,
+            self.client,
+            self.live,
+            missing_key=settings.missing_key(),
+            classify=classify,
+            authorize=self.authorizers.of(name, settings, settings.key()),
+        )
+
+
+def build(
+    configured: Mapping[str, ProviderSettings],
+    connections: Connections,
+    embedder: embedded.TextEmbedder | None = None,
+    answering_urls: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Provider]:
+    """Return the providers by name, and their further adapters; see `Target.adapter`.
+
+    Args:
+        configured: the providers' settings by name.
+        connections: what they share.
         embedder: the gateway's own embedding model, if it is included.
         answering_urls: the right base URLs for wrong ones, which errors name.
     """
@@ -100,32 +149,51 @@ def build(
     for name, settings in configured.items():
         own = bedrock.classify if settings.kind == BEDROCK else failures.classify
         classify = naming_base_url(own, settings.base_url, answering_urls)
-        providers[name] = _build_one(name, settings, client, limits, live, classify)
+        providers[name] = _build_one(name, settings, connections, classify)
+        if settings.kind == BEDROCK:
+            # Callers of messages get the adapter of `build_messages`.
+            providers[claude_of(name)] = providers[name]
+        elif settings.kind == VERTEX:
+            providers[claude_of(name)] = _claude_on_vertex(name, settings, connections)
     return providers
 
 
 def build_responses(
     configured: Mapping[str, ProviderSettings],
-    client: Client,
-    limits: Limits,
-    live: Gauge,
+    connections: Connections,
     unsupported_urls: set[str],
 ) -> dict[str, ResponsesProvider]:
     """Return the adapters for the API of responses, by the provider's name.
 
     Args:
         configured: the providers' settings by name.
-        client: the shared client.
-        limits: bounds on time and size.
-        live: gauge of running calls.
+        connections: what they share.
         unsupported_urls: base URLs of servers that turned out to lack this endpoint; updated by
             the adapters.
     """
-    built = {}
-    for name, settings in configured.items():
-        if has_responses(settings):
-            built[name] = _build_responses(name, settings, client, limits, live, unsupported_urls)
-    return built
+    return {
+        name: _build_responses(name, settings, connections, unsupported_urls)
+        for name, settings in configured.items()
+        if has_responses(settings)
+    }
+
+
+def build_messages(
+    configured: Mapping[str, ProviderSettings], connections: Connections
+) -> dict[str, Provider]:
+    """Return the adapters for requests of Anthropic's dialect, by `Target.adapter`.
+
+    They take the place of an adapter of an API that is the same for the models of all makers.
+
+    Args:
+        configured: the providers' settings by name.
+        connections: what they share.
+    """
+    return {
+        claude_of(name): _claude_on_bedrock(name, settings, connections)
+        for name, settings in configured.items()
+        if settings.kind == BEDROCK
+    }
 
 
 def has_responses(settings: ProviderSettings) -> bool:
@@ -140,27 +208,20 @@ def has_responses(settings: ProviderSettings) -> bool:
 def _build_responses(
     name: str,
     settings: ProviderSettings,
-    client: Client,
-    limits: Limits,
-    live: Gauge,
+    connections: Connections,
     unsupported_urls: set[str],
 ) -> ResponsesProvider:
     endpoint = EndpointSupport(settings.base_url, unsupported_urls)
-    credentials = _bearer(settings)
+    credentials = openai.headers(settings.key())
     return ResponsesProvider(
         name,
-        _upstream(name, settings, credentials, client, limits, live, endpoint.classify),
-        _upstream(name, settings, credentials, client, limits, live),
+        connections.upstream(name, settings, credentials, endpoint.classify),
+        connections.upstream(name, settings, credentials),
         endpoint,
         pass_stateful=settings.pass_stateful,
         newest=server_facts(settings.kind, settings.base_url).newest,
         fetches_urls=_fetches_urls(settings),
     )
-
-
-def _bearer(settings: ProviderSettings) -> dict[str, str]:
-    key = settings.key()
-    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 def _fetches_urls(settings: ProviderSettings) -> bool:
@@ -170,58 +231,32 @@ def _fetches_urls(settings: ProviderSettings) -> bool:
     return server.image_urls and not is_own(URL(settings.base_url).host or "")
 
 
-def _upstream(
-    name: str,
-    settings: ProviderSettings,
-    credentials: Mapping[str, str],
-    client: Client,
-    limits: Limits,
-    live: Gauge,
-    classify: Classify = failures.classify,
-    authorize: Authorize | None = None,
-) -> Upstream:
-    return Upstream(
-        name,
-        settings.base_url,
-        {**credentials, **settings.headers},
-        limits,
-        client,
-        live,
-        missing_key=settings.missing_key(),
-        classify=classify,
-        authorize=authorize,
-    )
-
-
 def _build_one(
-    name: str,
-    settings: ProviderSettings,
-    client: Client,
-    limits: Limits,
-    live: Gauge,
-    classify: Classify,
+    name: str, settings: ProviderSettings, connections: Connections, classify: Classify
 ) -> Provider:
     server = server_facts(settings.kind, settings.base_url)
     fetches_urls = _fetches_urls(settings)
+    pass_stateful = settings.pass_stateful
 
-    def upstream(credentials: Mapping[str, str]) -> Upstream:
-        return _upstream(name, settings, credentials, client, limits, live, classify)
+    def upstream(credentials: Mapping[str, str], base_url: str = "") -> Upstream:
+        return connections.upstream(name, settings, credentials, classify, base_url)
 
     key = settings.key()
     match settings.kind:
         case "openai":
             return openai.OpenAIProvider(
                 name,
-                upstream(_bearer(settings)),
-                pass_stateful=settings.pass_stateful,
+                upstream(openai.headers(key, settings.api_version)),
+                pass_stateful=pass_stateful,
                 newest=server.newest,
                 fetches_urls=fetches_urls,
+                path_of=openai.path_of(settings.api_version),
             )
         case "anthropic":
             return anthropic.AnthropicProvider(
                 name,
                 upstream(anthropic.headers(key)),
-                pass_stateful=settings.pass_stateful,
+                pass_stateful=pass_stateful,
                 fetches_urls=fetches_urls,
                 official=server.checks_signatures,
             )
@@ -229,17 +264,58 @@ def _build_one(
             return gemini.GeminiProvider(
                 name,
                 upstream(gemini.headers(key)),
-                pass_stateful=settings.pass_stateful,
+                pass_stateful=pass_stateful,
                 fetches_urls=fetches_urls,
             )
+        case "vertex":
+            return gemini.GeminiProvider(
+                name,
+                upstream(gemini.headers(key), _vertex_url(settings)),
+                pass_stateful=pass_stateful,
+                fetches_urls=fetches_urls,
+                api=VertexApi(),
+            )
         case "bedrock":
-            signer = bedrock.signer_of(name, settings, key)
             return bedrock.BedrockProvider(
                 name,
-                _upstream(
-                    name, settings, _bearer(settings), client, limits, live, classify, signer
-                ),
-                pass_stateful=settings.pass_stateful,
+                upstream(openai.headers(key)),
+                pass_stateful=pass_stateful,
+                guardrail=settings.guardrail,
             )
         case "sandbox":
             return sandbox.SandboxProvider(name)
+
+
+def _vertex_url(settings: ProviderSettings) -> str:
+    return vertex.base_url(settings.base_url, settings.project, settings.region)
+
+
+def _claude_on_vertex(
+    name: str, settings: ProviderSettings, connections: Connections
+) -> anthropic.AnthropicProvider:
+    credentials = gemini.headers(settings.key())
+    return anthropic.AnthropicProvider(
+        name,
+        connections.upstream(name, settings, credentials, base_url=_vertex_url(settings)),
+        pass_stateful=settings.pass_stateful,
+        fetches_urls=_fetches_urls(settings),
+        official=True,
+        endpoint=VertexEndpoint(),
+    )
+
+
+def _claude_on_bedrock(
+    name: str, settings: ProviderSettings, connections: Connections
+) -> anthropic.AnthropicProvider:
+    of_guardrail = bedrock.guardrail_headers(settings.guardrail)
+    credentials = {**openai.headers(settings.key()), **of_guardrail}
+    return anthropic.AnthropicProvider(
+        name,
+        connections.upstream(name, settings, credentials, bedrock.classify),
+        pass_stateful=settings.pass_stateful,
+        fetches_urls=False,
+        official=True,
+        endpoint=BedrockEndpoint(name),
+        # A signature covers the whole body.
+        sends_stored_files=False,
+    )

@@ -79,7 +79,8 @@ class Upstream:
         classify: returns the error for a response other than 2xx.
         missing_key: the environment variable of the API key if it is not set; every request is then
             refused, since it would be sent without credentials.
-        authorize: returns further headers of each request; such requests have no stored files.
+        authorize: returns further headers of each request; if they depend on the body, requests
+            have no stored files.
     """
 
     def __init__(
@@ -114,9 +115,9 @@ class Upstream:
         ]
         # A caller's headers of these names are left out; only beta features are sent of both.
         self._own = frozenset(sent) - {"anthropic-beta"}
-        self._secrets = redaction.secrets_of(headers)
+        self._own_secrets = redaction.secrets_of(headers)
         if self._base.password:
-            self._secrets += (self._base.password,)
+            self._own_secrets += (self._base.password,)
         self.limits = limits
         self._client = client
         self._live = live
@@ -364,21 +365,40 @@ class Upstream:
         if (trace := attempt_trace.get() or current_trace.get()) is not None:
             fields += http.fields(trace.pairs())
         stored = None if call is None else call.stored
-        if self._authorize is not None:
-            return self._authorized(self._authorize, self._target(path), fields, body)
         sent = body if stored is None else stored.body(body)
+        if self._authorize is not None:
+            return self._authorized(self._authorize, self._target(path), fields, body, sent)
         sending = self._client.send(self._origin, "POST", self._target(path), fields, sent)
         return sending if isinstance(sent, bytes) else _admitted(sent, sending)
 
     async def _authorized(
-        self, authorize: Authorize, target: str, fields: str, body: bytes
+        self,
+        authorize: Authorize,
+        target: str,
+        fields: str,
+        body: bytes,
+        sent: bytes | StoredFilesBody,
     ) -> http.Response:
-        """Send a request with the headers that authorize it."""
+        """Send a request with the headers that authorize it.
+
+        Args:
+            authorize: returns the headers.
+            target: path and query.
+            fields: the other headers.
+            body: the body as it is signed.
+            sent: the body as it is sent.
+        """
         url = f"{self._base.scheme}://{self._origin.authority}{target}"
         fields += http.fields(await authorize.headers("POST", url, body))
-        sending = self._client.send(self._origin, "POST", target, fields, body)
+        sending = self._client.send(self._origin, "POST", target, fields, sent)
         del body
-        return await sending
+        return await (sending if isinstance(sent, bytes) else _admitted(sent, sending))
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        """What no message may contain."""
+        authorize = self._authorize
+        return self._own_secrets if authorize is None else (*self._own_secrets, *authorize.secrets)
 
     async def _refusal(self, response: http.Response) -> UpstreamError:
         """Return the error for a response other than 2xx."""

@@ -174,7 +174,7 @@ class RequestAttempts:
         prepared = self.prepare(step)
         if self._rounds is None:
             return prepared
-        dialect = self._providers[step.target.provider].dialect
+        dialect = self._providers[step.target.adapter].dialect
         request, dropped = self._rounds.request_of(prepared.request, step, dialect)
         return prepared._replace(request=request, dropped=[*prepared.dropped, *dropped])
 
@@ -184,7 +184,7 @@ class RequestAttempts:
         Raises:
             GatewayError: as `complete`.
         """
-        provider = self._providers[step.target.provider]
+        provider = self._providers[step.target.adapter]
         lazy = self._lazy
         if lazy is not None and not self._takes_verbatim(lazy, step, provider, options):
             lazy = None
@@ -287,7 +287,7 @@ class RequestAttempts:
         refusals = self._refusals
         if refused_fields or refusals.by_model or refusals.output_bounds.by_model:
             target, refused_fields = self._bounded(step), self.refused(step)
-        provider = self._providers[target.provider]
+        provider = self._providers[target.adapter]
         is_own = provider.dialect == request.dialect
         accepts = self._accepted_form(request, provider, stream=stream)
         plain = None if is_own else lazy.plain

@@ -176,7 +176,7 @@ class Engine:
         providers = routes.providers_of(request.dialect)
         is_native = any(
             provider.dialect == request.dialect
-            for name in {place.target.provider for place in plan.places()}
+            for name in {place.target.adapter for place in plan.places()}
             if (provider := providers.get(name)) is not None
         )
         return Demand(plan, request, fees, routes.costs, is_native=is_native)

@@ -126,7 +126,7 @@ def _offers_tools(
 ) -> bool:
     """Return whether a model of the plan may call the gateway's own tools."""
     available = NOTHING if web is None else web.available
-    targets = ((providers[step.target.provider].dialect, step.target) for step in plan.steps)
+    targets = ((providers[step.target.adapter].dialect, step.target) for step in plan.steps)
     if not may_run_tools(request, targets, available, has_called=has_tool_calls):
         return False
     if request.use_built_in_tools and not any(available):
@@ -276,7 +276,7 @@ class RequestPreparer:
         """
         remembered = {} if conversation is None else conversation.remembered_files
         plan = checked.plan
-        providers = [checked.providers[step.target.provider] for step in plan.steps]
+        providers = [checked.providers[step.target.adapter] for step in plan.steps]
         keep_foreign = any(provider.pass_stateful for provider in providers)
         sends_stored = not loads_all and all(one.sends_stored_files for one in providers)
         await place_files(

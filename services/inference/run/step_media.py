@@ -121,5 +121,5 @@ class StepMedia:
             target.name,
             target.inputs,
             frozenset(MEDIA[name] for name in refused_fields & MEDIA.keys()),
-            self._providers[target.provider].fetches,
+            self._providers[target.adapter].fetches,
         )

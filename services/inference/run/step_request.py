@@ -61,9 +61,7 @@ def prepare_for(
     left_out = 0
     if conversation is not None:
         request, media, left_out = conversation.view_for(request, step.target)
-        if conversation.lacks_thinking and _wants_thinking(
-            request, providers[step.target.provider]
-        ):
+        if conversation.lacks_thinking and _wants_thinking(request, providers[step.target.adapter]):
             request.ClearField("thinking")
             dropped = [*dropped, "thinking"]
     elif request is not sent:

@@ -18,7 +18,7 @@ async def count_tokens(prepared: PreparedRequest, failure_log: FailureLog) -> Co
         UpstreamError: the provider rejects the request.
     """
     step = prepared.plan.steps[0]
-    provider = prepared.providers[step.target.provider]
+    provider = prepared.providers[step.target.adapter]
     if prepared.attempts.may_convert(step):
         await prepared.attempts.adapt(step)
     seen = await offload(prepared.attempts.complete, step)

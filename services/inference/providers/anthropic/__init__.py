@@ -15,6 +15,7 @@ from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.learned.refusals import changes_messages
 from services.inference.offload import offload
+from services.inference.providers.anthropic.endpoints import OWN, Endpoint
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
 from services.inference.providers.anthropic.passthrough import (
     passthrough_answer,
@@ -37,14 +38,13 @@ from services.inference.providers.base import (
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.pruning import without_refused
+from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import is_event_stream
 from services.inference.providers.upstream import Upstream
 from services.inference.stream.batches import Batches
 from services.media.conversion.parts import Source
 
 _VERSION = "2023-06-01"
-_MESSAGES = "/v1/messages"
-_COUNT = "/v1/messages/count_tokens"
 _BY_ADDRESS = (conversation_pb2.MEDIA_KIND_IMAGE, conversation_pb2.MEDIA_KIND_DOCUMENT)
 
 
@@ -64,12 +64,13 @@ class AnthropicProvider:
         fetches_urls: whether the server fetches media by URL.
         official: whether it is Anthropic's own server. Other servers have arbitrary signatures of
             thinking, or none, and still require it in later requests.
+        endpoint: its paths and bodies.
+        sends_stored_files: whether bodies may have stored files, or are signed.
     """
 
     dialect: Dialect.ValueType = conversation_pb2.DIALECT_ANTHROPIC
     signs_thinking = True
     prefills = True
-    sends_stored_files = True
     reports_stop_sequence = True
 
     def __init__(
@@ -80,9 +81,13 @@ class AnthropicProvider:
         pass_stateful: bool,
         fetches_urls: bool,
         official: bool,
+        endpoint: Endpoint = OWN,
+        sends_stored_files: bool = True,
     ) -> None:
         self.name = name
         self.checks_signatures = official
+        self.sends_stored_files = sends_stored_files
+        self._endpoint = endpoint
         self._upstream = upstream
         self.pass_stateful = pass_stateful
         self.fetches = frozenset(_BY_ADDRESS if fetches_urls else ())
@@ -103,13 +108,15 @@ class AnthropicProvider:
 
     async def whole(self, call: Call) -> list[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""
+        headers = self._headers(call)
+        head = self._endpoint.head(call, headers)
         # The body has no name here: it may be large, and an answer may take minutes.
         answer = await self._upstream.post_unbounded(
-            _MESSAGES,
-            self._body(call)  # lazy requests are small
+            self._endpoint.path(call),
+            self._body(call, head)  # lazy requests are small
             if call.lazy is not None
-            else await offload(self._body, call),
-            headers=self._headers(call),
+            else await offload(self._body, call, head),
+            headers=headers,
             call=call,
             bounds_values=True,
         )
@@ -133,27 +140,33 @@ class AnthropicProvider:
 
     def stream(self, call: Call) -> Batches:
         """Stream an answer; see `Provider.stream`."""
+        headers = self._headers(call)
+        head = self._endpoint.head(call, headers)
         return self._upstream.stream(
-            _MESSAGES,
-            partial(self._body, call),
+            self._endpoint.path(call),
+            partial(self._body, call, head),
             reader=self._reader(call),
-            headers=self._headers(call),
+            headers=headers,
             call=call,
+            framing=self._endpoint.framing,
         )
 
     def _reader(self, call: Call) -> StreamReader:
         return StreamReader(self._upstream, translates=call.request.dialect != self.dialect)
 
-    def _body(self, call: Call, build: Callable[..., bytes] = build_request) -> bytes:
-        body = build(call, **self._rules)
+    def _body(self, call: Call, head: Json, build: Callable[..., bytes] = build_request) -> bytes:
+        body = build(call, head, **self._rules)
         return without_refused(call, body) if call.refused_fields else body
 
     async def count_tokens(self, call: Call) -> int:
         """Return the input tokens as counted by the provider."""
-        body = await offload(self._body, call, build_count)
-        whole = await self._upstream.post(_COUNT, body, headers=self._headers(call), call=call)
+        endpoint, headers = self._endpoint, self._headers(call)
+        head = endpoint.count_head(call, headers)
+        body = endpoint.count_body(await offload(self._body, call, head, build_count))
+        path = endpoint.count_path(call)
+        whole = await self._upstream.post(path, body, headers=headers, call=call)
         try:
-            return tokens(self._upstream.json_object(whole).get("input_tokens"))
+            return tokens(endpoint.counted(self._upstream.json_object(whole)))
         except ValueError as error:
             raise broken_answer(self.name, "returned no token count") from error
 

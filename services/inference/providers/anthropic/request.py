@@ -53,11 +53,14 @@ _CHOICES = {
 }
 
 
-def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool) -> bytes:
+def build_request(
+    call: Call, head: Json, *, pass_stateful: bool, fetches_urls: bool, official: bool
+) -> bytes:
     """Return the request body.
 
     Args:
         call: the call; only `call.dropped` is modified.
+        head: the first fields; see `Endpoint.head`.
         pass_stateful: whether callers may refer to objects stored at the provider.
         fetches_urls: whether the provider fetches media by URL.
         official: whether it is Anthropic's own server.
@@ -69,24 +72,21 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
     has_whole_body = lazy is not None and lazy.has_whole_body
     if lazy is not None and has_whole_body and call.request.dialect == AnthropicFields.dialect:
         # Passed through as the caller wrote it.
-        stream = {"stream": True} if call.stream else {}
-        return orjson.dumps({"model": call.target.upstream, **lazy.writable(), **stream})
+        return orjson.dumps({**head, **lazy.writable(), **head})
     fields = AnthropicFields(
         call, pass_stateful=pass_stateful, fetches_urls=fetches_urls, official=official
     )
     if has_whole_body:
         if call.plain is not None and (settings := _plain_settings(call.plain)) is not None:
-            return _finished(_plain_body(call, settings, fields), call)
+            return _finished(_plain_body(call, head, settings, fields), call)
         call.complete()
     request = call.request
     _refuse_what_has_no_place(request, fields)
     reasoning = Reasoning(request, fields, call.target)
-    body = _what_is_read(call, fields, reasoning)
+    body = head | _what_is_read(call, fields, reasoning)
     body["max_tokens"] = _max_tokens(call, reasoning)
     if not call.prefills and prefill_of(request):
         body["messages"].append({"role": "user", "content": CONTINUE})
-    if call.stream:
-        body["stream"] = True
     _add_sampling(body, request, fields, reasoning)
     if request.stop_sequences:
         body["stop_sequences"] = _stop_sequences(request, fields)
@@ -112,15 +112,15 @@ def _plain_settings(plain: PlainRequest) -> Mapping[str, Any] | None:
     return settings
 
 
-def _plain_body(call: Call, settings: Mapping[str, Any], fields: AnthropicFields) -> Json:
+def _plain_body(
+    call: Call, head: Json, settings: Mapping[str, Any], fields: AnthropicFields
+) -> Json:
     """Return the body of a request whose settings are sent as they are."""
     bound = call.target.max_output_tokens or _DEFAULT_MAX_TOKENS
     conversation = _conversation(call, fields)
-    body: Json = {"model": call.target.upstream, **conversation, "max_tokens": bound, **settings}
+    body: Json = {**head, **conversation, "max_tokens": bound, **settings}
     if "tool_choice" in settings:
         body["tool_choice"] = {"type": settings["tool_choice"]}
-    if call.stream:
-        body["stream"] = True
     return body
 
 
@@ -132,7 +132,9 @@ def _finished(body: Json, call: Call) -> bytes:
     return write_body(body)
 
 
-def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool) -> bytes:
+def build_count(
+    call: Call, head: Json, *, pass_stateful: bool, fetches_urls: bool, official: bool
+) -> bytes:
     """Return the body of a request to count input tokens.
 
     As `build_request`, without the fields that concern only the output.
@@ -141,7 +143,7 @@ def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool, official
         call, pass_stateful=pass_stateful, fetches_urls=fetches_urls, official=official
     )
     reasoning = Reasoning(call.request, fields, call.target)
-    body = _what_is_read(call, fields, reasoning)
+    body = head | _what_is_read(call, fields, reasoning)
     _add_extra(body, call.request, fields)
     for name in ("metadata", "service_tier", "inference_geo"):
         body.pop(name, None)
@@ -167,8 +169,7 @@ def beta_header(call: Call) -> list[tuple[str, str]]:
 
 def _what_is_read(call: Call, fields: AnthropicFields, reasoning: Reasoning) -> Json:
     request = call.request
-    body: Json = {"model": call.target.upstream}
-    body |= _conversation(call, fields)
+    body = _conversation(call, fields)
     if request.HasField("tool_choice"):
         choice = _tool_choice(request.tool_choice, fields)
         # Without tools Anthropic accepts no choice, not even the default.

@@ -13,6 +13,7 @@ from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.errors import unsupported
 from services.common.ids import IdGenerator, new_id
 from services.common.messages.lazy_request import LazyRequest
+from services.common.settings import Guardrail
 from services.inference.offload import offload
 from services.inference.providers.base import (
     Call,
@@ -25,7 +26,6 @@ from services.inference.providers.bedrock import sanitizing
 from services.inference.providers.bedrock.errors import classify
 from services.inference.providers.bedrock.events import AnswerReader
 from services.inference.providers.bedrock.frames import CONTENT_TYPE, FrameSplitter
-from services.inference.providers.bedrock.listing import signer_of
 from services.inference.providers.bedrock.request import build_count, build_request
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
@@ -34,7 +34,17 @@ from services.inference.providers.upstream import Framing, Upstream
 from services.inference.stream.batches import Batches
 from services.media.conversion.parts import Source
 
-__all__ = ["BedrockProvider", "classify", "signer_of"]
+__all__ = ["BedrockProvider", "classify", "guardrail_headers"]
+
+
+def guardrail_headers(guardrail: Guardrail | None) -> Mapping[str, str]:
+    """Return the headers of InvokeModel for a guardrail."""
+    if guardrail is None:
+        return {}
+    return {
+        "x-amzn-bedrock-guardrailidentifier": guardrail.id,
+        "x-amzn-bedrock-guardrailversion": guardrail.version,
+    }
 
 
 class BedrockProvider:
@@ -44,6 +54,7 @@ class BedrockProvider:
         name: the provider's name in the settings.
         upstream: the server of `bedrock-runtime`.
         pass_stateful: whether callers may refer to state stored at the provider.
+        guardrail: the guardrail of all requests.
         new_id: generates ids of answers.
     """
 
@@ -63,11 +74,13 @@ class BedrockProvider:
         upstream: Upstream,
         *,
         pass_stateful: bool,
+        guardrail: Guardrail | None = None,
         new_id: IdGenerator = new_id,
     ) -> None:
         self.name = name
         self._upstream = upstream
         self.pass_stateful = pass_stateful
+        self._guardrail = guardrail
         self._new_id = new_id
         self._framing = Framing(CONTENT_TYPE, partial(FrameSplitter, name))
 
@@ -98,7 +111,7 @@ class BedrockProvider:
         return AnswerReader(call, self._upstream, _names(call), self._new_id)
 
     def _body(self, call: Call, build: Callable[..., bytes] = build_request) -> bytes:
-        body = build(call, pass_stateful=self.pass_stateful)
+        body = build(call, pass_stateful=self.pass_stateful, guardrail=self._guardrail)
         return without_refused(call, body) if call.refused_fields else body
 
     async def count_tokens(self, call: Call) -> int:

@@ -11,7 +11,6 @@ from typing import Any
 
 import orjson
 
-from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
 from services.inference.providers import failures
 
@@ -95,11 +94,3 @@ def error_object(name: str, message: str) -> dict[str, Any]:
     """Return an exception of a stream as an error object for `failures.in_band`."""
     status = _STATUSES.get(name.lower(), 500)
     return {"error": {"type": name, "status": name, "code": status, "message": message}}
-
-
-def no_credentials(provider: str, advice: str) -> UpstreamError:
-    """Return the error for a request that cannot be signed."""
-    return UpstreamError(
-        errors_pb2.REASON_UPSTREAM_AUTH,
-        f"the gateway has no AWS credentials for the provider {provider}; {advice}",
-    )

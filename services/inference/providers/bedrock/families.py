@@ -39,12 +39,17 @@ _RESULT_STATUS = frozenset({Family.CLAUDE, Family.NOVA, Family.NOVA_2})
 
 
 def family_of(target: Target) -> Family:
-    """Return the family of a model.
+    """Return the family of a model; see `family_of_names`."""
+    return family_of_names(target.upstream, target.name)
+
+
+def family_of_names(upstream: str, callers_name: str) -> Family:
+    """Return the family of a model, by Bedrock's name for it and the caller's.
 
     The ARN of an application inference profile does not say which model it has; the caller's name
     for the model then decides.
     """
-    for name in (target.upstream, target.name.rpartition("/")[2]):
+    for name in (upstream, callers_name.rpartition("/")[2]):
         for pattern, family in _FAMILIES:
             if pattern.search(name.lower()):
                 return family

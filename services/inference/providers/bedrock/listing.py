@@ -11,8 +11,7 @@ from yarl import URL
 
 from services.common import http
 from services.common.settings import Provider as ProviderSettings
-from services.inference.providers.bedrock.credentials import AwsCredentials, CredentialChain
-from services.inference.providers.bedrock.signing import RequestSigner
+from services.inference.providers.protocols import Authorize
 
 MODELS = "foundation-models"
 PROFILES = "inference-profiles"
@@ -20,16 +19,12 @@ _RUNTIME, _CONTROL = "bedrock-runtime", "bedrock"
 _MAX_PROFILES = 1_000
 
 
-def signer_of(name: str, settings: ProviderSettings, key: str) -> RequestSigner | None:
-    """Return the signer of a provider's requests; None if they have an API key."""
-    if key or settings.has_credential_headers:
-        return None
-    credentials = AwsCredentials(name, CredentialChain(settings.profile).load)
-    return RequestSigner(credentials, settings.region)
-
-
 async def ask(
-    client: http.Client, provider: ProviderSettings, key: str, path: str = MODELS
+    client: http.Client,
+    provider: ProviderSettings,
+    key: str,
+    path: str = MODELS,
+    authorize: Authorize | None = None,
 ) -> http.Response:
     """Request a list; return the response with its body unread.
 
@@ -38,6 +33,7 @@ async def ask(
         provider: the provider's settings.
         key: its API key, or "".
         path: MODELS or PROFILES.
+        authorize: signs the request, if it has no key.
 
     Raises:
         UpstreamError: the gateway has no credentials.
@@ -52,11 +48,10 @@ async def ask(
     if path == PROFILES:
         url = url.with_query(maxResults=_MAX_PROFILES)
     headers = dict(provider.headers)
-    signer = signer_of("bedrock", provider, key)
-    if signer is not None:
+    if authorize is not None:
         origin = http.origin_of(url)
         sent = f"{url.scheme}://{origin.authority}{url.raw_path_qs}"
-        headers |= dict(await signer.headers("GET", sent, b""))
+        headers |= dict(await authorize.headers("GET", sent, b""))
     elif key:
         headers.setdefault("Authorization", f"Bearer {key}")
     fields = http.fields(headers.items())

@@ -8,6 +8,7 @@ from typing import Literal
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
 from services.common.errors import unsupported
+from services.common.settings import Guardrail
 from services.inference.providers.anthropic.cache_marks import fit_marks
 from services.inference.providers.anthropic.sanitizing import JSON_ALONE
 from services.inference.providers.base import Call
@@ -34,20 +35,27 @@ _DEFAULT_MAX_TOKENS = 4096
 _SAMPLING = {"temperature": "temperature", "top_p": "topP"}
 
 
-def build_request(call: Call, *, pass_stateful: bool) -> bytes:
+def build_request(call: Call, *, pass_stateful: bool, guardrail: Guardrail | None = None) -> bytes:
     """Return the body of a request of Converse or ConverseStream.
 
     Args:
         call: the call; only `call.dropped` and the like are modified.
         pass_stateful: whether callers may refer to objects stored at the provider.
+        guardrail: the guardrail of the operator.
 
     Raises:
         GatewayError: invalid or unsupported, with the path of the field.
     """
-    return write_body(_body(call, pass_stateful=pass_stateful))
+    body = _body(call, pass_stateful=pass_stateful)
+    if guardrail is not None:
+        body["guardrailConfig"] = {
+            "guardrailIdentifier": guardrail.id,
+            "guardrailVersion": guardrail.version,
+        }
+    return write_body(body)
 
 
-def build_count(call: Call, *, pass_stateful: bool) -> bytes:
+def build_count(call: Call, *, pass_stateful: bool, guardrail: Guardrail | None = None) -> bytes:
     """Return the body of a request to count tokens."""
     body = _body(call, pass_stateful=pass_stateful)
     read = {name: body[name] for name in _READ if name in body}

@@ -23,11 +23,8 @@ from services.inference.providers.base import (
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.gemini import sanitizing
-from services.inference.providers.gemini.embeddings import (
-    build_batches,
-    read_batch,
-    whole_response,
-)
+from services.inference.providers.gemini.apis import DEVELOPER_API, Api
+from services.inference.providers.gemini.embeddings import whole_response
 from services.inference.providers.gemini.events import AnswerReader
 from services.inference.providers.gemini.request import build_count, build_request
 from services.inference.providers.pruning import without_refused
@@ -55,9 +52,10 @@ class GeminiProvider:
 
     Args:
         name: the provider's name in the settings.
-        upstream: the server; its base URL ends with the version, such as `/v1beta`.
+        upstream: the server; its base URL ends before the paths of `api`.
         pass_stateful: whether callers may refer to state stored at the provider.
         fetches_urls: whether the server fetches media by URL.
+        api: its paths and methods.
         new_id: generates ids that the server omits.
     """
 
@@ -75,6 +73,7 @@ class GeminiProvider:
         *,
         pass_stateful: bool,
         fetches_urls: bool,
+        api: Api = DEVELOPER_API,
         new_id: IdGenerator = new_id,
     ) -> None:
         self.name = name
@@ -82,6 +81,7 @@ class GeminiProvider:
         self.pass_stateful = pass_stateful
         self._fetches_urls = fetches_urls
         self.fetches = frozenset(_BY_ADDRESS if fetches_urls else ())
+        self._api = api
         self._new_id = new_id
 
     def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
@@ -90,7 +90,7 @@ class GeminiProvider:
 
     async def whole(self, call: Call) -> Sequence[Event]:
         """Return a whole answer; see `Provider.whole`."""
-        path = f"/{sanitizing.model_path(call.target.upstream)}:generateContent"
+        path = f"/{self._api.model_path(call.target.upstream)}:generateContent"
         answer = await self._upstream.post_unbounded(
             path, await offload(self._body, call), call=call
         )
@@ -99,7 +99,7 @@ class GeminiProvider:
 
     def stream(self, call: Call) -> Batches:
         """Yield a streamed answer; see `Provider.stream`."""
-        path = f"/{sanitizing.model_path(call.target.upstream)}:streamGenerateContent?alt=sse"
+        path = f"/{self._api.model_path(call.target.upstream)}:streamGenerateContent?alt=sse"
         reader = AnswerReader(call, self._upstream, _names(call), self._new_id)
         return self._upstream.stream(path, partial(self._body, call), reader=reader, call=call)
 
@@ -111,9 +111,13 @@ class GeminiProvider:
 
     async def count_tokens(self, call: Call) -> int:
         """Return the input tokens as counted by the provider."""
-        model = sanitizing.model_path(call.target.upstream)
+        model = self._api.model_path(call.target.upstream)
         body = await offload(
-            build_count, call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
+            build_count,
+            call,
+            self._api.count_body,
+            pass_stateful=self.pass_stateful,
+            fetches_urls=self._fetches_urls,
         )
         whole = await self._upstream.post(f"/{model}:countTokens", body)
         try:
@@ -125,14 +129,12 @@ class GeminiProvider:
         """Return a vector for each text; see `Provider.embed`."""
         fields = RequestFields(call, Rules(self.pass_stateful))
         check_only_texts(call, fields, self.name)
-        model = sanitizing.model_path(call.target.upstream)
         vectors: list[bytes] = []
         counted: int | None = 0
         # Sequentially: each request counts towards Google's rate limit.
-        for body, count in build_batches(call, model):
-            path = f"/{model}:batchEmbedContents"
+        for path, body, count in self._api.batches(call):
             answer = await self._upstream.post(path, body, call=call)
-            read, tokens_read = await offload(read_batch, answer, count, self._upstream)
+            read, tokens_read = await offload(self._api.read_batch, answer, count, self._upstream)
             vectors += read
             counted = None if counted is None or tokens_read is None else counted + tokens_read
         return whole_response(call, vectors, counted, self.name)

@@ -4,7 +4,7 @@ Unsupported fields are refused if the answer depends on them, else dropped and r
 fields are those of Google's reference (ai.google.dev/api/generate-content).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from gateway.inference.v1.inference_pb2 import OutputFormat, Tool, ToolChoice
@@ -98,11 +98,19 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
     return write_body(body)
 
 
-def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes:
-    """Return the body of a request to count tokens."""
+def build_count(
+    call: Call, wrap: Callable[[str, Json], Json], *, pass_stateful: bool, fetches_urls: bool
+) -> bytes:
+    """Return the body of a request to count tokens.
+
+    Args:
+        call: the call.
+        wrap: returns the body for a model and the fields that it reads.
+        pass_stateful: whether callers may refer to state stored at the provider.
+        fetches_urls: whether the provider fetches media by URL.
+    """
     fields = GeminiFields(call, Rules(pass_stateful, fetches_urls))
-    model = sanitizing.model_path(call.target.upstream)
-    return write_body({"generateContentRequest": {"model": model, **_what_is_read(call, fields)}})
+    return write_body(wrap(call.target.upstream, _what_is_read(call, fields)))
 
 
 def _what_is_read(call: Call, fields: RequestFields) -> Json:

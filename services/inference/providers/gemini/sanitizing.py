@@ -8,8 +8,8 @@ from services.inference.providers.conversation_writer import digest_of
 
 _MODEL = re.compile(r"(?:(?:models|tunedModels)/)?[A-Za-z0-9][A-Za-z0-9._-]{0,200}", re.ASCII)
 # Models before Gemini 3 control thinking by a budget, if at all, and check no thought signatures.
-_BEFORE_3 = re.compile(r"(?:models/)?(?:gemini-[12]\b|gemma|learnlm)")
-_THINKS_BY_BUDGET = re.compile(r"(?:models/)?gemini-2\.5\b")
+_BEFORE_3 = re.compile(r"(?:publishers/google/)?(?:models/)?(?:gemini-[12]\b|gemma|learnlm)")
+_THINKS_BY_BUDGET = re.compile(r"(?:publishers/google/)?(?:models/)?gemini-2\.5\b")
 # FunctionDeclaration.name in Google's reference of the API.
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", re.ASCII)
 _MAX_NAME = 64

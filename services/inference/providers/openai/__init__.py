@@ -4,6 +4,7 @@ OpenAI and Azure, vLLM, Ollama, llama-server, DeepSeek, Groq, Mistral and many m
 `request` writes the request body, `events` parses the response, both without I/O.
 """
 
+from services.inference.providers.openai.endpoints import headers, path_of
 from services.inference.providers.openai.provider import OpenAIProvider
 
-__all__ = ["OpenAIProvider"]
+__all__ = ["OpenAIProvider", "headers", "path_of"]

@@ -19,6 +19,7 @@ from services.inference.providers.base import (
 )
 from services.inference.providers.openai import forwarding
 from services.inference.providers.openai.embeddings import build_embeddings, read_embeddings
+from services.inference.providers.openai.endpoints import PathOf, usual_path
 from services.inference.providers.openai.events import (
     StreamReader,
     events_from_whole,
@@ -52,6 +53,7 @@ class OpenAIProvider:
         pass_stateful: whether callers may refer to objects stored at the provider.
         newest: whether it supports OpenAI's newest message formats.
         fetches_urls: whether it fetches images by URL.
+        path_of: returns the path of an endpoint for a model.
         new_id: generates ids that the server omits.
     """
 
@@ -69,12 +71,14 @@ class OpenAIProvider:
         pass_stateful: bool,
         newest: bool,
         fetches_urls: bool,
+        path_of: PathOf = usual_path,
         new_id: IdGenerator = new_id,
     ) -> None:
         self.name = name
         self._upstream = upstream
         self.pass_stateful = pass_stateful
         self._server = Server(name, newest, fetches_urls, pass_stateful)
+        self._path_of = path_of
         self._new_id = new_id
         # Files are sent by id or as bytes only.
         self.fetches = frozenset({conversation_pb2.MEDIA_KIND_IMAGE} if fetches_urls else ())
@@ -90,7 +94,7 @@ class OpenAIProvider:
         """Return a whole answer; see `Provider.whole`."""
         # The body has no name here: it may be large, and an answer may take minutes.
         answer = await self._upstream.post_unbounded(
-            _PATH,
+            self._path_of(_PATH, call.target.upstream),
             build_request(call, self._server)  # lazy requests are small
             if call.lazy is not None
             else await offload(build_request, call, self._server),
@@ -119,7 +123,7 @@ class OpenAIProvider:
     def stream(self, call: Call) -> Batches:
         """Stream an answer; see `Provider.stream`."""
         return self._upstream.stream(
-            _PATH,
+            self._path_of(_PATH, call.target.upstream),
             partial(build_request, call, self._server),
             reader=StreamReader(call, self._upstream, self._new_id),
             headers=call.request_headers(self.dialect) if call.request.headers else (),
@@ -134,7 +138,8 @@ class OpenAIProvider:
         """Return a vector for each text; see `Provider.embed`."""
         body = await offload(build_embeddings, call, self._server)
         headers = call.request_headers(self.dialect)
-        answer = await self._upstream.post(_EMBEDDINGS, body, headers=headers, call=call)
+        path = self._path_of(_EMBEDDINGS, call.target.upstream)
+        answer = await self._upstream.post(path, body, headers=headers, call=call)
         if len(answer) > _LARGE_ANSWER:
             mark_large()
         return await offload(read_embeddings, answer, call, self._upstream)
@@ -158,7 +163,9 @@ class OpenAIProvider:
         boundary = self._new_id("form-")
         body = form(target.upstream, sound, language, boundary)
         answer = await self._upstream.post(
-            _TRANSCRIPTIONS, body, content_type=f"multipart/form-data; boundary={boundary}"
+            self._path_of(_TRANSCRIPTIONS, target.upstream),
+            body,
+            content_type=f"multipart/form-data; boundary={boundary}",
         )
         return read_transcript(self._upstream.json_object(answer), self.name)
 

@@ -11,6 +11,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Message, Opaque
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
+from services.inference.providers.anthropic.endpoints import OWN
 from services.inference.providers.anthropic.request import build_count, build_request
 from services.inference.providers.base import Call, Target
 from tests.services.inference.providers.caller_paths import path_of, with_named_fields
@@ -58,14 +59,18 @@ def body_of(
     Where the test is about fields the SDK knows nothing of, `official` is False.
     """
     rules = {"pass_stateful": pass_stateful, "fetches_urls": fetches_urls}
-    body = orjson.loads(build_request(call, **rules, official=official))
+    body = orjson.loads(build_request(call, OWN.head(call, []), **rules, official=official))
     if official:
         assert checks().messages(body) is None
     return body
 
 
 def count_body_of(call: Call) -> dict[str, Any]:
-    body = orjson.loads(build_count(call, pass_stateful=False, fetches_urls=False, official=True))
+    body = orjson.loads(
+        build_count(
+            call, OWN.count_head(call, []), pass_stateful=False, fetches_urls=False, official=True
+        )
+    )
     assert checks().count_tokens(body) is None
     return body
 

@@ -75,7 +75,9 @@ class HostileEngine:
             {"kind": kind, "base_url": "http://upstream.test", "api_key": "very-secret-key"}
         )
         bounds = Limits.model_validate(limits)
-        providers = registry.build({"p": provider}, self.upstream, bounds, Gauge())
+        providers = registry.build(
+            {"p": provider}, registry.Connections(self.upstream, bounds, Gauge())
+        )
         models = Models([Model(name="m", provider="p")], {"p": provider}, {}, {})
         self.memories = FakeMemories()
         self.engine = Engine(

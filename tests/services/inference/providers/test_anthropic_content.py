@@ -137,7 +137,7 @@ def test_a_tool_call_keeps_its_id_and_the_text_of_its_arguments() -> None:
     sent = body_of(call)["messages"][1]["content"][0]
     assert sent["id"] == "call_1-A"
     assert arguments.encode() in build_request(
-        call, pass_stateful=False, fetches_urls=False, official=True
+        call, {}, pass_stateful=False, fetches_urls=False, official=True
     )
 
 

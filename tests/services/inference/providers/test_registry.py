@@ -42,8 +42,10 @@ def engine(providers: Mapping[str, Provider], *configured: Model) -> Engine:
     metrics = InferenceMetrics(CollectorRegistry())
     client = Unreachable(5, http.Proxies({}))
     live = metrics.live_upstream_calls
-    built = registry.build(providers, client, Limits(), live)
-    responses = registry.build_responses(providers, client, Limits(), live, set())
+    built = registry.build(providers, registry.Connections(client, Limits(), live))
+    responses = registry.build_responses(
+        providers, registry.Connections(client, Limits(), live), set()
+    )
     models = Models(configured, providers, {}, {})
     signer = Signer({"k1": b"s" * 32}, "k1")
     return Engine(
@@ -132,7 +134,9 @@ def test_requests_of_responses_go_to_servers_that_have_them(
     assert registry.has_responses(settings) == has
     live = InferenceMetrics(CollectorRegistry()).live_upstream_calls
     client = Unreachable(5, http.Proxies({}))
-    built = registry.build_responses({"p": settings}, client, Limits(), live, set())
+    built = registry.build_responses(
+        {"p": settings}, registry.Connections(client, Limits(), live), set()
+    )
     assert list(built) == (["p"] if has else [])
 
 

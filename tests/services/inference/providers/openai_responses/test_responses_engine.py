@@ -77,9 +77,11 @@ class Gateway:
         }
         metrics = InferenceMetrics(CollectorRegistry())
         limits, live = Limits(), metrics.live_upstream_calls
-        built = registry.build(providers, self._client, limits, live)
+        built = registry.build(providers, registry.Connections(self._client, limits, live))
         native_ones = registry.build_responses(
-            providers, self._client, limits, live, self.unsupported_urls
+            providers,
+            registry.Connections(self._client, limits, live),
+            self.unsupported_urls,
         )
         spare = Model(name="spared", provider="openai", upstream="echo", fallbacks=["chat/echo"])
         return Engine(

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from services.inference.providers.bedrock.credentials import AwsCredentials, Keys
+from services.inference.providers.credentials.aws import Keys
+from services.inference.providers.credentials.renewal import RenewedCredentials
 
 SERVICE = "bedrock"
 # Bodies above this size are hashed in a thread: 1 MB takes up to 4 ms.
@@ -19,7 +20,11 @@ class RequestSigner:
         region: such as `us-east-1`.
     """
 
-    def __init__(self, credentials: AwsCredentials, region: str) -> None:
+    covers_body = True
+    # Signatures are of one request; the keys themselves are not sent.
+    secrets: Sequence[str] = ()
+
+    def __init__(self, credentials: RenewedCredentials[Keys], region: str) -> None:
         self._credentials = credentials
         self._region = region
 

@@ -7,34 +7,38 @@ import pytest
 from botocore.credentials import ReadOnlyCredentials
 
 from services.common.errors import UpstreamError
-from services.inference.providers.bedrock.credentials import AwsCredentials, Loaded
+from services.inference.providers.credentials.aws import AwsSource, Keys
+from services.inference.providers.credentials.renewal import Loaded, RenewedCredentials
 
 
-class Source:
+class Source(AwsSource):
     """A source of credentials that end, with a clock."""
 
     def __init__(self, lasts_s: float = 3600) -> None:
+        super().__init__("")
         self.now = 0.0
         self.lasts_s = lasts_s
         self.loads = 0
-        self.fails = False
+        self.fails = self.has_none = False
         self.gate = threading.Event()
         self.gate.set()
 
-    def load(self) -> Loaded:
+    def load(self) -> Loaded[Keys] | None:
         assert self.gate.wait(30)
         if self.fails:
             raise OSError("the source is down")
+        if self.has_none:
+            return None
         self.loads += 1
         end, number = self.now + self.lasts_s, self.loads
         keys = ReadOnlyCredentials(f"key-{number}", "s", "t", None)
         return Loaded(keys, lambda seconds: end - self.now < seconds, renews=True)
 
-    def credentials(self) -> AwsCredentials:
-        return AwsCredentials("bedrock", self.load, lambda: self.now)
+    def credentials(self) -> RenewedCredentials[Keys]:
+        return RenewedCredentials("bedrock", self, lambda: self.now)
 
 
-async def settled(credentials: AwsCredentials) -> None:
+async def settled(credentials: RenewedCredentials[Keys]) -> None:
     while (loading := credentials._loading) is not None:
         await loading
 
@@ -96,6 +100,8 @@ async def test_short_credentials_are_renewed_in_time():
 
 
 async def test_without_any_the_error_says_what_to_set():
-    credentials = AwsCredentials("bedrock", lambda: None)
+    source = Source()
+    source.has_none = True
+    credentials = source.credentials()
     with pytest.raises(UpstreamError, match="AWS_ACCESS_KEY_ID"):
         await credentials.current()

@@ -1,0 +1,76 @@
+"""Where a server has Gemini's models, and how its other methods are asked for. Pure."""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from services.inference.providers.base import EmbeddingCall
+from services.inference.providers.gemini import embeddings, sanitizing
+from services.inference.providers.request_fields import Json
+from services.inference.providers.upstream import Upstream
+
+
+class Batch(NamedTuple):
+    """One request for vectors.
+
+    Attributes:
+        path: its path, below the base URL.
+        body: its body.
+        texts: the number of its texts.
+    """
+
+    path: str
+    body: bytes
+    texts: int
+
+
+class Api(Protocol):
+    """The paths and methods of one server."""
+
+    def model_path(self, upstream: str) -> str:
+        """Return the path of a model, without a slash before it.
+
+        Raises:
+            GatewayError: model_not_found, if the name is malformed.
+        """
+
+    def count_body(self, upstream: str, read: Json) -> Json:
+        """Return the body of `countTokens` for the fields of a request that the model reads."""
+
+    def batches(self, call: EmbeddingCall) -> Iterator[Batch]:
+        """Yield the requests of a call for vectors."""
+
+    def read_batch(
+        self, answer: bytes, count: int, upstream: Upstream
+    ) -> tuple[list[bytes], int | None]:
+        """Return the packed vectors of `count` texts, and the texts' tokens if reported.
+
+        Raises:
+            UpstreamError: the answer does not have that many vectors of the same length.
+        """
+
+
+class DeveloperApi:
+    """Google's Gemini API with its keys (`generativelanguage.googleapis.com`); see `Api`."""
+
+    def model_path(self, upstream: str) -> str:
+        """Return the path of a model."""
+        return sanitizing.model_path(upstream)
+
+    def count_body(self, upstream: str, read: Json) -> Json:
+        """Return the body of `countTokens`."""
+        return {"generateContentRequest": {"model": self.model_path(upstream), **read}}
+
+    def batches(self, call: EmbeddingCall) -> Iterator[Batch]:
+        """Yield the requests of a call for vectors."""
+        model = self.model_path(call.target.upstream)
+        for body, count in embeddings.build_batches(call, model):
+            yield Batch(f"/{model}:batchEmbedContents", body, count)
+
+    def read_batch(
+        self, answer: bytes, count: int, upstream: Upstream
+    ) -> tuple[list[bytes], int | None]:
+        """Return the packed vectors of an answer, and its tokens if reported."""
+        return embeddings.read_batch(answer, count, upstream)
+
+
+DEVELOPER_API = DeveloperApi()
