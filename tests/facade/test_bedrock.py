@@ -1,5 +1,7 @@
 """Bedrock behind a gateway: signed requests, credentials that end, API keys, and the doctor."""
 
+import base64
+import json
 import logging
 import os
 import time
@@ -8,12 +10,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import pytest
 import pytest_asyncio
 from aiohttp import web
+from anthropic import AsyncAnthropic
 
 from services.common.http import Client
 from services.common.settings import Settings, parse
@@ -73,6 +76,15 @@ class Bedrock:
         async with self.gateway.http.post(url, json=body, headers=headers) as response:
             return response.status, await response.json()
 
+    def anthropic(self) -> AsyncAnthropic:
+        return AsyncAnthropic(base_url=self.gateway.url, api_key=self.gateway.key)
+
+    async def embed(self, model: str, texts: list[str], **fields: Any) -> tuple[int, Any]:
+        body = {"model": f"bedrock/{model}", "input": texts, **fields}
+        url, headers = f"{self.gateway.url}/v1/embeddings", self.gateway.bearer()
+        async with self.gateway.http.post(url, json=body, headers=headers) as response:
+            return response.status, await response.json()
+
     def last_call(self) -> Entry:
         """Return the last request to a model; lists of models are asked for at any time."""
         return next(entry for entry in reversed(self.log.entries) if "/model/" in entry.path)
@@ -99,6 +111,7 @@ async def bedrock(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bed
         providers = {
             "bedrock": section(url),
             "keyed": section(url, api_key="an API key"),
+            "guarded": section(url, guardrail={"id": "gr1abcd2efgh", "version": "1"}),
             "elsewhere": section(url, region="eu-west-1"),
         }
         folder = tmp_path_factory.mktemp("gateway")
@@ -143,6 +156,77 @@ async def test_tokens_are_counted_by_bedrock(bedrock: Bedrock):
         assert response.status == 200
         assert "x-gateway-estimate" not in response.headers
     assert bedrock.last_call().path.endswith("/count-tokens")
+
+
+async def test_messages_are_claudes_own(bedrock: Bedrock):
+    fields: Any = {"model": f"bedrock/{MODEL}", "messages": QUESTION}
+    more = {"extra_body": {"top_k": 3}, "betas": ["interleaved-thinking-2025-05-14"]}
+    async with bedrock.anthropic() as client:
+        whole = await client.beta.messages.create(max_tokens=100, **fields, **more)
+        assert whole.content[0].to_dict()["text"] == 'Sandbox echo: you said "Hello".'
+        sent = bedrock.last_call()
+        assert sent.path.endswith(f"{MODEL}/invoke")
+        # Verbatim: what the caller sent, with the version in place of the model.
+        assert sent.body == {
+            "anthropic_version": "bedrock-2023-05-31",
+            "anthropic_beta": more["betas"],
+            **{"max_tokens": 100, "messages": QUESTION, "top_k": 3},
+        }
+        assert "anthropic-beta" not in sent.headers
+        async with client.messages.stream(max_tokens=100, **fields) as stream:
+            assert await stream.get_final_text() == 'Sandbox echo: you said "Hello".'
+        sent = bedrock.last_call()
+        assert sent.path.endswith("/invoke-with-response-stream") and "stream" not in sent.body
+        thinking = {"type": "enabled", "budget_tokens": 2000}
+        await client.messages.count_tokens(**fields, thinking=thinking)
+        packed = bedrock.last_call().body["input"]["invokeModel"]["body"]
+        assert json.loads(base64.b64decode(packed))["max_tokens"] > 2000
+
+
+async def test_a_guardrail_is_named_in_each_api(bedrock: Bedrock):
+    await bedrock.ask("guarded")
+    config = {"guardrailIdentifier": "gr1abcd2efgh", "guardrailVersion": "1"}
+    assert bedrock.last_call().body["guardrailConfig"] == config
+    async with bedrock.anthropic() as client:
+        await client.messages.create(
+            model=f"guarded/{MODEL}", max_tokens=10, messages=cast(Any, QUESTION)
+        )
+    headers = bedrock.last_call().headers
+    assert headers["x-amzn-bedrock-guardrailidentifier"] == "gr1abcd2efgh"
+    assert headers["x-amzn-bedrock-guardrailversion"] == "1"
+
+
+VECTORS: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
+    (
+        "amazon.titan-embed-text-v2:0",
+        {"dimensions": 8},
+        [{"inputText": "one", "dimensions": 8}, {"inputText": "two", "dimensions": 8}],
+    ),
+    (
+        "cohere.embed-v4:0",
+        {"dimensions": 8},
+        [
+            {
+                **{"texts": ["one", "two"], "input_type": "search_document", "truncate": "NONE"},
+                **{"embedding_types": ["float"], "output_dimension": 8},
+            }
+        ],
+    ),
+]
+
+
+async def test_vectors_of_titan_and_cohere(bedrock: Bedrock):
+    for model, fields, expected in VECTORS:
+        bedrock.log.clear()
+        status, answer = await bedrock.embed(model, ["one", "two"], **fields)
+        assert status == 200, answer
+        assert {len(one["embedding"]) for one in answer["data"]} == {fields.get("dimensions", 8)}
+        assert answer["usage"]["prompt_tokens"] == 2
+        sent = [one.body for one in bedrock.log.entries if one.path.endswith("/invoke")]
+        assert sorted(map(str, sent)) == sorted(map(str, expected))
+    for model in ("amazon.nova-embed", "amazon.titan-embed-text-v1"):
+        status, answer = await bedrock.embed(model, ["one"], dimensions=8)
+        assert status == 400, answer
 
 
 async def test_models_and_profiles_are_listed(bedrock: Bedrock):

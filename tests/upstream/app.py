@@ -18,7 +18,7 @@ rules that types do not express.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -44,7 +44,7 @@ from tests.upstream import (
     responses_rules,
 )
 from tests.upstream.bedrock.app import add_bedrock
-from tests.upstream.checks import Checks, load_checks
+from tests.upstream.checks import Check, Checks, load_checks
 from tests.upstream.imitations import (
     GOOGLE,
     ImitatedChat,
@@ -104,7 +104,7 @@ def create_app(
     server.add_anthropic(app.router, handlers, "", messages, made.counting(USUAL))
     server.add_models(app.router, handlers, "", chat, messages)
     made.add_gemini(app, handlers, GOOGLE)
-    add_bedrock(app, handlers, new_id, now)
+    add_bedrock(app, handlers, new_id, now, made.of_claude(), made.checks.betas)
     made.add_vertex(app, handlers, tokens or Tokens(now), account)
     for personality in personalities:
         path = f"/{personality.name}"
@@ -204,12 +204,16 @@ class _Made:
         account: ServiceAccount | None,
     ) -> None:
         """Add Vertex AI."""
+        claude, betas = self.of_claude(), self.checks.betas
+        add_vertex(app, handlers, self.new_id, tokens, account, claude, betas)
+
+    def of_claude(self) -> Mapping[str, tuple[Check, Check]]:
+        """Return the checks of Anthropic's bodies at clouds, each without and with betas."""
         checks = self.checks
-        claude = {
+        return {
             "messages": (checks.messages, checks.beta_messages),
             "count": (checks.count_tokens, checks.beta_count_tokens),
         }
-        add_vertex(app, handlers, self.new_id, tokens, account, claude, checks.betas)
 
     def counting(self, personality: Personality) -> ImitatedMessages:
         checks = self.checks

@@ -1,12 +1,14 @@
 """Bedrock's upstream as AWS's own client sees it."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import boto3
 import pytest
 import pytest_asyncio
+from anthropic import AsyncAnthropicBedrock
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
@@ -66,3 +68,31 @@ async def test_counts_and_refuses_as_the_client_expects(url: str):
         with pytest.raises(ClientError) as raised:
             await asyncio.to_thread(calling.converse, modelId=MODEL, messages=messages)
         assert raised.value.response["Error"]["Code"] == code
+
+
+async def test_anthropics_own_client(url: str):
+    async with AsyncAnthropicBedrock(
+        base_url=url, aws_region=REGION, aws_access_key=ACCESS_KEY, aws_secret_key=SECRET_KEY
+    ) as claude:
+        fields: Any = {
+            **{"model": MODEL, "max_tokens": 100},
+            "messages": [{"role": "user", "content": "Hello"}],
+        }
+        whole = await claude.messages.create(**fields)
+        assert whole.content[0].to_dict()["text"] == 'Sandbox echo: you said "Hello".'
+        texts = [
+            event.delta.text
+            async for event in await claude.messages.create(stream=True, **fields)
+            if event.type == "content_block_delta" and event.delta.type == "text_delta"
+        ]
+        assert "".join(texts) == 'Sandbox echo: you said "Hello".'
+
+
+async def test_vectors_as_awss_client_expects(url: str):
+    bedrock = client(url)
+    body = json.dumps({"inputText": "one two", "dimensions": 8})
+    answer = await asyncio.to_thread(
+        bedrock.invoke_model, modelId="amazon.titan-embed-text-v2:0", body=body
+    )
+    read = json.loads(answer["body"].read())
+    assert (len(read["embedding"]), read["inputTextTokenCount"]) == (8, 2)

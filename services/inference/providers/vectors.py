@@ -14,11 +14,13 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from gateway.inference.v1.inference_pb2 import EmbedResponse
 from services.common.errors import UpstreamError, unsupported
 from services.common.text import packed_floats
 from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.request_fields import RequestFields
+from services.inference.request.estimate import estimate_inputs
 
 # Maximum length of a vector; no model has longer ones.
 MAX_LENGTH: Final = 1 << 13
@@ -29,6 +31,20 @@ _PADDINGS = (b"", b"=", b"==")
 # A member's name, up to its value. Inside a JSON string it cannot match: the second quotation mark
 # would have a backslash before it.
 _MEMBER = r'"{name}"[ \t\r\n]{{0,8}}:[ \t\r\n]{{0,8}}'
+
+
+class VectorRequest(NamedTuple):
+    """One of the requests for the vectors of a call.
+
+    Attributes:
+        path: its path, below the base URL.
+        body: its body.
+        texts: the number of its texts.
+    """
+
+    path: str
+    body: bytes
+    texts: int
 
 
 class Vector(NamedTuple):
@@ -139,6 +155,24 @@ def in_json(vector: Vector, provider: str, *, base64: bool) -> orjson.Fragment:
     if base64:
         return orjson.Fragment(b'"%b"' % binascii.b2a_base64(numbers, newline=False))
     return orjson.Fragment(packed_floats.to_json(numbers))
+
+
+def whole_response(
+    call: EmbeddingCall, vectors: list[bytes], counted: int | None, provider: str
+) -> EmbedResponse:
+    """Return the response of all requests; `counted` tokens, or None for an estimate.
+
+    Raises:
+        UpstreamError: the vectors of the requests differ in length.
+    """
+    if len({len(vector) for vector in vectors}) != 1:
+        raise no_answer(len(vectors), provider)
+    return EmbedResponse(
+        model=call.target.upstream,
+        vectors=vectors,
+        input_tokens=estimate_inputs(call.inputs) if counted is None else counted,
+        estimated=counted is None,
+    )
 
 
 def no_answer(count: int, provider: str) -> UpstreamError:

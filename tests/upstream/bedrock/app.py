@@ -1,7 +1,7 @@
 """The paths of Bedrock, over the sandbox's models."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import orjson
@@ -15,7 +15,9 @@ from services.sandbox.model.models import LISTED, Kind, Model, SandboxError, Too
 from services.sandbox.model.play import Step
 from tests.upstream import anthropic_rules
 from tests.upstream.bedrock import rules, signatures, wire
+from tests.upstream.bedrock.claude import Embeddings, InvokedMessages, embed
 from tests.upstream.bedrock.signatures import SignatureError
+from tests.upstream.checks import Check
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
 _ERRORS: Mapping[Kind, tuple[int, str]] = {
@@ -30,7 +32,7 @@ _ERRORS: Mapping[Kind, tuple[int, str]] = {
     "overloaded": (503, "ServiceUnavailableException"),
 }
 # Names of Bedrock's models: a geography, a maker, the sandbox's name, and a version.
-_NAME = re.compile(r"(?:[a-z]+\.)?(?:anthropic|amazon|openai)\.(?P<model>.+?)(?:-v\d+:\d+)?")
+_NAME = re.compile(r"(?:[a-z]+\.)?(?:anthropic|amazon|cohere|openai)\.(?P<model>.+?)(?:-v\d+:\d+)?")
 _TYPE = "x-amzn-errortype"
 
 
@@ -123,11 +125,25 @@ class _Frames:
 
 
 def add_bedrock(
-    app: web.Application, server: Server, new_id: IdGenerator, now: Callable[[], float]
+    app: web.Application,
+    server: Server,
+    new_id: IdGenerator,
+    now: Callable[[], float],
+    claude: Mapping[str, tuple[Check, Check]],
+    betas: Collection[str],
 ) -> None:
-    """Add Bedrock's paths to an application."""
+    """Add Bedrock's paths to an application.
 
-    def signed(handler: Handler, dialect: Converse) -> Handler:
+    Args:
+        app: the application.
+        server: has the handlers.
+        new_id: generates ids of answers.
+        now: returns Unix seconds.
+        claude: checks of Anthropic's bodies: `messages` and `count`, each without and with betas.
+        betas: the names of beta features.
+    """
+
+    def signed(handler: Handler, dialect: Converse | InvokedMessages) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             try:
                 await signatures.check(request, now)
@@ -140,10 +156,28 @@ def add_bedrock(
 
     whole, stream = Converse(new_id), Converse(new_id, streams=True)
     counting = Converse(new_id, "CountTokens")
+    invoked = InvokedMessages(new_id, claude["messages"], betas, name_of)
+    chunked = InvokedMessages(new_id, claude["messages"], betas, name_of, streams=True)
+    packed = InvokedMessages(new_id, claude["messages"], betas, name_of, counts=True)
+    count = signed(server.handler(counting, server.count_tokens), counting)
+    count_packed = signed(server.handler(packed, server.count_tokens), packed)
+    invoke = signed(server.handler(invoked, server.generate), invoked)
+    vectors = signed(server.handler(Embeddings(new_id), embed), invoked)
+    streamed = signed(server.handler(chunked, server.generate), chunked)
+
+    async def count_either(request: web.Request) -> web.StreamResponse:
+        is_packed = "invokeModel" in orjson.loads(await request.read())["input"]
+        return await (count_packed if is_packed else count)(request)
+
+    async def invoke_either(request: web.Request) -> web.StreamResponse:
+        return await (vectors if "embed" in request.match_info["id"] else invoke)(request)
+
+    app.router.add_post("/model/{id:[^/]+}/count-tokens", count_either)
+    app.router.add_post("/model/{id:[^/]+}/invoke", invoke_either)
+    app.router.add_post("/model/{id:[^/]+}/invoke-with-response-stream", streamed)
     for path, dialect, answer in (
         ("converse", whole, server.generate),
         ("converse-stream", stream, server.generate),
-        ("count-tokens", counting, server.count_tokens),
     ):
         handler = signed(server.handler(dialect, answer), dialect)
         app.router.add_post(f"/model/{{id:[^/]+}}/{path}", handler)
@@ -189,5 +223,5 @@ async def _add_head(request: web.Request, response: web.StreamResponse) -> None:
         if response.status >= 400 and isinstance(body, bytes):
             name = orjson.loads(body)["__type"]
             response.headers[_TYPE] = f"{name}:http://internal.amazon.com/coral/"
-    elif request.path.endswith("/converse-stream"):
+    elif request.path.endswith(("/converse-stream", "/invoke-with-response-stream")):
         response.content_type = EVENT_STREAM

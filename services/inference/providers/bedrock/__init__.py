@@ -5,12 +5,13 @@ answers, `frames` splits streams; these are pure. `credentials` and `signing` au
 This module sends them.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, Dialect, MediaKind
 from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
-from services.common.errors import unsupported
 from services.common.ids import IdGenerator, new_id
 from services.common.messages.lazy_request import LazyRequest
 from services.common.settings import Guardrail
@@ -23,6 +24,7 @@ from services.inference.providers.base import (
     no_transcripts,
 )
 from services.inference.providers.bedrock import sanitizing
+from services.inference.providers.bedrock.embeddings import batches, read_batch
 from services.inference.providers.bedrock.errors import classify
 from services.inference.providers.bedrock.events import AnswerReader
 from services.inference.providers.bedrock.frames import CONTENT_TYPE, FrameSplitter
@@ -30,9 +32,17 @@ from services.inference.providers.bedrock.request import build_count, build_requ
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.pruning import without_refused
+from services.inference.providers.request_fields import RequestFields, Rules
 from services.inference.providers.upstream import Framing, Upstream
+from services.inference.providers.vectors import (
+    VectorRequest,
+    check_only_texts,
+    whole_response,
+)
 from services.inference.stream.batches import Batches
 from services.media.conversion.parts import Source
+
+_CONCURRENT_EMBEDDINGS = 8
 
 __all__ = ["BedrockProvider", "classify", "guardrail_headers"]
 
@@ -125,12 +135,40 @@ class BedrockProvider:
             raise broken_answer(self.name, "returned no token count") from error
 
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
-        """Raise an error: embeddings are not translated."""
-        raise unsupported(
-            "model",
-            f"model: the provider {self.name} does not support embeddings; use an embedding model "
-            "of a provider of kind openai or gemini",
-        )
+        """Return a vector for each text; see `Provider.embed`."""
+        check_only_texts(call, RequestFields(call, Rules(self.pass_stateful)), self.name)
+        vectors: list[bytes] = []
+        counted: int | None = 0
+        # Titan takes one text a request.
+        requests = list(batches(call, self.name))
+        for begin in range(0, len(requests), _CONCURRENT_EMBEDDINGS):
+            some = requests[begin : begin + _CONCURRENT_EMBEDDINGS]
+            for read, tokens_read in await self._embed_all(some, call):
+                vectors += read
+                counted = None if counted is None or tokens_read is None else counted + tokens_read
+        return whole_response(call, vectors, counted, self.name)
+
+    async def _embed_all(
+        self, requests: Sequence[VectorRequest], call: EmbeddingCall
+    ) -> Sequence[tuple[list[bytes], int | None]]:
+        """Send several requests at once; return the vectors and the tokens of each.
+
+        A failure cancels the others.
+        """
+        sending = [asyncio.create_task(self._embed(one, call)) for one in requests]
+        try:
+            return await asyncio.gather(*sending)
+        finally:
+            for one in sending:
+                one.cancel()
+
+    async def _embed(
+        self, request: VectorRequest, call: EmbeddingCall
+    ) -> tuple[list[bytes], int | None]:
+        own = replace(call)  # has the headers of this answer
+        answer = await self._upstream.post(request.path, request.body, call=own)
+        call.answer_headers = own.answer_headers
+        return await offload(read_batch, answer, request.texts, own.answer_headers, self._upstream)
 
     async def transcribe(self, target: Target, sound: Source, language: str) -> Transcript:
         """Raise an error: the API has no transcription."""

@@ -16,6 +16,7 @@ from services.inference.providers.protocols import Authorize
 MODELS = "foundation-models"
 PROFILES = "inference-profiles"
 _RUNTIME, _CONTROL = "bedrock-runtime", "bedrock"
+_SERVED = frozenset({"TEXT", "EMBEDDING"})
 _MAX_PROFILES = 1_000
 
 
@@ -61,12 +62,13 @@ async def ask(
 def names_of(listed: Mapping[str, Any]) -> Iterator[object]:
     """Yield the names in a list of foundation models or of inference profiles.
 
-    Models that write no text are left out, and those that only a profile gives access to.
+    Models that return neither text nor vectors are left out, and those that only a profile gives
+    access to.
     """
     for model in listed.get("modelSummaries") or ():
         match model:
             case {"inferenceTypesSupported": [*ways], "outputModalities": [*outputs]}:
-                if "ON_DEMAND" in ways and "TEXT" in outputs:
+                if "ON_DEMAND" in ways and not _SERVED.isdisjoint(outputs):
                     yield model.get("modelId")
     for profile in listed.get("inferenceProfileSummaries") or ():
         match profile:

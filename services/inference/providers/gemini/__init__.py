@@ -24,13 +24,12 @@ from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.gemini import sanitizing
 from services.inference.providers.gemini.apis import DEVELOPER_API, Api
-from services.inference.providers.gemini.embeddings import whole_response
 from services.inference.providers.gemini.events import AnswerReader
 from services.inference.providers.gemini.request import build_count, build_request
 from services.inference.providers.pruning import without_refused
 from services.inference.providers.request_fields import RequestFields, Rules
 from services.inference.providers.upstream import Upstream
-from services.inference.providers.vectors import check_only_texts
+from services.inference.providers.vectors import check_only_texts, whole_response
 from services.inference.stream.batches import Batches
 from services.media.conversion.parts import Source
 

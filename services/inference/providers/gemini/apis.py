@@ -1,26 +1,13 @@
 """Where a server has Gemini's models, and how its other methods are asked for. Pure."""
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.gemini import embeddings, sanitizing
 from services.inference.providers.request_fields import Json
 from services.inference.providers.upstream import Upstream
-
-
-class Batch(NamedTuple):
-    """One request for vectors.
-
-    Attributes:
-        path: its path, below the base URL.
-        body: its body.
-        texts: the number of its texts.
-    """
-
-    path: str
-    body: bytes
-    texts: int
+from services.inference.providers.vectors import VectorRequest
 
 
 class Api(Protocol):
@@ -36,7 +23,7 @@ class Api(Protocol):
     def count_body(self, upstream: str, read: Json) -> Json:
         """Return the body of `countTokens` for the fields of a request that the model reads."""
 
-    def batches(self, call: EmbeddingCall) -> Iterator[Batch]:
+    def batches(self, call: EmbeddingCall) -> Iterator[VectorRequest]:
         """Yield the requests of a call for vectors."""
 
     def read_batch(
@@ -60,11 +47,11 @@ class DeveloperApi:
         """Return the body of `countTokens`."""
         return {"generateContentRequest": {"model": self.model_path(upstream), **read}}
 
-    def batches(self, call: EmbeddingCall) -> Iterator[Batch]:
+    def batches(self, call: EmbeddingCall) -> Iterator[VectorRequest]:
         """Yield the requests of a call for vectors."""
         model = self.model_path(call.target.upstream)
         for body, count in embeddings.build_batches(call, model):
-            yield Batch(f"/{model}:batchEmbedContents", body, count)
+            yield VectorRequest(f"/{model}:batchEmbedContents", body, count)
 
     def read_batch(
         self, answer: bytes, count: int, upstream: Upstream

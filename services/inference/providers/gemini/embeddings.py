@@ -7,12 +7,10 @@ from collections.abc import Iterator
 
 import orjson
 
-from gateway.inference.v1.inference_pb2 import EmbedResponse
 from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.bounds import tokens
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vectors import VectorTexts, check_lengths, no_answer, packed
-from services.inference.request.estimate import estimate_inputs
 
 # Maximum texts per request.
 MAX_BATCH = 100
@@ -55,21 +53,3 @@ def read_batch(answer: bytes, count: int, upstream: Upstream) -> tuple[list[byte
             except ValueError:
                 pass
     return vectors, None
-
-
-def whole_response(
-    call: EmbeddingCall, vectors: list[bytes], counted: int | None, provider: str
-) -> EmbedResponse:
-    """Return the response of all batches; `counted` tokens, or None for an estimate.
-
-    Raises:
-        UpstreamError: the vectors of the batches differ in length.
-    """
-    if len({len(vector) for vector in vectors}) != 1:
-        raise no_answer(len(vectors), provider)
-    return EmbedResponse(
-        model=call.target.upstream,
-        vectors=vectors,
-        input_tokens=estimate_inputs(call.inputs) if counted is None else counted,
-        estimated=counted is None,
-    )

@@ -11,11 +11,16 @@ import orjson
 
 from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.bounds import tokens
-from services.inference.providers.gemini.apis import Batch
 from services.inference.providers.gemini.embeddings import MAX_BATCH
 from services.inference.providers.request_fields import Json
 from services.inference.providers.upstream import Upstream
-from services.inference.providers.vectors import VectorTexts, check_lengths, no_answer, packed
+from services.inference.providers.vectors import (
+    VectorRequest,
+    VectorTexts,
+    check_lengths,
+    no_answer,
+    packed,
+)
 from services.inference.providers.vertex.paths import model_path
 
 # Of `predict`: maximum texts, and tokens, of a request. A token is a character at least.
@@ -37,7 +42,7 @@ class VertexApi:
         """Return the body of `countTokens`."""
         return read
 
-    def batches(self, call: EmbeddingCall) -> Iterator[Batch]:
+    def batches(self, call: EmbeddingCall) -> Iterator[VectorRequest]:
         """Yield the requests of a call for vectors.
 
         Texts that are too long are rejected, not cut.
@@ -51,7 +56,7 @@ class VertexApi:
             for some in _parts(texts):
                 instances = [{"content": text} for text in some]
                 body = {"instances": instances, "parameters": config}
-                yield Batch(f"{path}:predict", orjson.dumps(body), len(some))
+                yield VectorRequest(f"{path}:predict", orjson.dumps(body), len(some))
             return
         for begin in range(0, len(texts), MAX_BATCH):
             some = texts[begin : begin + MAX_BATCH]
@@ -63,10 +68,10 @@ class VertexApi:
                 for text in some
             ]
             if len(requests) == 1:
-                yield Batch(f"{path}:embedContent", orjson.dumps(requests[0]), 1)
+                yield VectorRequest(f"{path}:embedContent", orjson.dumps(requests[0]), 1)
             else:
                 body = {"requests": requests}
-                yield Batch(f"{path}:batchEmbedContents", orjson.dumps(body), len(some))
+                yield VectorRequest(f"{path}:batchEmbedContents", orjson.dumps(body), len(some))
 
     def read_batch(
         self, answer: bytes, count: int, upstream: Upstream

@@ -13,6 +13,7 @@ from services.common.errors import GatewayError
 from services.common.messages.plain_message import PlainMessage
 from services.inference.learned.refusals import STREAM_OPTIONS
 from services.inference.providers.anthropic import AnthropicProvider
+from services.inference.providers.anthropic.endpoints import OWN
 from services.inference.providers.anthropic.request import build_request as build_anthropic
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.fields import Server
@@ -38,6 +39,12 @@ from tests.services.inference.providers.caller_bodies import (
 from tests.thoroughness import examples
 
 RULES = {"pass_stateful": False, "fetches_urls": False, "official": True}
+
+
+def to_messages(call: Call) -> bytes:
+    return build_anthropic(call, OWN.head(call, []), **RULES)
+
+
 WORDS = st.sampled_from(["a", "b\n", " ", "é"])
 SIGNER = Signer({"k": b"key"}, "k")
 REFUSED = st.sets(
@@ -147,7 +154,7 @@ PLAIN_CHATS = st.fixed_dictionaries(
 @settings(max_examples=examples(120), deadline=None)
 def test_a_plain_chat_becomes_messages(body: Json, refused: set[str]) -> None:
     provider = AnthropicProvider("p", None, **RULES)
-    check(chat, body, partial(build_anthropic, **RULES), provider, refused)
+    check(chat, body, to_messages, provider, refused)
 
 
 MARKS = (None, {"type": "ephemeral"})
@@ -316,7 +323,7 @@ def test_plain_responses_become_a_chat(body: Json, newest: bool, refused: set[st
 @settings(max_examples=examples(120), deadline=None)
 def test_plain_responses_become_messages(body: Json, refused: set[str]) -> None:
     provider = AnthropicProvider("p", None, **RULES)
-    check(response, body, partial(build_anthropic, **RULES), provider, refused)
+    check(response, body, to_messages, provider, refused)
 
 
 @pytest.mark.parametrize(

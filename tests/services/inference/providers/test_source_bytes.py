@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
 from services.common.messages.lazy_request import LazyRequest
+from services.inference.providers.anthropic.endpoints import OWN
 from services.inference.providers.anthropic.request import build_request as build_anthropic
 from services.inference.providers.base import Call
 from services.inference.providers.openai.fields import Server
@@ -92,7 +93,8 @@ def sent_by(parse: Any, request: GenerateRequest, lazy: LazyRequest | None) -> b
     call = Call(request, TARGET, False, lazy=lazy)
     if parse is chat:
         return build_openai(call, Server("p", True, False, False))
-    return build_anthropic(call, pass_stateful=False, fetches_urls=False, official=True)
+    rules = {"pass_stateful": False, "fetches_urls": False, "official": True}
+    return build_anthropic(call, OWN.head(call, []), **rules)
 
 
 def read(parse: Any, raw: bytes, *, lazily: bool) -> Any:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.messages.lazy_request import LazyRequest
 from services.inference.providers.anthropic import AnthropicProvider
+from services.inference.providers.anthropic.endpoints import OWN
 from services.inference.providers.anthropic.request import build_request as build_anthropic
 from services.inference.providers.base import Call
 from services.inference.providers.openai.fields import Server
@@ -122,8 +123,9 @@ def test_messages_go_as_their_translation_would(body: Json) -> None:
     rules = {"pass_stateful": False, "fetches_urls": False, "official": True}
     if AnthropicProvider("p", None, **rules).takes_lazy(lazy, frozenset()):
         as_it_is = call_of(lazy, stream=bool(body.get("stream")))
-        sent = build_anthropic(as_it_is, **rules)
-        translated = build_anthropic(Call(whole, TARGET, as_it_is.stream), **rules)
+        sent = build_anthropic(as_it_is, OWN.head(as_it_is, []), **rules)
+        call = Call(whole, TARGET, as_it_is.stream)
+        translated = build_anthropic(call, OWN.head(call, []), **rules)
         # Of two ways to write one content either may be used.
         assert messages(sent, False).request == messages(translated, False).request
         assert orjson.loads(sent).get("stream") == orjson.loads(translated).get("stream")
