@@ -10,7 +10,7 @@ from services.common.grpc.dialect_headers import of_answer
 from services.common.messages.passthrough_answer import AnswerRoute, PassthroughAnswer, TokenCounts
 from services.inference.answer_facts import AnswerFacts
 from services.inference.providers.base import Call
-from services.inference.request.thinking import Signer
+from services.inference.request.thinking import CLAUDES, Signer
 from services.inference.stream.batches import Batches
 from services.inference.stream.filters import Batch, StreamFilter
 from services.inference.stream.property_names import PropertyNameFilter
@@ -41,8 +41,8 @@ class Attempt:
         filters: applied to the events of the answer, in order.
         left_out: number of remembered turns left out of the request.
         adapted: parts that were converted for the model; see `RouteInfo.adapted`.
-        signer: signs the thinking, before the filters, unless the provider verifies signatures;
-            None if nothing is signed.
+        signer: signs the thinking, before the filters, unless the provider verifies signatures and
+            the caller's dialect has a place for them; None if nothing is signed.
 
     Attributes:
         call: see the argument.
@@ -88,9 +88,12 @@ class Attempt:
             if names := self.call.property_names:
                 self._filters = (PropertyNameFilter(names), *self._filters)
             # Chats need no signature, and have the provider's own in fields of their own.
-            is_signed = self.provider.checks_signatures or self.call.request.requires_single_text
-            if self._signer is not None and not is_signed:
-                signing = ThinkingSigner(self._signer, self.call.target.upstream)
+            request, provider = self.call.request, self.provider
+            wraps = request.wraps_signatures and provider.dialect != request.dialect
+            is_signed = provider.checks_signatures and not wraps
+            if self._signer is not None and not (is_signed or request.requires_single_text):
+                prefix = CLAUDES if provider.checks_signatures else ""
+                signing = ThinkingSigner(self._signer, self.call.target.upstream, prefix)
                 self._filters = (signing, *self._filters)
         for event in batch:
             if event.HasField("usage"):

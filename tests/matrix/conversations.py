@@ -319,7 +319,12 @@ THOUGHTS: Sequence[Conversation] = (
     Conversation(
         "a prefill that ends with a space",
         [user("Hi"), assistant("Sandbox echo: ")],
-        refusals=[Refusal(frozenset({"anthropic"}), {MESSAGES: "messages.1.content"})],
+        refusals=[
+            Refusal(
+                frozenset({"anthropic", "bedrock"}),
+                {MESSAGES: "messages.1.content"},
+            )
+        ],
         any_answer=True,
     ),
 )

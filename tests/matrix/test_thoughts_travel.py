@@ -18,7 +18,7 @@ from tests.matrix.upstreams import UPSTREAMS, MatrixGateway, Upstream
 from tests.matrix.words import CHAT, Answer, Conversation, Turn, result, user
 
 NAMES = (
-    *("openai", "anthropic", "gemini", "bedrock", "claude-5", "deepseek"),
+    *("openai", "anthropic", "gemini", "bedrock", "vertex-claude", "deepseek"),
     *("gemini-openai", "openrouter"),
 )
 KINDS = [one for one in UPSTREAMS if one.name in NAMES]
@@ -81,13 +81,10 @@ class _Loop:
             for who, text in self.thoughts
             if upstream.may_have_signed(who, self._endpoint.NAME)
         ]
-        thinkers = {who.dialect for who, _ in self.thoughts}
         if upstream.takes_thoughts == "none":
             assert sent.thoughts == []
         elif upstream.takes_thoughts == "own":
-            # OpenAI rejects Claude's signatures, and all thoughts are left out then.
-            is_rejected = upstream.dialect == "responses" and "bedrock" in thinkers
-            assert sent.thoughts == own or (is_rejected and sent.thoughts == [])
+            assert sent.thoughts == own
         else:
             # Of others it takes what the gateway can verify: in a chat, all of it.
             texts = [text for _, text in self.thoughts]

@@ -18,7 +18,10 @@ from tests.upstream.app import create_app
 from tests.upstream.bedrock import signatures
 from tests.upstream.log import RequestLog
 from tests.upstream.personalities import OF_ANTHROPIC, OF_OPENAI
+from tests.upstream.vertex.tokens import ServiceAccount
 
+# Clouds with Claude itself.
+_CLAUDE_ITSELF = ("bedrock", "vertex-claude")
 _ANY = re.compile(r"(?s).*")
 _SHORT = re.compile(r"[a-zA-Z0-9]{9}", re.ASCII)
 _BEDROCK = re.compile(r"[a-zA-Z0-9_.:-]{1,64}", re.ASCII)
@@ -57,10 +60,10 @@ class Upstream:
         """Return whether it is sent the signed thoughts of another upstream as its own.
 
         Claude's signatures are the same everywhere. Those of servers of Anthropic's dialect that
-        are not Anthropic's are inside the gateway's, but in chats, and Bedrock is sent none of its.
+        are not Anthropic's are inside the gateway's, but in chats, and clouds are sent none of its.
         """
-        if self.dialect == "bedrock" and endpoint != CHAT:
-            return thinker.dialect == "bedrock"
+        if self.name in _CLAUDE_ITSELF and endpoint != CHAT:
+            return thinker.name in _CLAUDE_ITSELF
         claudes = ("anthropic", "bedrock")
         return thinker.dialect in (claudes if self.dialect in claudes else (self.dialect,))
 
@@ -77,6 +80,8 @@ UPSTREAMS = (
     Upstream("gemini", "gemini", "echo", True, "any"),
     Upstream("azure", "openai", responses=True),
     Upstream("bedrock", "bedrock", "us.anthropic.echo-v1:0", True, "own", _BEDROCK),
+    Upstream("vertex", "gemini", "gemini-echo", True, "any"),
+    Upstream("vertex-claude", "anthropic", "claude-echo@20250929", True, "own", _SAFE),
     Upstream("claude-5", "anthropic", "claude-sonnet-5", True, "own", _SAFE),
     Upstream("deepseek", "openai", "deepseek-v4-pro", True, "any"),
     Upstream("gemini-openai", "openai", "gemini-3-pro-preview", False, "any"),
@@ -89,7 +94,7 @@ UPSTREAMS = (
 NAMES = frozenset(upstream.name for upstream in UPSTREAMS)
 ANTHROPICS = frozenset(one.name for one in UPSTREAMS if one.dialect == "anthropic")
 BEDROCK = frozenset({"bedrock"})
-GEMINI = frozenset({"gemini"})
+GEMINI = frozenset({"gemini", "vertex"})
 NATIVE = frozenset(one.name for one in UPSTREAMS if one.responses)
 OPENAIS = frozenset(one.name for one in UPSTREAMS if one.dialect == "openai")
 
@@ -120,25 +125,35 @@ async def matrix_gateway(folder: Path) -> AsyncIterator[MatrixGateway]:
 
 @asynccontextmanager
 async def _gateway(folder: Path, log: RequestLog) -> AsyncIterator[MatrixGateway]:
-    async with serving(create_app(log)) as sandbox:
-        async with running_gateway(folder, sandbox, providers=_providers(sandbox)) as gateway:
+    account = ServiceAccount()
+    async with serving(create_app(log, account=account)) as sandbox:
+        file = folder / "account.json"
+        file.write_text(account.file(f"{sandbox}/token"))
+        providers = _providers(sandbox, file)
+        async with running_gateway(folder, sandbox, providers=providers) as gateway:
             async with grpc.aio.insecure_channel(gateway.grpc) as channel:
                 yield MatrixGateway(gateway, InferenceServiceStub(channel), log)
 
 
-def _providers(sandbox: str) -> dict[str, dict[str, Any]]:
+def _providers(sandbox: str, file: Path) -> dict[str, dict[str, Any]]:
     addresses = {
         "openai": ("openai", f"{sandbox}/v1"),
         "anthropic": ("anthropic", sandbox),
         "gemini": ("gemini", f"{sandbox}/v1beta"),
         "bedrock": ("bedrock", sandbox),
+        "vertex": ("vertex", sandbox),
+        "vertex-claude": ("vertex", sandbox),
         **{name: ("openai", f"{sandbox}/{name}/v1") for name in OF_OPENAI},
         **{name: ("anthropic", f"{sandbox}/{name}") for name in OF_ANTHROPIC},
     }
     assert addresses.keys() == NAMES - {"sandbox"}, "every personality has its row"
     native = {one.name: {"responses": True} for one in UPSTREAMS if one.responses}
-    # Requests to Bedrock are signed.
-    keys = {name: {} if name == "bedrock" else {"api_key": "k"} for name in addresses}
+    # Requests to Bedrock are signed, those to Vertex AI have a token.
+    google = {"project": "p", "credentials_file": str(file)}
+    keys = {
+        name: {"bedrock": {}, "vertex": google}.get(kind, {"api_key": "k"})
+        for name, (kind, _) in addresses.items()
+    }
     return {
         name: {"kind": kind, "base_url": url, **keys[name], **native.get(name, {})}
         for name, (kind, url) in addresses.items()

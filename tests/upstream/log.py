@@ -136,7 +136,7 @@ def _dialect_of(request: web.Request) -> str:
     if "/publishers/anthropic/" in path:
         return "anthropic"
     if path.startswith("/model/"):
-        return "bedrock"
+        return "anthropic" if "/invoke" in path else "bedrock"
     if "anthropic-version" in request.headers and not path.endswith(_OPENAI_PATHS):
         return "anthropic"
     return "responses" if path.endswith("/responses") else "openai"

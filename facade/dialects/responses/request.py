@@ -190,7 +190,11 @@ class _LazyResponse(VerbatimRequest[_PartialRequest]):
                 with_settings = self.read("tools")
             request = _parameters(with_settings, "", with_tools=False)
         else:
-            request = GenerateRequest(dialect=DIALECT_RESPONSES, max_tokens=wire.max_output_tokens)
+            request = GenerateRequest(
+                dialect=DIALECT_RESPONSES,
+                max_tokens=wire.max_output_tokens,
+                wraps_signatures=True,
+            )
             if wire.max_output_tokens is not None:
                 request.names_max_completion_tokens = True
         request.model = wire.model
@@ -331,7 +335,7 @@ def _parameters(
     wire: ResponseParameters, prefix: str, *, with_tools: bool = True
 ) -> GenerateRequest:
     """Return the request without conversation and routing; `prefix` goes before field paths."""
-    request = GenerateRequest(dialect=DIALECT_RESPONSES)
+    request = GenerateRequest(dialect=DIALECT_RESPONSES, wraps_signatures=True)
     if wire.max_output_tokens is not None:
         request.max_tokens = wire.max_output_tokens
         request.names_max_completion_tokens = True

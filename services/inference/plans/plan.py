@@ -49,6 +49,7 @@ _OF_THE_REQUEST = (
     *("model", "dialect", "thinking_block_strategy", "use_built_in_tools", "multimodal"),
     *("fallback", "fallback_config", "memory", "lowers_max_tokens"),
     *("omits_stop_sequence", "has_unsigned_thinking", "requires_single_text"),
+    "wraps_signatures",
 )
 
 

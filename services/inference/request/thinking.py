@@ -26,6 +26,8 @@ _ENCRYPTED = "gAAAA"
 # Prefixes of carried state: OpenRouter's `reasoning_details`, and Gemini's signatures with the
 # kind of their part. Anything else is the signature of a server of Anthropic's dialect.
 DETAILS = "details:"
+# Prefix of carried signatures of Claude, for callers whose dialect has no place for them.
+CLAUDES = "claude:"
 _GEMINIS = ("thought:", "text:", "call:")
 
 # Strategies by which a caller says that thinking is not to be sent.
@@ -140,9 +142,10 @@ def apply_strategy(
 
     DISCARD removes thinking, and FLATTEN turns it into text. PRESERVE keeps:
 
-    - for a target that checks signatures, thinking whose signature has the form of its own. In the
-      dialect of responses that is all thinking of a request of this dialect that the gateway has
-      not signed: it is encrypted, or unsigned if the server encrypts none.
+    - for a target that checks signatures, thinking whose signature has the form of its own, or
+      carries one of Claude's if that is its own. In the dialect of responses that is all thinking
+      of a request of this dialect that the gateway has not signed: it is encrypted, or unsigned if
+      the server encrypts none.
     - for any other target, thinking signed by the gateway, or all thinking if the request
       `has_unsigned_thinking`. Servers of Anthropic's dialect also get thinking with any other
       signature, which may be their own, but never thinking encrypted by OpenAI.
@@ -246,8 +249,11 @@ def _preserved(block: Block, request: GenerateRequest, target: _Target) -> Block
             return None
         return _with_proof(block, "") if proof else block
     text = block.thinking.text
-    carried = None if target.checks else target.signer.carried(proof, text)
-    if carried and _is_state_of(carried, target.dialect):
+    carried = target.signer.carried(proof, text)
+    if carried and carried.startswith(CLAUDES):
+        if target.signs:
+            return _with_proof(block, carried.removeprefix(CLAUDES))
+    elif carried and not target.checks and _is_state_of(carried, target.dialect):
         return _with_proof(block, carried)
     if is_redacted or target.checks or (carried and not text):
         return None

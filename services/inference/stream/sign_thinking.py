@@ -20,16 +20,23 @@ class _Thought:
 
 
 class ThinkingSigner:
-    """Signs the thinking of an answer whose provider makes no verifiable signatures.
+    """Signs the thinking of an answer whose own signatures its caller cannot be sent.
 
-    A signature or redacted thinking of such a provider is state that it needs back: the
-    gateway's signature contains it.
+    They are not verifiable, or the caller's dialect has no place for them. A signature or redacted
+    thinking of the provider is state that it needs back: the gateway's signature contains it.
     """
 
     is_done = False
 
-    def __init__(self, signer: Signer, model: str) -> None:
-        """Initialize a filter of an answer of `model`."""
+    def __init__(self, signer: Signer, model: str, prefix: str = "") -> None:
+        """Initialize a filter of an answer.
+
+        Args:
+            signer: makes the signatures.
+            model: the model that thinks.
+            prefix: what the provider's state begins with, so that `thinking` knows its kind.
+        """
+        self._prefix = prefix
         self._signer = signer
         self._model = model
         # The open thinking blocks by choice.
@@ -68,7 +75,8 @@ class ThinkingSigner:
             return ()
         elif kind == "block_stop":
             del self._open[event.choice]
-            signature = self._signer.sign("".join(thought.text), self._model, thought.signature)
+            carried = self._prefix + thought.signature if thought.signature else ""
+            signature = self._signer.sign("".join(thought.text), self._model, carried)
             return Event(choice=event.choice, block=event.block, signature=signature), event
         return None
 
@@ -78,7 +86,8 @@ class ThinkingSigner:
         block = Block()
         block.CopyFrom(event.block_start)
         if block.HasField("redacted_thinking"):
-            block.redacted_thinking = self._signer.sign("", self._model, block.redacted_thinking)
+            carried = self._prefix + block.redacted_thinking
+            block.redacted_thinking = self._signer.sign("", self._model, carried)
         else:
             self._open[event.choice] = _Thought(block.thinking)
             if not block.thinking.signature:

@@ -70,7 +70,7 @@ class InvokedMessages(ImitatedMessages):
 
     def failure(self, error: SandboxError, request_id: str) -> Json:
         """Write an error, with its name for the header."""
-        message = error.message
+        message = super().failure(error, request_id)["error"]["message"]
         if isinstance(error, TooLongError):
             message = "Input is too long for requested model."
         return {"message": message, "__type": self._name_of(error)[1]}

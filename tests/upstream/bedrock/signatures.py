@@ -66,7 +66,7 @@ async def check(request: web.Request, now: Callable[[], float]) -> None:
         raise SignatureError(
             "InvalidSignatureException", f"Signature expired: {stamp} is now earlier than …"
         )
-    if ":" in request.raw_path:
+    if ":" in request.raw_path and "/converse" in request.raw_path:  # Anthropic's does not
         raise SignatureError("InvalidSignatureException", "AWS's clients escape the model's name")
     # As it was sent: `raw_path` has the escapes of the path.
     url = f"http://{request.headers['Host']}{request.raw_path}"
