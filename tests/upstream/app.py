@@ -6,6 +6,7 @@ It has the paths of `services.sandbox.server`, and these:
 /{personality}/v1/…  the paths of its dialect, as another provider; Gemini's
                      are below /v1beta
 /model/{id}/…         Bedrock's Converse and InvokeModel, for signed requests
+/openai/…, /anthropic/…  Azure
 /v1/projects/…        Vertex AI, for requests with a token
 GET /sandbox/log     the latest requests, credentials redacted
 DELETE /sandbox/log  clears them
@@ -43,6 +44,7 @@ from tests.upstream import (
     openai_rules,
     responses_rules,
 )
+from tests.upstream.azure_paths import add_azure
 from tests.upstream.bedrock.app import add_bedrock
 from tests.upstream.checks import Check, Checks, load_checks
 from tests.upstream.imitations import (
@@ -55,6 +57,7 @@ from tests.upstream.imitations import (
 )
 from tests.upstream.log import RequestLog, add_log
 from tests.upstream.personalities import PERSONALITIES, USUAL
+from tests.upstream.personalities.azure import AZURE
 from tests.upstream.personalities.base import Personality
 from tests.upstream.vertex.app import add_vertex
 from tests.upstream.vertex.tokens import ServiceAccount, Tokens
@@ -105,7 +108,9 @@ def create_app(
     server.add_models(app.router, handlers, "", chat, messages)
     made.add_gemini(app, handlers, GOOGLE)
     add_bedrock(app, handlers, new_id, now, made.of_claude(), made.checks.betas)
-    made.add_vertex(app, handlers, tokens or Tokens(now), account)
+    tokens = tokens or Tokens(now)
+    made.add_vertex(app, handlers, tokens, account)
+    add_azure(app, handlers, tokens, made.chat(AZURE), made.embeddings(), messages)
     for personality in personalities:
         path = f"/{personality.name}"
         if personality.dialect == "gemini":

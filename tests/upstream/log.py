@@ -14,7 +14,7 @@ from aiohttp import web
 from services.sandbox.handlers import Handler
 
 _CREDENTIALS = frozenset(
-    {"authorization", "x-api-key", "x-goog-api-key", "cookie", "proxy-authorization"}
+    {"authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie", "proxy-authorization"}
     | {"x-amz-security-token"}
 )
 

@@ -129,7 +129,7 @@ def chosen_clouds(environ: Mapping[str, str]) -> Mapping[str, Mapping[str, Any]]
     sections: dict[str, Mapping[str, Any]] = {}
     is_vertex = any(environ.get(name, "").lower() in _TRUE for name in _CHOOSE_VERTEX)
     if (is_vertex and _first(_GOOGLE_PROJECTS, environ)) or environ.get(_GOOGLE_PROJECTS[1]):
-        sections[VERTEX] = {"kind": VERTEX}
+        sections[VERTEX] = complete_section({"kind": VERTEX}, environ)
     resource = environ.get("AZURE_OPENAI_ENDPOINT", "").rstrip("/")
     has_identity = _first(_AZURE_IDENTITIES, environ)
     if resource and has_identity and not environ.get("AZURE_OPENAI_API_KEY"):

@@ -27,6 +27,43 @@ def test_a_key_in_the_environment_brings_its_provider():
     assert providers["openai"].key({"OPENAI_API_KEY": "sk-1"}) == "sk-1"
 
 
+def test_a_cloud_joins_where_the_environment_chooses_it():
+    project = {"GOOGLE_CLOUD_PROJECT": "p"}
+    assert from_environment(project, Server()) == {}
+    chosen = from_environment(project | {"GOOGLE_GENAI_USE_VERTEXAI": "True"}, Server())["vertex"]
+    assert (chosen.base_url, chosen.region) == ("https://aiplatform.googleapis.com", "global")
+    assert (chosen.project, chosen.tokens_of) == ("p", "google")
+    claudes = {"ANTHROPIC_VERTEX_PROJECT_ID": "q", "CLOUD_ML_REGION": "eu"}
+    chosen = from_environment(claudes, Server())["vertex"]
+    assert (chosen.base_url, chosen.project) == ("https://aiplatform.eu.rep.googleapis.com", "q")
+    resource = {"AZURE_OPENAI_ENDPOINT": "https://r.openai.azure.com/"}
+    assert from_environment(resource, Server()) == {}
+    azure = from_environment(resource | {"AZURE_CLIENT_ID": "c"}, Server())["azure"]
+    assert (azure.base_url, azure.tokens_of) == ("https://r.openai.azure.com/openai/v1", "azure")
+    assert azure.token_scope == "https://cognitiveservices.azure.com/.default"
+    keyed = resource | {"AZURE_CLIENT_ID": "c", "AZURE_OPENAI_API_KEY": "k"}
+    assert from_environment(keyed, Server())["azure"].tokens_of == ""
+
+
+@each_row(
+    ("fields", "named"),
+    [
+        ({"kind": "vertex", "region": "US_EAST"}, "region"),
+        ({"kind": "vertex", "project": ""}, "project"),
+        ({"kind": "bedrock", "region": "moon"}, "region"),
+        ({**OPENAI, "project": "p"}, "project"),
+        ({**OPENAI, "guardrail": {"id": "a", "version": "1"}}, "guardrail"),
+        ({**OPENAI, "credentials_file": "f", "credentials": "azure"}, "credentials_file"),
+        ({"kind": "bedrock", "credentials": "google"}, "credentials"),
+        ({"kind": "gemini", "base_url": "http://a", "api_version": "2024-10-21"}, "api_version"),
+        ({**OPENAI, "api_version": "2024-10-21/../x"}, "api_version"),
+    ],
+)
+def test_settings_of_another_cloud_are_refused(fields: dict[str, Any], named: str):
+    with pytest.raises(SettingsError, match=named):
+        parse({"providers": {"one": fields}}, "test")
+
+
 def test_an_address_in_the_environment_goes_with_its_key():
     environ = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://proxy"}
     providers = from_environment(environ, Server())
