@@ -48,7 +48,7 @@ def test_a_cloud_joins_where_the_environment_chooses_it():
 @each_row(
     ("fields", "named"),
     [
-        ({"kind": "vertex", "region": "US_EAST"}, "region"),
+        ({"kind": "vertex", "region": "US_EAST", "project": "p"}, "region"),
         ({"kind": "vertex", "project": ""}, "project"),
         ({"kind": "bedrock", "region": "moon"}, "region"),
         ({**OPENAI, "project": "p"}, "project"),
