@@ -5,11 +5,12 @@ renders leaves, `lines` the lines of a paragraph, `tables` tables (as HTML if GF
 them), `blocks` each block type.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
 from services.articles.markdown.blocks import MarkdownContext, block_markdown
+from services.articles.markdown.citations import ShownReferences
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Element
 
@@ -40,11 +41,14 @@ class ElementRenderer:
     Args:
         document: the document.
         with_images: whether images are shown; otherwise they render to "".
+        with_keys: whether citations show ids of references, not numbers.
     """
 
-    def __init__(self, document: Document, *, with_images: bool = True) -> None:
-        numbers: Mapping[str, int] = document.numbers()
-        self._context = MarkdownContext(document.style, numbers, with_images)
+    def __init__(
+        self, document: Document, *, with_images: bool = True, with_keys: bool = False
+    ) -> None:
+        shown = ShownReferences(document, with_keys=with_keys)
+        self._context = MarkdownContext(document.style, shown, with_images)
 
     def block(self, element: Element) -> str:
         """Return the Markdown of one element."""

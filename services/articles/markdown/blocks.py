@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from services.articles.markdown.citations import ShownReferences
 from services.articles.markdown.escape import (
     destination,
     formula,
@@ -11,10 +12,10 @@ from services.articles.markdown.escape import (
     newlines,
     one_line,
 )
-from services.articles.markdown.inline import Numbers, inline
-from services.articles.markdown.lines import heading, paragraph
+from services.articles.markdown.inline import inline
+from services.articles.markdown.lines import cell, heading, paragraph
 from services.articles.markdown.tables import cell_markdown, row_markdown, table
-from services.articles.tree.nodes import Element, Leaf
+from services.articles.tree.nodes import HEADING_TYPES, Element, Leaf
 from services.articles.tree.style import Style, computed_style
 
 # Address of a file: the download endpoint of the HTTP API, for its owner.
@@ -22,7 +23,7 @@ _FILE_ADDRESS = "/beta/v1/files/{}/content"
 # Names a picture that is in the document itself: the endpoint that returns it, and its fields.
 _INLINE_ADDRESS = "/article/v1/doc/image?blockId={}&index={}"
 _DATA_URL = re.compile("data:", re.IGNORECASE)
-_HEADINGS = {"title": "#", "h1": "#", "h2": "##", "h3": "###"}
+_HEADINGS = {"title": "#", **{kind: "#" * n for n, kind in enumerate(HEADING_TYPES, 1)}}
 _ABSTRACT_NAMES = {"en": "Abstract:", "zh": "摘要\uff1a"}
 _BACKTICKS = re.compile(r"`{3,}")
 _TWO_DOLLARS = re.compile(r"\$(?=\$)")
@@ -30,10 +31,10 @@ _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 class MarkdownContext(NamedTuple):
-    """The style and the citation numbers of the rendered document, and whether images are shown."""
+    """The style and the numbers of the rendered document, and whether images are shown."""
 
     style: Style
-    numbers: Numbers
+    shown: ShownReferences
     with_images: bool = True
 
 
@@ -46,16 +47,28 @@ def _source(element: Element, context: MarkdownContext) -> str:
     leaves = element.leaves
     if not any(leaf.text.strip() or leaf.cite is not None for leaf in leaves):
         return ""
-    return inline(leaves, context.numbers)
+    return inline(leaves, context.shown)
 
 
 def _heading(element: Element, context: MarkdownContext) -> str:
     source = _source(element, context)
-    return f"{_HEADINGS[element.type]} {heading(source)}" if source else ""
+    label = _identifier(element)
+    if not source and not label:
+        return ""
+    return " ".join(part for part in (_HEADINGS[element.type], heading(source), label) if part)
+
+
+def _identifier(element: Element) -> str:
+    return "" if element.label is None else f"{{#{element.label}}}"
 
 
 def _paragraph(element: Element, context: MarkdownContext) -> str:
     return paragraph(_source(element, context))
+
+
+def _quote(element: Element, context: MarkdownContext) -> str:
+    lines = _paragraph(element, context).split("\n")
+    return "\n".join([f"> {line}" for line in lines]) if lines != [""] else ""
 
 
 def _abstract(element: Element, context: MarkdownContext) -> str:
@@ -77,34 +90,55 @@ def _label_item(element: Element, context: MarkdownContext) -> str:
 
 def _item_source(item: Element, context: MarkdownContext) -> str:
     name = str(item.content["name"])
-    bold = inline((Leaf(newlines(name).replace("\n", " "), bold=True),), {}).strip()
+    bold = inline((Leaf(newlines(name).replace("\n", " "), bold=True),), context.shown).strip()
     return " ".join(part for part in (bold, _source(item, context)) if part)
 
 
 def _equation(element: Element, context: MarkdownContext) -> str:
     source = formula(str(element.content["equation"])).strip()
     source = _BLANK_LINES.sub("\n", _TWO_DOLLARS.sub("$ ", source))
-    return f"$$\n{source}\n$$" if source else ""
+    label = _identifier(element)
+    if not source and not label:
+        return ""
+    return f"$$\n{source}\n$$ {label}".rstrip()
 
 
 def _code(element: Element, context: MarkdownContext) -> str:
     code = newlines(str(element.content["code"]))
-    if not code:
+    if not code and element.label is None:
         return ""
     longest = max((len(run) for run in _BACKTICKS.findall(code)), default=2)
     fence = "`" * (longest + 1)
     language = info_string(str(element.content["language"]))
-    return f"{fence}{language}\n{code}\n{fence}"
+    info = " ".join(part for part in (language, _identifier(element)) if part)
+    return f"{fence}{info}\n{code}\n{fence}"
 
 
 def _image(element: Element, context: MarkdownContext) -> str:
     if not context.with_images:
         return ""
     images: Any = element.content["image"]
-    return "\n".join(_one_image(image, element, index) for index, image in enumerate(images))
+    if element.label is None and not element.caption:
+        return "\n".join(_one_image(image, element, index) for index, image in enumerate(images))
+    # The last picture has the caption in its brackets, and what it had there as an attribute.
+    *others, last = images or [{}]
+    lines = [_one_image(image, element, index) for index, image in enumerate(others)]
+    caption = cell(inline(element.caption, context.shown))
+    attributes = [_identifier(element)[1:-1], f'alt="{_quoted(last.get("alt", ""))}"']
+    bare = _address(last, element, len(others)) if images else ""
+    shown = f"![{caption}]({bare}){{{' '.join(part for part in attributes if part)}}}"
+    return "\n".join([*lines, shown])
 
 
 def _one_image(image: Mapping[str, Any], element: Element, index: int) -> str:
+    return f"![{one_line(image.get('alt', ''))}]({_address(image, element, index)})"
+
+
+def _quoted(text: str) -> str:
+    return one_line(text).replace('"', '\\"')
+
+
+def _address(image: Mapping[str, Any], element: Element, index: int) -> str:
     if "fileId" in image:
         url = _FILE_ADDRESS.format(image["fileId"])
     elif _DATA_URL.match(image["url"]):
@@ -114,9 +148,8 @@ def _one_image(image: Mapping[str, Any], element: Element, index: int) -> str:
         url = image["url"]
     title = ""
     if image.get("title"):
-        quoted = one_line(image["title"]).replace('"', '\\"')
-        title = f' "{quoted}"'
-    return f"![{one_line(image.get('alt', ''))}]({destination(url)}{title})"
+        title = f' "{_quoted(image["title"])}"'
+    return f"{destination(url)}{title}"
 
 
 def _author(element: Element, context: MarkdownContext) -> str:
@@ -132,19 +165,24 @@ def _author(element: Element, context: MarkdownContext) -> str:
 
 
 def _one_author(author: Mapping[str, Any], numbers: Mapping[int, int]) -> str:
-    marks = []
-    if author["institutionId"] in numbers:
-        marks.append(str(numbers[author["institutionId"]]))
+    ids = author.get("institutionIds") or [author["institutionId"]]
+    marks = [str(numbers[each]) for each in ids if each in numbers]
     if author["isStar"]:
         marks.append("\\*")
     above = f"<sup>{','.join(marks)}</sup>" if marks else ""
-    return one_line(author["name"]) + above
+    name = one_line(author["name"])
+    if "orcid" in author:
+        name = f"[{name}](https://orcid.org/{author['orcid']})"
+    if "email" in author:
+        above += f" [{one_line(author['email'])}](mailto:{destination(author['email'])})"
+    return name + above
 
 
 def _list(element: Element, context: MarkdownContext) -> str:
     ordered = computed_style(context.style, element).get("orderType") != "disc"
     items = []
-    for number, item in enumerate(element.elements, 1):
+    first_number = int(str(element.content.get("start", 1)))
+    for number, item in enumerate(element.elements, first_number):
         marker = f"{number}." if ordered else "-"
         lines = _list_item(item, context).split("\n")
         indent = " " * (len(marker) + 1)
@@ -165,20 +203,21 @@ def _list_item(element: Element, context: MarkdownContext) -> str:
 
 
 def _table(element: Element, context: MarkdownContext) -> str:
-    return table(element, context.numbers, computed_style(context.style, element).get("textAlign"))
+    return table(element, context.shown, computed_style(context.style, element).get("textAlign"))
 
 
 def _row(element: Element, context: MarkdownContext) -> str:
-    return row_markdown(element, context.numbers)
+    return row_markdown(element, context.shown)
 
 
 def _cell(element: Element, context: MarkdownContext) -> str:
-    return cell_markdown(element, context.numbers)
+    return cell_markdown(element, context.shown)
 
 
 _RENDERERS: dict[str, Callable[[Element, MarkdownContext], str]] = {
     **dict.fromkeys(_HEADINGS, _heading),
     "paragraph": _paragraph,
+    "quote": _quote,
     "abstract": _abstract,
     "label": _label,
     "label-item": _label_item,

@@ -5,12 +5,15 @@ from html import escape as html_escape
 from urllib.parse import quote
 
 # Characters that may begin Markdown syntax within a line. `!` does so only before `[`.
-_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*[]<>|$~"})
+_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*[]<>|$~^"})
 # `_` within a word and `&` before anything but an entity mean nothing. Escaped, they would end a
 # bare address, which GFM makes a link. The text may go on in another leaf.
 _UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
+# At the beginning of a text or after these characters, `@` would begin a citation.
+_AT = re.compile(r"(?:(?<=[\s(\[\]{}\"'`*~^>,;:–—-])|^)@(?=[^\W_]|\{)")  # noqa: RUF001
+_BRACE = re.compile(r"\{(?=[#.-])")
 _AMPERSAND = re.compile(r"&(?=#?\w*(?:;|$))")
-_SCHEMES = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
+_SCHEMES = re.compile(r"(?:https?://|mailto:|#)", re.IGNORECASE)
 _INFO = re.compile(r"[\\&]")
 _BROKEN = re.compile(r"(`(?=`)|~(?=~)|\](?=\())")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
@@ -28,6 +31,10 @@ def newlines(text: str) -> str:
 def escaped(text: str) -> str:
     """Return text escaped for the middle of a line; newlines stay."""
     text = text.translate(_SPECIAL)
+    if "@" in text:
+        text = _AT.sub(r"\\@", text)
+    if "{" in text:
+        text = _BRACE.sub(r"\\{", text)
     if "_" in text:
         text = _UNDERSCORE.sub(r"\\_", text)
     return _AMPERSAND.sub(r"\\&", text) if "&" in text else text
@@ -60,7 +67,7 @@ def info_string(language: str) -> str:
 
 
 def is_safe_link(url: str) -> bool:
-    """Return whether the scheme of a URL is http, https or mailto."""
+    """Return whether a URL is one of http, https or mailto, or names a place in the document."""
     return _SCHEMES.match(url) is not None
 
 

@@ -11,9 +11,11 @@ to another delimiter.
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape as html_escape
 
+from services.articles.markdown.citations import ShownReferences
 from services.articles.markdown.escape import (
     address,
     attribute,
@@ -23,13 +25,12 @@ from services.articles.markdown.escape import (
     is_safe_link,
     newlines,
 )
-from services.articles.tree.nodes import Leaf
-
-Numbers = Mapping[str, int]
+from services.articles.tree.nodes import Cite, Leaf
 
 _DELIMITERS = "*~`"
 _DIGITS = frozenset("0123456789")
 _BACKTICKS = re.compile(r"`+")
+_SCRIPTS = {"super": "sup", "sub": "sub"}
 # Opening and closing tag of each delimiter.
 _TAGS = {
     "***": ("<strong><em>", "</em></strong>"),
@@ -39,38 +40,45 @@ _TAGS = {
 }
 
 
-def with_markers(leaves: Sequence[Leaf], numbers: Numbers) -> Iterator[tuple[Leaf, int | None]]:
-    """Yield each leaf with the citation number after it: at the end of a run of one citation."""
-    for index, leaf in enumerate(leaves):
-        following = leaves[index + 1].cite if index + 1 < len(leaves) else None
-        has_marker = leaf.cite is not None and leaf.cite != following
-        yield leaf, numbers[leaf.cite] if has_marker and leaf.cite is not None else None
+def with_markers(leaves: Sequence[Leaf], shown: ShownReferences) -> Iterator[tuple[Leaf, str]]:
+    """Yield each leaf with what comes after it: its citation, at the end of a run of equal ones.
+
+    Notes do not interrupt a run.
+    """
+    following: Cite | None = None
+    markers = []
+    for leaf in reversed(leaves):
+        ends_run = leaf.cite is not None and leaf.cite != following
+        markers.append(shown.marker(leaf) if ends_run else "")
+        if leaf.type != "note":
+            following = leaf.cite
+    yield from zip(leaves, reversed(markers), strict=True)
 
 
-def inline(leaves: Sequence[Leaf], numbers: Numbers, pipe: str = "|") -> str:
+def inline(leaves: Sequence[Leaf], shown: ShownReferences, pipe: str = "|") -> str:
     """Return leaves as inline Markdown.
 
     Args:
         leaves: leaves in normal form.
-        numbers: numbers of the references that they cite.
+        shown: the numbers that they show.
         pipe: replacement of `|` in code and formulas, which have no other escapes.
     """
     if len(leaves) == 1 and _is_plain(leaves[0]):
         return escaped(newlines(leaves[0].text))
     # Joined at the end: appending to one long string takes quadratic time.
     parts = [""]
-    marked = list(with_markers(leaves, numbers))
-    for index, (leaf, number) in enumerate(marked):
-        if number is not None:
-            following = "["
+    marked = list(with_markers(leaves, shown))
+    for index, (leaf, marker) in enumerate(marked):
+        if marker:
+            following = marker[0]
         else:
-            following = _first_character(leaves[index + 1]) if index + 1 < len(leaves) else ""
-        source = _rendered(leaf, parts[-1][-1:], following, pipe)
+            following = _first_character(marked[index + 1]) if index + 1 < len(leaves) else ""
+        source = _rendered(leaf, parts[-1][-1:], following, pipe, shown)
         if source:
             parts[-1], source = _joined(parts[-1], source)
             parts.append(source)
-        if number is not None:
-            parts.append(f"[{number}]")
+        if marker:
+            parts.append(marker)
     return "".join(parts)
 
 
@@ -79,7 +87,7 @@ def _is_plain(leaf: Leaf) -> bool:
 
 
 def _is_marked(leaf: Leaf) -> bool:
-    return bool(leaf.bold or leaf.italic or leaf.decoration or leaf.color)
+    return bool(leaf.bold or leaf.italic or leaf.decoration or leaf.color or leaf.script)
 
 
 def _is_linked(leaf: Leaf) -> bool:
@@ -89,7 +97,7 @@ def _is_linked(leaf: Leaf) -> bool:
 def _joined(before: str, source: str) -> tuple[str, str]:
     """Return two adjacent pieces, escaped if they would form other syntax together."""
     if source.startswith("[") and before.endswith("!"):
-        # An exclamation mark would make the link an image.
+        # An exclamation mark would make the link an image, a caret a note.
         return f"{before[:-1]}\\!", source
     if source[:1] in ("(", ":") and before.endswith("]"):
         # After `[1]` these would form a link or a link reference definition.
@@ -100,11 +108,14 @@ def _joined(before: str, source: str) -> tuple[str, str]:
     return before, source
 
 
-def _first_character(leaf: Leaf) -> str:
+def _first_character(marked: tuple[Leaf, str]) -> str:
     # The flanking rules only distinguish spaces, letters and punctuation.
+    leaf, marker = marked
     text = newlines(leaf.text)
-    if not text and leaf.cite is not None:
-        return "["
+    if not text and marker:
+        return marker[0]
+    if leaf.is_object:
+        return "^" if leaf.type == "note" else "["
     if text[:1].isspace():
         return text[0]
     if _is_marked(leaf) or _is_linked(leaf) or leaf.type in ("latex", "inlinecode"):
@@ -112,7 +123,11 @@ def _first_character(leaf: Leaf) -> str:
     return escaped(text[:1])[:1]
 
 
-def _rendered(leaf: Leaf, before: str, following: str, pipe: str) -> str:
+def _rendered(leaf: Leaf, before: str, following: str, pipe: str, shown: ShownReferences) -> str:
+    if leaf.type == "note":
+        return f"^[{inline(leaf.note, shown, pipe)}]"
+    if leaf.type == "ref":
+        leaf = replace(leaf, text=shown.ref(leaf), type="url", url=f"#{leaf.ref}")
     text = newlines(leaf.text)
     if not text:
         return ""
@@ -158,6 +173,9 @@ def _html_tags(leaf: Leaf) -> tuple[str, str]:
     opening = closing = ""
     if leaf.decoration == "underline":
         opening, closing = "<u>", "</u>"
+    if leaf.script is not None:
+        tag = _SCRIPTS[leaf.script]
+        opening, closing = f"{opening}<{tag}>", f"</{tag}>{closing}"
     if leaf.color is not None:
         opening += f'<span style="color: {attribute(leaf.color)}">'
         closing = f"</span>{closing}"
@@ -167,10 +185,16 @@ def _html_tags(leaf: Leaf) -> tuple[str, str]:
 def _core(leaf: Leaf, text: str, before: str, pipe: str) -> str:
     if leaf.type == "latex":
         source = inline_formula(text).replace("|", pipe)
-        return f"${source}$" if source else ""
+        return formula_in_dollars(source, leaf.form)
     if leaf.type == "inlinecode":
         return _code_span(text, before, pipe)
     return escaped(text)
+
+
+def formula_in_dollars(source: str, form: str | None) -> str:
+    """Return a formula in a line; "" for an empty one."""
+    dollars = "$$" if form == "display" else "$"
+    return f"{dollars}{source}{dollars}" if source else ""
 
 
 def _code_span(text: str, before: str, pipe: str) -> str:
@@ -210,23 +234,23 @@ def _is_symbol(character: str) -> bool:
     return character.isprintable() and not character.isalnum()
 
 
-def inline_html(leaves: Sequence[Leaf], numbers: Numbers) -> str:
+def inline_html(leaves: Sequence[Leaf], shown: ShownReferences) -> str:
     """Return leaves as HTML, for a table that Markdown cannot express."""
-    html = ""
-    for leaf, number in with_markers(leaves, numbers):
-        html += _html(leaf)
-        if number is not None:
-            html += f"[{number}]"
-    return html
+    return "".join(
+        [_html(leaf, shown) + html_escape(marker) for leaf, marker in with_markers(leaves, shown)]
+    )
 
 
-def _html(leaf: Leaf) -> str:
+def _html(leaf: Leaf, shown: ShownReferences) -> str:
+    if leaf.type == "note":
+        return f"^[{inline_html(leaf.note, shown)}]"
+    if leaf.type == "ref":
+        leaf = replace(leaf, text=shown.ref(leaf), type="url", url=f"#{leaf.ref}")
     text = newlines(leaf.text)
     if not text:
         return ""
     if leaf.type == "latex":
-        formula = inline_formula(text)
-        source = html_escape(f"${formula}$") if formula else ""
+        source = html_escape(formula_in_dollars(inline_formula(text), leaf.form))
     elif leaf.type == "inlinecode":
         source = f"<code>{html_escape(text)}</code>"
     else:

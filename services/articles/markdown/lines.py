@@ -8,7 +8,7 @@ import re
 
 # Beginnings of headings, lists, lines under a heading or a table's header, and rules.
 _BLOCK_START = re.compile(
-    r"#(?=#{0,5}(?:\s|$))|[+-](?=\s|$)|[:-](?=-*:?$)|=(?==*$)|\d{1,9}[.)](?=\s|$)"
+    r"#(?=#{0,5}(?:\s|$))|[+:-](?=\s|$)|[:-](?=-*:?$)|=(?==*$)|\d{1,9}[.)](?=\s|$)"
 )
 _CLOSING_HASHES = re.compile(r"(?<![^\s])#+$")
 # Control characters without a reference that all parsers decode.
@@ -54,6 +54,9 @@ def _references(edge: str) -> str:
 
 def _line(line: str) -> str:
     line = kept_edges(line)
+    if line.startswith("$$"):
+        # Otherwise a block of its own.
+        return f"<span></span>{line}"
     start = _BLOCK_START.match(line)
     if start is None:
         return line

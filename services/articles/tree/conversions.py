@@ -7,7 +7,7 @@ the ids of the blocks; and back.
 from collections.abc import Sequence
 
 from services.articles.tree import schema
-from services.articles.tree.nodes import PROSE_TYPES, Element, Json, Leaf
+from services.articles.tree.nodes import LABELLED_TYPES, PROSE_TYPES, Element, Json, Leaf
 from services.articles.tree.normalise import normal_leaves
 from services.articles.tree.parsing import NewId
 from services.articles.tree.values import schema_error
@@ -51,8 +51,9 @@ def _parts(block: Element) -> Sequence[Element]:
 def _of_type(element: Element, kind: str) -> Element:
     leaves = _leaves(element)
     style = _fitting_style(element, kind)
+    label = _label(element, kind)
     if kind not in _LIMITS:
-        content = {"name": ""} if kind == "label-item" else {}
+        content = {"name": "", **label} if kind == "label-item" else label
         return Element(element.id, kind, normal_leaves(leaves), style, content)
     text = "".join(leaf.text for leaf in leaves)
     plain_types = ("default", "latex") if kind == "equation" else ("default", "inlinecode")
@@ -63,7 +64,16 @@ def _of_type(element: Element, kind: str) -> Element:
     if len(text) > _LIMITS[kind]:
         raise schema_error("/type", f"{kind} can have at most {_LIMITS[kind]} characters")
     content = {"equation": text} if kind == "equation" else {"code": text, "language": ""}
-    return Element(element.id, kind, (), style, content)
+    return Element(element.id, kind, (), style, {**content, **label})
+
+
+def _label(element: Element, kind: str) -> dict[str, Json]:
+    if element.label is None:
+        return {}
+    if kind not in LABELLED_TYPES:
+        problem = f"the block has a label, which {kind} cannot have; remove it first"
+        raise schema_error("/type", problem)
+    return {"label": element.label}
 
 
 def _leaves(element: Element) -> Sequence[Leaf]:

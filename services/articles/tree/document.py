@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from services.articles.tree.index import ParentIndex
+from services.articles.tree.labels import LabelNumber, label_numbers
 from services.articles.tree.nodes import (
     Element,
     Json,
@@ -37,6 +38,7 @@ class Document:
         style: the ArticleStyle.
         references: ArticleReferences by id, in the order in which they were added.
         version: version of the format.
+        properties: date, keywords, language and direction, as far as they are set.
         parents: index of the parent of each element.
     """
 
@@ -44,6 +46,7 @@ class Document:
     style: Style = field(default_factory=dict)
     references: Mapping[str, Reference] = field(default_factory=dict)
     version: str = FORMAT_VERSION
+    properties: Mapping[str, Json] = field(default_factory=dict)
     parents: ParentIndex = field(default_factory=ParentIndex, compare=False, repr=False)
 
     def path_of(self, element_id: str) -> Path | None:
@@ -89,11 +92,16 @@ class Document:
             self.blocks.is_same(other.blocks)
             and (self.references is other.references or self.references == other.references)
             and (self.style is other.style or self.style == other.style)
+            and self.properties == other.properties
         )
 
     def numbers(self) -> dict[str, int]:
         """Return the number of each cited reference, 1 for the first that appears."""
         return citation_numbers(self.blocks.cites())
+
+    def label_numbers(self) -> dict[str, LabelNumber]:
+        """Return the number of each block with a label, by its label."""
+        return label_numbers(self.blocks, self.style)
 
     def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "Document":
         """Return the document with its top-level blocks `start:stop` replaced by `elements`."""
@@ -143,8 +151,10 @@ class Document:
 
     def to_json(self) -> dict[str, Json]:
         """Return the document as JSON for storage."""
+        properties = {"properties": self.properties} if self.properties else {}
         return {
             "version": self.version,
+            **properties,
             "style": self.style,
             "reference": list(self.references.values()),
             "blocks": [element_to_json(block) for block in self.blocks],
@@ -157,7 +167,14 @@ class Document:
         references = {reference["id"]: reference for reference in stored["reference"]}
         pairs = [pair for block in blocks for pair in parent_pairs(block, "")]
         parents = ParentIndex().changed((), pairs)
-        return cls(BlockSequence(blocks), stored["style"], references, stored["version"], parents)
+        return cls(
+            BlockSequence(blocks),
+            stored["style"],
+            references,
+            stored["version"],
+            stored.get("properties", {}),
+            parents,
+        )
 
 
 def parent_pairs(element: Element, holder: str) -> list[tuple[str, str]]:

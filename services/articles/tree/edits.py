@@ -13,6 +13,7 @@ import orjson
 from gateway.articles.v1 import edits_pb2 as pb
 from services.articles.bibliography.entries import Omission, SyntaxProblem
 from services.articles.bibliography.formats import FORMATS
+from services.articles.tree import schema
 from services.articles.tree.document import Path
 from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 from services.articles.tree.inline_markdown import parse_inline
@@ -38,6 +39,7 @@ from services.articles.tree.operations import (
     SetArticleStyle,
     SetBlockStyle,
     SetLeafStyle,
+    SetProperties,
     UpdateReference,
     WriteMarkdown,
 )
@@ -46,10 +48,11 @@ from services.articles.tree.parsing import (
     NewId,
     check_leaf,
     parse_children,
+    parse_cite,
+    parse_content,
     parse_element,
     parse_leaf,
     parse_marks,
-    parse_void_content,
 )
 from services.articles.tree.references import Reference, parse_patch, parse_reference
 from services.articles.tree.style import check_article_style
@@ -57,6 +60,7 @@ from services.articles.tree.table_edits import TableEdit
 from services.articles.tree.values import array, schema_error, string
 from services.articles.tree.written_markdown import parse_blocks
 from services.common.articles import limits
+from services.common.articles.blocks import Properties
 
 # The id that an earlier edit of the same request makes: its position, and that of the id.
 _MADE_ID = re.compile(r"\$(\d{1,3})\.(\d{1,3})", re.ASCII)
@@ -67,7 +71,11 @@ BIBLIOGRAPHY_FORMATS: Mapping[int, str] = {
     pb.BIBLIOGRAPHY_FORMAT_RIS: "ris",
     pb.BIBLIOGRAPHY_FORMAT_CSL_JSON: "csl-json",
 }
-_VOID_FIELDS = tuple(key for kind in VOID_TYPES for key in CONTENT_KEYS[kind])
+# The fields of blocks beside their children that text/replace changes.
+_FIELDS = (
+    *(key for kind in VOID_TYPES for key in CONTENT_KEYS[kind]),
+    *("label", "caption", "align", "start"),
+)
 
 
 def named_block(edit: pb.Edit) -> str:
@@ -139,15 +147,15 @@ def _delete_block(edit: pb.DeleteBlock, new_id: NewId) -> DeleteBlocks:
 
 def _replace_text(edit: pb.ReplaceText, new_id: NewId) -> ReplaceText:
     fields = _object(edit.fields)
-    if not any(key in fields for key in ("children", *_VOID_FIELDS)):
-        field_names = ", ".join(("children", *_VOID_FIELDS))
+    if not any(key in fields for key in ("children", *_FIELDS)):
+        field_names = ", ".join(("children", *_FIELDS))
         raise EditError(EditErrorCode.FIELDS, "", f"at least one of {field_names} is required")
     sent_ids: dict[str, str] = {}
     children: tuple[Node, ...] | None = None
     if "children" in fields:
         children = _children(fields["children"], new_id, sent_ids)
-    content = {key: fields[key] for key in _VOID_FIELDS if key in fields}
-    return ReplaceText(edit.block_id, children, sent_ids, parse_void_content(content, ""))
+    content = {key: fields[key] for key in _FIELDS if key in fields}
+    return ReplaceText(edit.block_id, children, sent_ids, parse_content(content, ""))
 
 
 def _children(value: object, new_id: NewId, sent_ids: dict[str, str]) -> tuple[Node, ...]:
@@ -242,9 +250,14 @@ def _replacement(edit: pb.TextReplacement, pointer: str) -> Replacement:
 
 def _cite(edit: pb.Cite, new_id: NewId) -> Cite:
     target = _target(edit)
-    if not edit.HasField("reference_id"):
-        return Cite(target, None)
-    return Cite(target, string(edit.reference_id, "/cite", limits.IDENTIFIER))
+    if edit.HasField("reference_id") and edit.citations:
+        problem = "at most one of reference_id and citations is allowed"
+        raise EditError(EditErrorCode.FIELDS, "/cite", problem)
+    if edit.citations:
+        return Cite(target, parse_cite(_json(edit.citations, "/cite"), "/cite"))
+    return Cite(
+        target, parse_cite(edit.reference_id, "/cite") if edit.HasField("reference_id") else None
+    )
 
 
 def _add_reference(edit: pb.AddReference, new_id: NewId) -> AddReference:
@@ -303,6 +316,12 @@ def _set_article_style(edit: pb.SetArticleStyle, new_id: NewId) -> SetArticleSty
     return SetArticleStyle(patch)
 
 
+def _set_properties(edit: pb.SetProperties, new_id: NewId) -> SetProperties:
+    properties = _json(edit.properties, "/properties")
+    schema.check(Properties, properties, "/properties")
+    return SetProperties(properties)
+
+
 def _move_block(edit: pb.MoveBlock, new_id: NewId) -> MoveBlock:
     if edit.HasField("before_id") == bool(edit.path):
         raise EditError(EditErrorCode.FIELDS, "", "exactly one of path and beforeId is required")
@@ -331,6 +350,9 @@ def _edit_table(edit: pb.EditTable, new_id: NewId) -> EditTable:
     rows = _count(edit.rows, limits.TABLE_ROWS, "/rows")
     columns = _count(edit.columns, limits.TABLE_COLUMNS, "/columns")
     row, column = edit.row, edit.column
+    align = edit.align if edit.HasField("align") else None
+    if align not in (None, "start", "center", "end"):
+        raise schema_error("/align", "must be one of start, center, end, or null")
     changes: Mapping[int, Callable[[TableEdit], None]] = {
         pb.TABLE_ACTION_INSERT_ROWS: lambda table: table.insert_rows(row, rows),
         pb.TABLE_ACTION_DELETE_ROWS: lambda table: table.delete_rows(row, rows),
@@ -338,6 +360,7 @@ def _edit_table(edit: pb.EditTable, new_id: NewId) -> EditTable:
         pb.TABLE_ACTION_DELETE_COLUMNS: lambda table: table.delete_columns(column, columns),
         pb.TABLE_ACTION_MERGE_CELLS: lambda table: table.merge_cells(row, column, rows, columns),
         pb.TABLE_ACTION_SPLIT_CELL: lambda table: table.split_cell(row, column),
+        pb.TABLE_ACTION_ALIGN_COLUMNS: lambda table: table.align_columns(column, columns, align),
     }
     change = changes.get(edit.action)
     if change is None:
@@ -368,6 +391,7 @@ _READERS: Mapping[str, Callable[[Any, NewId], DocumentEdit]] = {
     "set_block_style": _set_block_style,
     "set_leaf_style": _set_leaf_style,
     "set_article_style": _set_article_style,
+    "set_properties": _set_properties,
     "move_block": _move_block,
     "duplicate_block": _duplicate_block,
     "convert_blocks": _convert_blocks,

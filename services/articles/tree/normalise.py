@@ -1,7 +1,7 @@
 """The normal form of children, and the grid of a table."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from services.articles.tree.nodes import EMPTY_LEAF, LEAVES_ONLY_TYPES, Element, Json, Leaf, Node
 from services.articles.tree.values import schema_error
@@ -19,13 +19,13 @@ def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
     for leaf in leaf_list:
         if not leaf.text and leaf.cite is None:
             continue
-        if runs and runs[-1][0].same_marks(leaf):
+        if runs and not leaf.is_object and runs[-1][0].same_marks(leaf):
             runs[-1].append(leaf)
         else:
             runs.append([leaf])
     # A run is joined at once: joining each leaf to the one before takes quadratic time.
     normal = tuple(
-        replace(run[0], text="".join(leaf.text for leaf in run)) if len(run) > 1 else run[0]
+        run[0].with_text("".join([leaf.text for leaf in run])) if len(run) > 1 else run[0]
         for run in runs
     )
     return normal or (leaf_list[0] if leaf_list else EMPTY_LEAF,)
@@ -41,6 +41,17 @@ def normal_children(kind: str, children: Sequence[Node]) -> tuple[Node, ...]:
     if kind == "label" and len(leaves) == len(children):
         return normal_leaves(leaves)
     return tuple(children)
+
+
+def normal_align(content: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return the content of a table with an alignment for each column, or with none at all."""
+    align: Any = content.get("align")
+    if align is None:
+        return content
+    width = int(str(content["colLength"]))
+    columns = [*align[:width], *[None] * (width - len(align))]
+    others = {key: value for key, value in content.items() if key != "align"}
+    return {**others, "align": columns} if any(columns) else others
 
 
 def grid(rows: Sequence[Element], pointer: str) -> dict[str, Json]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from services.articles.tree import schema
@@ -12,17 +13,36 @@ from services.articles.tree.nodes import (
     ELEMENT_TYPES,
     HOLDS,
     LEAVES_ONLY_TYPES,
+    OBJECT,
+    OPTIONAL_KEYS,
     VOID_TYPES,
+    Cite,
     Element,
     Json,
     Leaf,
     Node,
+    cite_from_json,
+    leaf_to_json,
 )
-from services.articles.tree.normalise import grid, normal_children
+from services.articles.tree.normalise import (
+    grid,
+    normal_align,
+    normal_children,
+    normal_leaves,
+)
 from services.articles.tree.style import apply_style_patch, check_element_style
-from services.articles.tree.values import array, mapping, schema_error
+from services.articles.tree.values import array, mapping, schema_error, string
 from services.common.articles import limits
-from services.common.articles.blocks import ELEMENTS, Marks, TextLeaf, VoidContent
+from services.common.articles.blocks import (
+    ELEMENTS,
+    BlockContent,
+    Citations,
+    Marks,
+    NoteLeaf,
+    RefLeaf,
+    TextLeaf,
+)
+from services.common.articles.texts import orcid_of
 
 NewId = Callable[[], str]
 
@@ -40,28 +60,104 @@ _DATA_IMAGE = re.compile(r"data:image/[a-z0-9.+-]+[;,]", re.IGNORECASE | re.ASCI
 
 
 def parse_leaf(value: Any, pointer: str) -> Leaf:
-    """Parse a TextLeaf. False and null marks are dropped."""
-    schema.check(TextLeaf, value, pointer)
-    kind, url, color = value.get("type", "default"), value.get("url"), value.get("color")
+    """Parse a leaf of any type. False and null marks are dropped."""
+    kind = value.get("type", "default") if isinstance(value, Mapping) else "default"
+    if kind == "note":
+        return _note(value, pointer)
+    if kind == "ref":
+        schema.check(RefLeaf, value, pointer)
+        return _marked_leaf(OBJECT, value, pointer)
+    try:
+        schema.check(TextLeaf, value, pointer)
+    except EditError as error:
+        if error.pointer == join_pointer(pointer, "type") and isinstance(kind, str):
+            error = schema_error(error.pointer, f"{error.problem}, note, ref")
+        raise error from None
+    url = value.get("url")
     if kind == "url" and url is None:
         raise schema_error(join_pointer(pointer, "url"), "is required for a leaf of type url")
     if kind != "url" and url is not None:
         raise schema_error(join_pointer(pointer, "url"), "allowed only for a leaf of type url")
+    if kind != "latex" and value.get("form") is not None:
+        raise schema_error(join_pointer(pointer, "form"), "allowed only for latex and ref")
+    return _marked_leaf(value["text"], value, pointer)
+
+
+def _marked_leaf(text: str, value: Mapping[str, Any], pointer: str) -> Leaf:
+    color = value.get("color")
     _check_colour(color, pointer)
     return Leaf(
-        value["text"],
-        kind,
+        text,
+        value.get("type", "default"),
         bool(value.get("bold")),
         bool(value.get("italic")),
         value.get("textDecoration"),
         color,
-        url,
-        value.get("cite"),
+        value.get("url"),
+        parse_cite(value.get("cite"), join_pointer(pointer, "cite")),
+        value.get("script"),
+        value.get("form"),
+        value.get("ref"),
     )
 
 
+def _note(value: Mapping[str, Any], pointer: str) -> Leaf:
+    schema.check(NoteLeaf, value, pointer)
+    text, children = value.get("text"), value.get("children")
+    if bool(text) == bool(children):
+        problem = "exactly one of text and children is required for a leaf of type note"
+        raise EditError(EditErrorCode.FIELDS, pointer, problem)
+    if text:
+        return Leaf(OBJECT, "note", note=(Leaf(text),))
+    leaves = _leaf_array(children, join_pointer(pointer, "children"))
+    for index, leaf in enumerate(leaves):
+        if leaf.type == "note":
+            where = join_pointer(join_pointer(pointer, "children"), index)
+            raise schema_error(where, "a note cannot contain a note")
+    return Leaf(OBJECT, "note", note=normal_leaves(leaves))
+
+
+def parse_caption(value: Any, pointer: str) -> tuple[Leaf, ...]:
+    """Parse a caption, which is empty for null."""
+    leaves = () if value is None else _leaf_array(value, pointer)
+    normal = normal_leaves(leaves)
+    return normal if any(leaf.text or leaf.cite is not None for leaf in normal) else ()
+
+
+def _leaf_array(value: Any, pointer: str) -> list[Leaf]:
+    items = array(value, pointer)
+    if len(items) > limits.INLINE_LEAVES:
+        raise schema_error(pointer, f"must have at most {limits.INLINE_LEAVES} leaves")
+    return [parse_leaf(item, join_pointer(pointer, index)) for index, item in enumerate(items)]
+
+
+def parse_cite(value: object, pointer: str) -> Cite | None:
+    """Parse a citation: the id of a reference, or an array of citations.
+
+    Raises:
+        EditError: 40003.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        if not isinstance(value, str):
+            raise schema_error(pointer, "must be the id of a reference, an array, or null")
+        return string(value, pointer, limits.IDENTIFIER)
+    schema.check(Citations, value, pointer)
+    for index, item in enumerate(value[1:], 1):
+        if item.get("narrative"):
+            where = join_pointer(join_pointer(pointer, index), "narrative")
+            raise schema_error(where, "only the first citation can be narrative")
+    if value[0].get("narrative") and value[0].get("prefix"):
+        where = join_pointer(join_pointer(pointer, 0), "prefix")
+        raise schema_error(where, "a narrative citation has no prefix")
+    return cite_from_json(value)
+
+
 def check_leaf(leaf: Leaf, pointer: str) -> None:
-    """Check the colour and the address of a leaf that was not parsed from JSON."""
+    """Check the colours and addresses of a leaf that was not parsed from JSON."""
+    for child in leaf.note:
+        check_leaf(child, pointer)
     _check_colour(leaf.color, pointer)
     if leaf.url is not None and len(leaf.url) > limits.URL:
         raise schema_error(pointer, f"an address must have at most {limits.URL} characters")
@@ -135,9 +231,19 @@ def parse_element(
         fields.get("children", ()), children_pointer, depth + 1, new_id, sent_ids
     )
     content = _content(kind, fields, pointer)
-    return with_checked_children(
-        Element(made_id, kind, (), style, content), children, children_pointer
+    caption = parse_caption(fields.get("caption"), join_pointer(pointer, "caption"))
+    element = with_checked_children(
+        Element(made_id, kind, (), style, content, caption), children, children_pointer
     )
+    check_align(element, fields.get("align"), pointer)
+    return element
+
+
+def check_align(table: Element, align: Sequence[Json] | None, pointer: str) -> None:
+    """Check that a table has as many columns as are to be aligned."""
+    if align is not None and len(align) > int(str(table.content["colLength"])):
+        problem = f"must have at most {table.content['colLength']} items, one for each column"
+        raise schema_error(join_pointer(pointer, "align"), problem)
 
 
 def with_checked_children(element: Element, children: Sequence[Node], pointer: str) -> Element:
@@ -150,9 +256,8 @@ def with_checked_children(element: Element, children: Sequence[Node], pointer: s
     content = element.content
     if element.type == "table":
         rows = [child for child in children if isinstance(child, Element)]
-        content = grid(rows, pointer)
-    normal = normal_children(element.type, children)
-    return Element(element.id, element.type, normal, element.style, content)
+        content = normal_align({**content, **grid(rows, pointer)})
+    return replace(element, children=normal_children(element.type, children), content=content)
 
 
 def _fit(kind: str, children: Sequence[Node], pointer: str) -> None:
@@ -179,6 +284,14 @@ def _fit(kind: str, children: Sequence[Node], pointer: str) -> None:
 
 def _content(kind: str, fields: Mapping[str, Any], pointer: str) -> dict[str, Json]:
     """Return the fields that are specific to a type, with defaults for absent ones."""
+    content = _required_content(kind, fields, pointer)
+    for key in OPTIONAL_KEYS.get(kind, ()):
+        if (value := fields.get(key)) is not None and (key, value) != ("start", 1):
+            content[key] = value
+    return content
+
+
+def _required_content(kind: str, fields: Mapping[str, Any], pointer: str) -> dict[str, Json]:
     match kind:
         case "label-item":
             return {"name": fields.get("name", "")}
@@ -193,21 +306,28 @@ def _content(kind: str, fields: Mapping[str, Any], pointer: str) -> dict[str, Js
             }
 
 
-def parse_void_content(fields: Mapping[str, Any], pointer: str) -> dict[str, Json]:
-    """Return fields of void blocks, checked and in normal form."""
-    schema.check(VoidContent, fields, pointer)
+def parse_content(fields: Mapping[str, Any], pointer: str) -> dict[str, Json]:
+    """Return fields of blocks beside their children, checked and in normal form.
+
+    A caption is in its JSON form; null stands for an optional field that is removed.
+    """
+    schema.check(BlockContent, fields, pointer)
     return {key: _field(key, value, pointer) for key, value in fields.items()}
 
 
 def _field(key: str, value: Any, pointer: str) -> Json:
-    """Return the normal form of a void block's content field, whose schema has been checked."""
+    """Return the normal form of a field of a block's content, whose schema has been checked."""
     pointer = join_pointer(pointer, key)
     if key == "image":
         return [_image(item, join_pointer(pointer, index)) for index, item in enumerate(value)]
     if key == "author":
-        return [_author(item, index) for index, item in enumerate(value)]
+        return [
+            _author(item, index, join_pointer(pointer, index)) for index, item in enumerate(value)
+        ]
     if key == "institution":
         return _institutions(value, pointer)
+    if key == "caption":
+        return [leaf_to_json(leaf) for leaf in parse_caption(value, pointer)]
     checked: Json = value
     return checked
 
@@ -232,13 +352,29 @@ def _check_image_url(url: str, pointer: str) -> None:
         raise schema_error(pointer, f"must have at most {limits.URL} characters, has {len(url)}")
 
 
-def _author(item: Mapping[str, Json], index: int) -> Json:
-    return {
+def _author(item: Mapping[str, Any], index: int, pointer: str) -> Json:
+    several = item.get("institutionIds")
+    institution_id = item.get("institutionId", 0)
+    if several is not None:
+        if "institutionId" in item and institution_id not in (several or [0])[:1]:
+            problem = "must be the first of institutionIds, or omitted"
+            raise schema_error(join_pointer(pointer, "institutionId"), problem)
+        if len(set(several)) < len(several):
+            raise schema_error(join_pointer(pointer, "institutionIds"), "must differ")
+        institution_id = several[0] if several else 0
+    author: dict[str, Json] = {
         "id": item.get("id", index + 1),
         "name": item["name"],
-        "institutionId": item.get("institutionId", 0),
+        "institutionId": institution_id,
         "isStar": item.get("isStar", False),
     }
+    if several is not None and len(several) > 1:
+        author["institutionIds"] = several
+    if item.get("orcid") is not None:
+        author["orcid"] = orcid_of(item["orcid"])
+    if item.get("email") is not None:
+        author["email"] = item["email"]
+    return author
 
 
 def _institutions(items: Sequence[Mapping[str, Json]], pointer: str) -> list[Json]:

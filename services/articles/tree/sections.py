@@ -1,9 +1,10 @@
 """Sections: a heading with the blocks below it, up to the next heading that is not lower."""
 
 from services.articles.tree.document import Document
+from services.articles.tree.nodes import HEADING_TYPES
 
 # Headings, the highest first.
-_LEVELS = {"title": 0, "h1": 1, "h2": 2, "h3": 3}
+_LEVELS = {"title": 0, **{kind: level for level, kind in enumerate(HEADING_TYPES, 1)}}
 
 
 def is_heading(kind: str) -> bool:

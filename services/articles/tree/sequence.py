@@ -2,8 +2,8 @@
 
 Every edit would copy a tuple of 10,000 blocks as a whole. This sequence is divided into runs of at
 most 128; an edit copies the run that it changes and the short tuple of runs. Each run has an index
-of its ids, of the citations and of the files of its blocks, so none is ever collected from all
-blocks.
+of its ids, and of the citations, files, labels and counted blocks in it, so none is ever collected
+from all blocks.
 """
 
 from bisect import bisect_left, bisect_right
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from services.articles.tree.nodes import Element, joined_cites, shown_files
+from services.articles.tree.nodes import LABELLED_TYPES, Element, joined_cites, shown_files
 
 _LONGEST_RUN = 128
 
@@ -21,12 +21,21 @@ class _Run(NamedTuple):
     positions: dict[str, int]
     cites: tuple[str, ...]
     files: frozenset[str]
+    # Blocks of types that are counted, and the ids of those with labels.
+    counted: tuple[Element, ...]
+    labels: dict[str, str]
 
 
 def _run(elements: tuple[Element, ...]) -> _Run:
+    counted = tuple([element for element in elements if element.type in LABELLED_TYPES])
+    labels = {
+        str(element.content["label"]): element.id
+        for element in counted
+        if "label" in element.content
+    }
     positions = {element.id: position for position, element in enumerate(elements)}
     files = frozenset([file_id for element in elements for file_id in shown_files(element)])
-    return _Run(elements, positions, joined_cites(elements), files)
+    return _Run(elements, positions, joined_cites(elements), files, counted, labels)
 
 
 class BlockSequence:
@@ -105,6 +114,22 @@ class BlockSequence:
     def files(self) -> frozenset[str]:
         """Return the ids of all files that the elements show."""
         return frozenset().union(*[run.files for run in self._runs if run.files])
+
+    def counted(self) -> Iterator[Element]:
+        """Yield the blocks of types that are counted, in order."""
+        for run in self._runs:
+            yield from run.counted
+
+    def has_labels(self) -> bool:
+        """Return whether a block has a label."""
+        return any(run.labels for run in self._runs)
+
+    def labelled(self, label: str) -> str | None:
+        """Return the id of the block with a label, or None."""
+        for run in self._runs:
+            if label in run.labels:
+                return run.labels[label]
+        return None
 
     def citing(self, reference_id: str) -> list[Element]:
         """Return the elements in or below which a reference is cited."""

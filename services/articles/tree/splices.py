@@ -60,7 +60,7 @@ class Splice(NamedTuple):
             base = next((leaf for leaf in replaced if leaf.text), before) or reader.following
             result += [self._marked(leaf, base) for leaf in self.leaves]
             # No citation is lost with the words that it stood at.
-            cites = {leaf.cite: replace(leaf, text="") for leaf in replaced if leaf.cite}
+            cites = {leaf.cite: leaf.with_text("") for leaf in replaced if leaf.cite}
             if self.leaves and base.cite:
                 cites.pop(base.cite, None)
             result += cites.values()
@@ -72,7 +72,7 @@ class Splice(NamedTuple):
         if not self.keeps_marks:
             return replace(leaf, cite=base.cite)
         if leaf.same_marks(_PLAIN):
-            return replace(base, text=leaf.text)
+            return base.with_text(leaf.text)
         return replace(
             leaf,
             bold=leaf.bold or base.bold,
@@ -87,7 +87,7 @@ def _characters(text: InlineText, numbers: dict[Leaf, int]) -> list[tuple[str, i
     """Return the characters of a text with a number for their marks."""
     pairs = []
     for leaf in text.leaves:
-        number = numbers.setdefault(replace(leaf, text=""), len(numbers))
+        number = numbers.setdefault(leaf.with_text(""), len(numbers))
         pairs += [(character, number) for character in leaf.text]
     return pairs
 
@@ -119,7 +119,7 @@ class _LeafReader:
             leaf = self._leaves[self._index]
             end = self._start + len(leaf.text)
             part = leaf.text[self._position - self._start : until - self._start]
-            parts.append(leaf if len(part) == len(leaf.text) else replace(leaf, text=part))
+            parts.append(leaf if len(part) == len(leaf.text) else leaf.with_text(part))
             if leaf.text:
                 self.last = leaf
             self._position = min(end, until)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from services.articles.tree.nodes import EMPTY_LEAF, Element, Leaf
+from services.articles.tree.nodes import EMPTY_LEAF, Element, Json, Leaf
 from services.articles.tree.normalise import normal_leaves
 from services.articles.tree.parsing import NewId
 from services.articles.tree.rows import PlacedCell, placed_cells, with_cells, without_rows
@@ -16,12 +16,14 @@ class TableEdit:
 
     Attributes:
         rows: the rows.
+        content: the content of the table; counts of rows and columns are those before.
         ids: ids of the new rows, or of the new cells of rows that were there.
     """
 
     def __init__(self, table: Element, new_id: NewId) -> None:
         self.rows: tuple[Element, ...] = table.elements
         self.ids: list[str] = []
+        self.content = table.content
         self._new_id = new_id
         self._height = len(self.rows)
         self._width = int(str(table.content["colLength"]))
@@ -69,6 +71,9 @@ class TableEdit:
             for column in range(at, at + count):
                 cells.append(self._noted(self._new_cell(row, column)))
         self.rows = with_cells(self.rows, cells)
+        if (align := self._align()) is not None:
+            beside = align[at - 1] if at else None
+            self._set_align([*align[:at], *[beside] * count, *align[at:]])
 
     def delete_columns(self, at: int, count: int) -> None:
         """Delete columns, but not all."""
@@ -81,6 +86,21 @@ class TableEdit:
                 column = left - min(count, max(0, left - at))
                 cells.append(cell._replace(column=column, column_span=cell.column_span - deleted))
         self.rows = with_cells(self.rows, cells)
+        if (align := self._align()) is not None:
+            self._set_align([*align[:at], *align[at + count :]])
+
+    def align_columns(self, at: int, count: int, align: str | None) -> None:
+        """Set the alignment of columns; None leaves it to the style of the table."""
+        self._check(at + count, self._width, "/columns")
+        columns: list[Json] = list(self._align() or [None] * self._width)
+        self._set_align([*columns[:at], *[align] * count, *columns[at + count :]])
+
+    def _align(self) -> Sequence[Json] | None:
+        align: Sequence[Json] | None = self.content.get("align")  # type: ignore[assignment]  # of JSON
+        return align
+
+    def _set_align(self, align: Sequence[Json]) -> None:
+        self.content = {**self.content, "align": align}
 
     def merge_cells(self, row: int, column: int, rows: int, columns: int) -> None:
         """Make one cell of those in a rectangle; their texts are joined by line breaks."""

@@ -15,7 +15,7 @@ from services.articles.tree.nodes import EMPTY_LEAF, Element, Json, Leaf, Node
 from services.articles.tree.parsing import (
     NewId,
     check_leaf,
-    parse_void_content,
+    parse_content,
     with_checked_children,
 )
 from services.articles.tree.values import schema_error
@@ -159,7 +159,7 @@ class _Builder:
         checked: Mapping[str, Json] = content
         try:
             if kind in ("equation", "code", "image", "author"):
-                checked = parse_void_content(content, "")
+                checked = parse_content(content, "")
             element = Element(self._new_id(), kind, (), style, checked)
             return with_checked_children(element, children, "")
         except EditError as error:
@@ -330,7 +330,7 @@ class _Builder:
         if title := token.attrs.get("title"):
             picture["title"] = str(title)
         try:
-            checked = parse_void_content({"image": [picture]}, "")["image"]
+            checked = parse_content({"image": [picture]}, "")["image"]
         except EditError as error:
             self._lose(f"the picture {address[:200]}: {error.problem}")
             return alternative

@@ -13,7 +13,18 @@ from typing_extensions import TypedDict
 
 from services.common.articles import limits, styles
 from services.common.articles.styles import CLOSED
-from services.common.articles.texts import at_most, css_length, from_zero, not_empty, up_to
+from services.common.articles.texts import (
+    at_most,
+    block_label,
+    css_length,
+    email,
+    from_zero,
+    language_tag,
+    not_empty,
+    one_line,
+    orcid,
+    up_to,
+)
 
 Name = Annotated[str, at_most(limits.LEAF_TEXT)]
 BlockId = Annotated[
@@ -27,6 +38,16 @@ TextDecoration = Annotated[
 ]
 Color = Annotated[
     Annotated[str, at_most(limits.CSS_VALUE)] | None, Field(description="A CSS colour.")
+]
+Script = Annotated[Literal["super", "sub"] | None, Field(description="Above or below the line.")]
+Affix = Annotated[str, Field(max_length=limits.AFFIX), at_most(limits.AFFIX), one_line]
+BlockLabel = Annotated[
+    Annotated[str, Field(min_length=1, max_length=limits.LABEL), block_label]
+    | SkipJsonSchema[None],
+    Field(
+        description="Name for leaves of type `ref`, unique in the document; without white space "
+        'and `{}[]()<>#"\\|,;` and backticks.'
+    ),
 ]
 Latex = Annotated[
     str, Field(max_length=limits.EQUATION, description="LaTeX."), at_most(limits.EQUATION)
@@ -49,6 +70,37 @@ class Marks(TypedDict, total=False):
     italic: bool | None
     textDecoration: TextDecoration
     color: Color
+    script: Script
+
+
+@with_config(CLOSED)
+class CitationItem(TypedDict):
+    """A citation with the words beside its number."""
+
+    id: Annotated[str, at_most(limits.IDENTIFIER), Field(description="Id of a reference.")]
+    prefix: NotRequired[Affix | SkipJsonSchema[None]]
+    locator: NotRequired[
+        Annotated[
+            Affix | SkipJsonSchema[None],
+            Field(description="The place in the source, such as `p. 3`."),
+        ]
+    ]
+    suffix: NotRequired[Affix | SkipJsonSchema[None]]
+    narrative: NotRequired[
+        Annotated[
+            bool | None,
+            Field(
+                description="Only in the first: the names of the authors come before the brackets."
+            ),
+        ]
+    ]
+
+
+Citations = Annotated[list[CitationItem], Field(min_length=1, max_length=limits.CITATIONS)]
+CiteValue = Annotated[
+    str | Citations | None,
+    Field(description="Id of a reference, or citations that share one pair of brackets."),
+]
 
 
 @with_config(CLOSED)
@@ -72,12 +124,63 @@ class TextLeaf(TypedDict):
     italic: NotRequired[bool | None]
     textDecoration: NotRequired[TextDecoration]
     color: NotRequired[Color]
-    cite: NotRequired[
+    script: NotRequired[Script]
+    cite: NotRequired[SkipValidation[CiteValue]]
+    form: NotRequired[
         Annotated[
-            Annotated[str, at_most(limits.IDENTIFIER)] | None,
-            Field(description="Id of a reference."),
+            Literal["display"] | None,
+            Field(description="With `latex`: a formula on a line of its own in the text."),
         ]
     ]
+
+
+@with_config(CLOSED)
+class RefLeaf(TypedDict):
+    """A reference to a block, which reads `Figure 3`, by the number that the block has."""
+
+    type: Literal["ref"]
+    ref: Annotated[str, block_label, Field(description="The label of a block.")]
+    form: NotRequired[
+        Annotated[
+            Literal["number"] | None, Field(description="`number`: the number alone is shown.")
+        ]
+    ]
+    text: NotRequired[Annotated[str, Field(max_length=0)]]
+    bold: NotRequired[bool | None]
+    italic: NotRequired[bool | None]
+    textDecoration: NotRequired[TextDecoration]
+    color: NotRequired[Color]
+    script: NotRequired[Script]
+    cite: NotRequired[SkipValidation[CiteValue]]
+
+
+@with_config(CLOSED)
+class NoteLeaf(TypedDict):
+    """A footnote; it holds no further one."""
+
+    type: Literal["note"]
+    text: NotRequired[
+        Annotated[
+            str,
+            Field(max_length=limits.LEAF_TEXT, description="Plain text, instead of `children`."),
+            at_most(limits.LEAF_TEXT),
+        ]
+    ]
+    children: NotRequired[
+        SkipValidation[Annotated[list[TextLeaf | RefLeaf], Field(max_length=limits.INLINE_LEAVES)]]
+    ]
+
+
+InlineLeaf = TextLeaf | RefLeaf | NoteLeaf
+Caption = Annotated[
+    SkipValidation[Annotated[list[InlineLeaf], Field(max_length=limits.INLINE_LEAVES)] | None],
+    Field(description="Text beside the block; it counts among the figures or tables."),
+]
+Align = Annotated[
+    list[Literal["start", "center", "end"] | None],
+    Field(max_length=limits.TABLE_COLUMNS, fail_fast=True),
+]
+ListStart = Annotated[int, Field(ge=0), up_to(limits.LIST_START)]
 
 
 @with_config(CLOSED)
@@ -86,7 +189,7 @@ class Title(TypedDict):
 
     id: NotRequired[BlockId]
     type: Literal["title"]
-    children: NotRequired[SkipValidation[list[TextLeaf]]]
+    children: NotRequired[SkipValidation[list[InlineLeaf]]]
     style: NotRequired[styles.ElementStyle]
 
 
@@ -96,8 +199,18 @@ class Paragraph(TypedDict):
 
     id: NotRequired[BlockId]
     type: Literal["paragraph"]
-    children: NotRequired[SkipValidation[list[TextLeaf]]]
+    children: NotRequired[SkipValidation[list[InlineLeaf]]]
     style: NotRequired[styles.ParagraphStyle]
+
+
+@with_config(CLOSED)
+class Quote(TypedDict):
+    """A quotation."""
+
+    id: NotRequired[BlockId]
+    type: Literal["quote"]
+    children: NotRequired[SkipValidation[list[InlineLeaf]]]
+    style: NotRequired[styles.ElementStyle]
 
 
 @with_config(CLOSED)
@@ -106,17 +219,18 @@ class Abstract(TypedDict):
 
     id: NotRequired[BlockId]
     type: Literal["abstract"]
-    children: NotRequired[SkipValidation[list[TextLeaf]]]
+    children: NotRequired[SkipValidation[list[InlineLeaf]]]
     style: NotRequired[styles.AbstractStyle]
 
 
 @with_config(CLOSED)
 class Heading(TypedDict):
-    """A heading of one of three levels."""
+    """A heading of one of six levels."""
 
     id: NotRequired[BlockId]
-    type: Literal["h1", "h2", "h3"]
-    children: NotRequired[SkipValidation[list[TextLeaf]]]
+    type: Literal["h1", "h2", "h3", "h4", "h5", "h6"]
+    label: NotRequired[BlockLabel]
+    children: NotRequired[SkipValidation[list[InlineLeaf]]]
     style: NotRequired[styles.HeadingStyle]
 
 
@@ -127,7 +241,7 @@ class LabelItem(TypedDict):
     id: NotRequired[BlockId]
     type: Literal["label-item"]
     name: NotRequired[Name]
-    children: NotRequired[SkipValidation[list[TextLeaf]]]
+    children: NotRequired[SkipValidation[list[InlineLeaf]]]
     style: NotRequired[styles.ElementStyle]
 
 
@@ -137,7 +251,7 @@ class Label(TypedDict):
 
     id: NotRequired[BlockId]
     type: Literal["label"]
-    children: NotRequired[SkipValidation[list[TextLeaf] | list[LabelItem]]]
+    children: NotRequired[SkipValidation[list[InlineLeaf] | list[LabelItem]]]
     style: NotRequired[styles.LabelStyle]
 
 
@@ -147,6 +261,7 @@ class Equation(TypedDict):
 
     id: NotRequired[BlockId]
     type: Literal["equation"]
+    label: NotRequired[BlockLabel]
     equation: NotRequired[
         Annotated[
             str, Field(max_length=limits.EQUATION, description="LaTeX."), at_most(limits.EQUATION)
@@ -162,6 +277,7 @@ class Code(TypedDict):
 
     id: NotRequired[BlockId]
     type: Literal["code"]
+    label: NotRequired[BlockLabel]
     code: NotRequired[Source]
     language: NotRequired[
         Annotated[str, Field(max_length=limits.CODE_LANGUAGE), at_most(limits.CODE_LANGUAGE)]
@@ -201,6 +317,8 @@ class Image(TypedDict):
 
     id: NotRequired[BlockId]
     type: Literal["image"]
+    label: NotRequired[BlockLabel]
+    caption: NotRequired[Caption]
     image: NotRequired[ImageItems]
     children: NotRequired[SkipValidation[Annotated[list[Any], Field(max_length=0)]]]
     style: NotRequired[styles.ImageStyle]
@@ -217,6 +335,15 @@ class AuthorItem(TypedDict):
     institutionId: NotRequired[
         Annotated[NumberId, Field(description="Id of an institution; 0 for none.")]
     ]
+    institutionIds: NotRequired[
+        Annotated[
+            Annotated[list[NumberId], Field(max_length=limits.INSTITUTIONS_OF_AUTHOR)]
+            | SkipJsonSchema[None],
+            Field(description="Ids of several institutions; `institutionId` is the first."),
+        ]
+    ]
+    orcid: NotRequired[Annotated[str, orcid] | SkipJsonSchema[None]]
+    email: NotRequired[Annotated[str, email] | SkipJsonSchema[None]]
     isStar: NotRequired[
         Annotated[bool, Field(description="Whether the author is marked with a star.")]
     ]
@@ -254,7 +381,7 @@ class ListItem(TypedDict):
 
     id: NotRequired[BlockId]
     type: Literal["list-item"]
-    children: NotRequired[SkipValidation["list[TextLeaf | List]"]]
+    children: NotRequired[SkipValidation["list[TextLeaf | RefLeaf | NoteLeaf | List]"]]
     style: NotRequired[styles.ElementStyle]
 
 
@@ -264,6 +391,11 @@ class List(TypedDict):
 
     id: NotRequired[BlockId]
     type: Literal["list"]
+    start: NotRequired[
+        Annotated[
+            ListStart | SkipJsonSchema[None], Field(description="First number; 1 if omitted.")
+        ]
+    ]
     children: NotRequired[SkipValidation[list[ListItem]]]
     style: NotRequired[styles.ListStyle]
 
@@ -276,7 +408,7 @@ class TableCell(TypedDict):
     type: Literal["table-cell"]
     colSpan: NotRequired[Annotated[int, Field(ge=1), up_to(limits.TABLE_COLUMNS)]]
     rowSpan: NotRequired[Annotated[int, Field(ge=1), up_to(limits.TABLE_ROWS)]]
-    children: NotRequired[SkipValidation[list[TextLeaf]]]
+    children: NotRequired[SkipValidation[list[InlineLeaf]]]
     style: NotRequired[styles.ElementStyle]
 
 
@@ -302,8 +434,16 @@ class Table(TypedDict):
 
     id: NotRequired[BlockId]
     type: Literal["table"]
+    label: NotRequired[BlockLabel]
+    caption: NotRequired[Caption]
     rowLength: NotRequired[Count]
     colLength: NotRequired[Count]
+    align: NotRequired[
+        Annotated[
+            Align | SkipJsonSchema[None],
+            Field(description="Alignment of each column; null and further ones: by the style."),
+        ]
+    ]
     children: NotRequired[SkipValidation[Rows]]
     style: NotRequired[styles.TableStyle]
 
@@ -316,6 +456,10 @@ ELEMENTS: dict[str, type] = {
     "h1": Heading,
     "h2": Heading,
     "h3": Heading,
+    "h4": Heading,
+    "h5": Heading,
+    "h6": Heading,
+    "quote": Quote,
     "label": Label,
     "list": List,
     "table": Table,
@@ -331,8 +475,8 @@ ELEMENTS: dict[str, type] = {
 
 
 @with_config(CLOSED)
-class VoidContent(TypedDict, total=False):
-    """The fields of blocks without children."""
+class BlockContent(TypedDict, total=False):
+    """The fields of blocks beside their children; null removes an optional one."""
 
     equation: Latex
     code: Source
@@ -340,11 +484,38 @@ class VoidContent(TypedDict, total=False):
     image: ImageItems
     author: AuthorItems
     institution: Institutions
+    label: BlockLabel
+    caption: Caption
+    align: Align | None
+    start: ListStart | None
+
+
+@with_config(CLOSED)
+class Properties(TypedDict, total=False):
+    """What is known of a document as a whole; null removes a property."""
+
+    date: Annotated[
+        Annotated[str, Field(max_length=limits.DATE), at_most(limits.DATE), one_line] | None,
+        Field(description="Date of the document, as it is shown."),
+    ]
+    keywords: (
+        Annotated[
+            list[Annotated[str, at_most(limits.KEYWORD), one_line, not_empty]],
+            Field(max_length=limits.KEYWORDS),
+        ]
+        | None
+    )
+    language: Annotated[
+        Annotated[str, language_tag] | None,
+        Field(description="Language of the text, such as `en` or `pt-BR` (BCP 47)."),
+    ]
+    direction: Annotated[Literal["ltr", "rtl"] | None, Field(description="Direction of the text.")]
 
 
 Block = Annotated[
     Title
     | Paragraph
+    | Quote
     | Abstract
     | Heading
     | Label
@@ -360,7 +531,7 @@ Block = Annotated[
     Field(discriminator="type"),
 ]
 # The possible children of a block.
-Children = list[TextLeaf] | list[ListItem] | list[TableRow] | list[TableCell] | list[LabelItem]
+Children = list[InlineLeaf] | list[ListItem] | list[TableRow] | list[TableCell] | list[LabelItem]
 
 
 @with_config(ConfigDict(extra="allow", strict=True))

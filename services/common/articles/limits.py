@@ -34,6 +34,20 @@ REFERENCES = 2_000
 BIBLIOGRAPHY = 2 << 20
 OMISSIONS = 1_000
 
+# Citations in one pair of brackets, and characters of the words beside each.
+CITATIONS = 50
+AFFIX = 200
+LABEL = 100
+# Leaves of a note or a caption.
+INLINE_LEAVES = 1_000
+LIST_START = 999_999_999
+INSTITUTIONS_OF_AUTHOR = 20
+EMAIL = 254
+KEYWORDS = 50
+KEYWORD = 200
+DATE = 100
+LANGUAGE = 35
+
 IDENTIFIER = 200
 URL = 8_192
 DATA_URL = 1024 * 1024

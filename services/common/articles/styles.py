@@ -122,7 +122,7 @@ class ParagraphStyle(ElementStyle, total=False):
 
 @with_config(CLOSED)
 class HeadingStyle(ElementStyle, total=False):
-    """Style of an h1, h2 or h3."""
+    """Style of a heading, h1 to h6."""
 
     isHideIndex: IsHideIndex
 
@@ -237,6 +237,10 @@ class ArticleStyle(_Global, total=False):
     h1: HeadingStyle | None
     h2: HeadingStyle | None
     h3: HeadingStyle | None
+    h4: HeadingStyle | None
+    h5: HeadingStyle | None
+    h6: HeadingStyle | None
+    quote: ElementStyle | None
     label: LabelStyle | None
     equation: EquationStyle | None
     code: CodeStyle | None

@@ -10,6 +10,7 @@ from services.articles.tree.conversions import CONVERTIBLE_TYPES
 from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError
 from services.articles.tree.nodes import (
+    HEADING_TYPES,
     HOLDS,
     PROSE_TYPES,
     Element,
@@ -40,6 +41,17 @@ WORDS = st.text(alphabet="ab *_[]<>|$\n中é🙂א", max_size=6)
 OLD_TEXTS = st.sampled_from(["one", "three", "twothree", "a", "b", "x", "Tides"]) | WORDS
 TEXT_EDITS = st.fixed_dictionaries({"old": OLD_TEXTS, "new": WORDS, "all": st.booleans()})
 
+LABEL_NAMES = ["fig-a", "eq:b", "sec.1"]
+AFFIXES = st.sampled_from(["see", "p. 3", "3; 4", "[x]*", "e.g., 12 in"])
+CITATIONS = st.lists(
+    st.fixed_dictionaries(
+        {"id": st.sampled_from(REFERENCE_IDS)},
+        optional={"prefix": AFFIXES, "locator": AFFIXES, "suffix": AFFIXES},
+    ),
+    min_size=1,
+    max_size=3,
+) | st.sampled_from([[{"id": "r0", "narrative": True, "locator": "p. 1"}, {"id": "r1"}]])
+CITES = st.sampled_from([*REFERENCE_IDS, None]) | CITATIONS
 LEAVES = st.fixed_dictionaries(
     {"text": WORDS},
     optional={
@@ -48,15 +60,40 @@ LEAVES = st.fixed_dictionaries(
         "italic": st.sampled_from([True, False, None]),
         "textDecoration": st.sampled_from(["underline", "line-through", None]),
         "color": st.sampled_from(["red", "#0af", None]),
-        "cite": st.sampled_from([*REFERENCE_IDS, None]),
+        "script": st.sampled_from(["super", "sub", None]),
+        "cite": CITES,
     },
 )
 LINKS = st.builds(lambda t: {"type": "url", "text": t, "url": "https://example.org/"}, WORDS)
-RUNS = st.lists(LEAVES | LINKS, max_size=4)
+REFS = st.fixed_dictionaries(
+    {"type": st.just("ref"), "ref": st.sampled_from([*LABEL_NAMES, "nowhere"])},
+    optional={"form": st.sampled_from(["number", None]), "italic": st.booleans()},
+)
+FORMULAS = st.fixed_dictionaries(
+    {"type": st.just("latex"), "text": WORDS, "form": st.sampled_from(["display", None])}
+)
+NOTES = st.fixed_dictionaries(
+    {
+        "type": st.just("note"),
+        "children": st.lists(LEAVES | LINKS | REFS | FORMULAS, min_size=1, max_size=2),
+    }
+)
+INLINE = LEAVES | LEAVES | LINKS | REFS | NOTES | FORMULAS
+RUNS = st.lists(INLINE, max_size=4)
+LABELLED: st.SearchStrategy[Body] = st.fixed_dictionaries(
+    {}, optional={"label": st.sampled_from(LABEL_NAMES)}
+)
+CAPTIONED: st.SearchStrategy[Body] = st.fixed_dictionaries({}, optional={"caption": RUNS})
 PROSE = st.builds(
     lambda kind, leaves: {"type": kind, "children": leaves},
-    st.sampled_from(["title", "paragraph", "abstract", "h1", "h2", "h3", "label"]),
+    st.sampled_from([*PROSE_TYPES, "label"]),
     RUNS,
+)
+HEADINGS = st.builds(
+    lambda kind, leaves, label: {"type": kind, "children": leaves, **label},
+    st.sampled_from(HEADING_TYPES),
+    RUNS,
+    LABELLED,
 )
 SHALLOW_LISTS = st.builds(
     lambda runs: {"type": "list", "children": [item(*leaves) for leaves in runs]},
@@ -70,8 +107,14 @@ LIST_ITEMS = st.deferred(
     )
 )
 LISTS = st.builds(
-    lambda items: {"type": "list", "children": items, "style": {"orderType": "decimal"}},
+    lambda items, start: {
+        "type": "list",
+        "children": items,
+        "style": {"orderType": "decimal"},
+        "start": start,
+    },
     st.lists(LIST_ITEMS, max_size=3),
+    st.sampled_from([None, 0, 1, 7]),
 )
 LABEL_ITEMS = st.builds(
     lambda name, leaves: {"type": "label-item", "name": name, "children": leaves}, WORDS, RUNS
@@ -87,18 +130,32 @@ def tables(draw: st.DrawFn) -> Body:
     if height > 1 and width > 1 and draw(st.booleans()):
         rows[0][:2] = [cell("wide", colSpan=2, rowSpan=2)]
         rows[1][:2] = []
-    return table(*(row(*cells) for cells in rows))
+    align = draw(st.lists(st.sampled_from(["start", "center", None]), max_size=width))
+    made = {**table(*(row(*cells) for cells in rows)), **draw(LABELLED), **draw(CAPTIONED)}
+    return {**made, "align": align} if height else made
 
 
-VOIDS = st.sampled_from(
-    [
-        {"type": "equation", "equation": "a<b"},
-        {"type": "code", "code": "x = 1", "language": "Python"},
-        {"type": "image", "image": [{"url": "https://example.org/a.png"}], "children": []},
-        {"type": "author", "author": [{"id": 1, "name": "Ada"}]},
-    ]
+VOIDS = st.builds(
+    lambda block, label: {**block, **label} if block["type"] != "author" else block,
+    st.sampled_from(
+        [
+            {"type": "equation", "equation": "a<b"},
+            {"type": "code", "code": "x = 1", "language": "Python"},
+            {"type": "image", "image": [{"url": "https://example.org/a.png"}], "children": []},
+            {"type": "author", "author": [{"id": 1, "name": "Ada"}]},
+        ]
+    ),
+    LABELLED,
 )
-BLOCKS = PROSE | LISTS | LABELS | tables() | VOIDS
+IMAGES = st.builds(
+    lambda pictures, label, caption: {"type": "image", "image": pictures, **label, **caption},
+    st.lists(
+        st.just({"url": "https://example.org/a.png", "alt": 'a "b"', "title": "c"}), max_size=2
+    ),
+    LABELLED,
+    CAPTIONED,
+)
+BLOCKS = PROSE | HEADINGS | LISTS | LABELS | tables() | VOIDS | IMAGES
 PARTS = LIST_ITEMS | LABEL_ITEMS | SHALLOW_LISTS | st.just(row("x", "y"))
 
 
@@ -123,7 +180,7 @@ def edits(draw: st.DrawFn, document: Document) -> tuple[str, Body]:
             at = draw(st.integers(0, len(element.children) - 1))
             target = {"leafPath": [*path, at]}
         if kind == "cite":
-            return kind, {**target, "cite": draw(st.sampled_from([*REFERENCE_IDS, None]))}
+            return kind, {**target, **_cited(draw(CITES))}
         return kind, {**target, **draw(MARKS)}
     if kind == "replace_text":
         return kind, {**target, **draw(_contents(element))}
@@ -132,8 +189,6 @@ def edits(draw: st.DrawFn, document: Document) -> tuple[str, Body]:
         return kind, {"edits": draw(st.lists(one, min_size=1, max_size=2))}
     if kind in CHANGES:
         return kind, {**target, **draw(CHANGES[kind])}
-    if kind == "set_article_style":
-        return kind, {"style": draw(ARTICLE_STYLES)}
     if kind in STRUCTURE_KINDS:
         return kind, draw(_structure_edits(kind, document, path, target, everything))
     if kind in TEXTS:
@@ -142,6 +197,10 @@ def edits(draw: st.DrawFn, document: Document) -> tuple[str, Body]:
     if kind == "delete_reference":
         return kind, {"referenceId": reference_id}
     return kind, {"reference": {"id": reference_id, **draw(FIELDS)}}
+
+
+def _cited(cite: object) -> Body:
+    return {"citations": cite} if isinstance(cite, list) else {"cite": cite}
 
 
 STRUCTURE_KINDS = ("move_block", "duplicate_block", "convert_blocks", "edit_table")
@@ -223,7 +282,15 @@ def _insertions(
 
 def _contents(element: Element | None) -> st.SearchStrategy[Body]:
     children = st.fixed_dictionaries({"children": RUNS | WORDS})
-    if element is None or element.leaves:
+    if element is None:
+        return children
+    if element.type in ("table", "image", *HEADING_TYPES):
+        children |= LABEL_CHANGES
+    if element.type in ("table", "image"):
+        children |= st.fixed_dictionaries({"caption": RUNS | st.none()})
+    if element.type == "table":
+        children |= st.sampled_from([{"align": ["end"]}, {"align": None}])
+    if element.leaves:
         return children
     if element.type == "equation":
         return st.fixed_dictionaries({"equation": WORDS})
@@ -240,7 +307,10 @@ CONVERTED_TYPES = st.sampled_from([*CONVERTIBLE_TYPES, "table"])
 _SLOTS = st.integers(0, 3)
 TABLE_CHANGES = st.fixed_dictionaries(
     {"action": st.integers(0, len(TableAction.keys()) - 1)},
-    optional={"row": _SLOTS, "column": _SLOTS, "rows": _SLOTS, "columns": _SLOTS},
+    optional={
+        **{"row": _SLOTS, "column": _SLOTS, "rows": _SLOTS, "columns": _SLOTS},
+        "align": st.sampled_from(["start", "end"]),
+    },
 )
 MARKS = st.fixed_dictionaries(
     {"bold": st.sampled_from([True, False, None])},
@@ -248,6 +318,17 @@ MARKS = st.fixed_dictionaries(
         "italic": st.booleans(),
         "textDecoration": st.sampled_from(["underline", None]),
         "color": st.sampled_from(["red", None]),
+        "script": st.sampled_from(["super", None]),
+    },
+)
+LABEL_CHANGES = st.fixed_dictionaries({"label": st.sampled_from([*LABEL_NAMES, None])})
+PROPERTIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "language": st.sampled_from(["zh", "en-GB", None]),
+        "keywords": st.sampled_from([["a", "b"], [], None]),
+        "direction": st.sampled_from(["rtl", None]),
+        "date": st.sampled_from(["2026-11", None]),
     },
 )
 _CSS = st.dictionaries(
@@ -293,7 +374,12 @@ MARKDOWN = st.fixed_dictionaries(
     {"markdown": st.sampled_from(["# a\n\n- b [@r0]\n  - c [1]", "|a|b|\n|-|-|\n|$x$|", ""])},
     optional={"position": st.integers(0, 3)},
 )
-TEXTS = {"import_references": BIBLIOGRAPHIES, "write_markdown": MARKDOWN}
+TEXTS = {
+    "import_references": BIBLIOGRAPHIES,
+    "write_markdown": MARKDOWN,
+    "set_properties": st.fixed_dictionaries({"properties": PROPERTIES}),
+    "set_article_style": st.fixed_dictionaries({"style": ARTICLE_STYLES}),
+}
 FIELDS = st.dictionaries(
     st.sampled_from(["title", "year", "author", "x-note"]), st.just(None), max_size=2
 ) | st.just({"title": "On trees", "author": ["Ada", "Bob"], "x-note": ["a", "b"]})
@@ -304,7 +390,13 @@ def one_of_each(cited: str) -> list[Body]:
     return [
         paragraph("one", text("two", bold=True, cite=cited), "three"),
         bullets("a", item(text("b", cite=cited), bullets("c"))),
-        table(row("a", "b"), row(cell(text("c", cite=cited)), "d")),
+        {
+            **table(row("a", "b"), row(cell(text("c", cite=cited)), "d")),
+            "caption": [text("k", cite=[{"id": cited, "locator": "p. 2"}])],
+            "align": ["end"],
+        },
+        paragraph({"type": "note", "children": [text("n", cite=cited)]}, kind="quote"),
+        paragraph("s", {"type": "ref", "ref": LABEL_NAMES[0]}, kind="h5"),
         label(label_item("k", "a"), label_item("l", text("b", italic=True))),
         {"type": "equation", "equation": "x"},
         {"type": "code", "code": "x"},

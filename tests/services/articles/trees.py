@@ -15,11 +15,12 @@ from services.articles.tree.errors import EditError
 from services.articles.tree.nodes import (
     HOLDS,
     LEAVES_ONLY_TYPES,
+    OBJECT,
     VOID_TYPES,
     Element,
     Leaf,
     element_to_json,
-    walk,
+    normal_cite,
 )
 from services.articles.tree.operations import Change, DocumentEdit
 
@@ -182,14 +183,8 @@ def check(document: Document) -> None:
             assert len(path) <= 8
             check_element(element)
     assert len(document.parents) == len(seen)
-    cited = [
-        leaf.cite
-        for block in document.blocks
-        for element in walk(block)
-        for leaf in element.leaves
-        if leaf.cite is not None
-    ]
-    assert set(cited) <= document.references.keys()
+    assert set(reading_order(document)) <= document.references.keys()
+    check_labels(document)
     numbers = {cite: n for n, cite in enumerate(dict.fromkeys(reading_order(document)), 1)}
     assert document.numbers() == numbers
     assert all(document.references[key]["id"] == key for key in document.references)
@@ -200,11 +195,27 @@ def reading_order(document: Document) -> Iterator[str]:
         for child in element.children:
             if isinstance(child, Element):
                 yield from below(child)
-            elif child.cite is not None:
-                yield child.cite
+            else:
+                yield from cited(child)
+        for leaf in element.caption:
+            yield from cited(leaf)
+
+    def cited(leaf: Leaf) -> Iterator[str]:
+        yield from [citation.id for citation in leaf.citations]
+        for child in leaf.note:
+            yield from cited(child)
 
     for block in document.blocks:
         yield from below(block)
+
+
+def check_labels(document: Document) -> None:
+    labels = [block.label for block in document.blocks if block.label is not None]
+    assert len(set(labels)) == len(labels)
+    assert document.label_numbers().keys() == set(labels)
+    for block in document.blocks:
+        if block.label is not None:
+            assert document.blocks.labelled(block.label) == block.id
 
 
 def located(path: tuple[int, ...], element: Element) -> Iterator[tuple[tuple[int, ...], Element]]:
@@ -229,20 +240,28 @@ def check_element(element: Element) -> None:
     else:
         assert not leaves
     check_leaves(leaves)
+    check_leaves(element.caption)
     if element.type == "table":
         check_grid(element)
 
 
 def check_leaves(leaves: tuple[Leaf, ...]) -> None:
     assert len(leaves) <= 1 or all(leaf.text or leaf.cite for leaf in leaves)
+    for leaf in leaves:
+        check_leaves(leaf.note)
+        assert leaf.is_object == (leaf.text == OBJECT)
+        assert bool(leaf.note) == (leaf.type == "note")
+        assert leaf.cite == normal_cite(leaf.citations)
     for one, other in pairwise(leaves):
-        assert not one.same_marks(other)
+        assert one.is_object or not one.same_marks(other)
 
 
 def check_grid(table: Element) -> None:
     height = len(table.children)
     width = table.content["colLength"]
     assert table.content["rowLength"] == height
+    align: Any = table.content.get("align")
+    assert align is None or (len(align) == width and any(align))
     taken: set[tuple[int, int]] = set()
     for y, line in enumerate(table.elements):
         x = 0

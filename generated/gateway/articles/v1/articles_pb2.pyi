@@ -366,6 +366,7 @@ class ReadArticleRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     BLOCK_IDS_FIELD_NUMBER: _builtins.int
     WITHOUT_IMAGES_FIELD_NUMBER: _builtins.int
+    WITH_KEYS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     first: _builtins.int
@@ -374,6 +375,10 @@ class ReadArticleRequest(_message.Message):
     """Optional, at least 1, not with `block_ids`. Maximum number of blocks; all others when absent."""
     without_images: _builtins.bool
     """Optional. Whether to leave images out of the Markdown."""
+    with_keys: _builtins.bool
+    """Optional. Whether citations in the Markdown name references by their ids, as in `[@key, p. 3]`,
+    instead of by numbers.
+    """
     @_builtins.property
     def block_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional, at most 500. Only the elements with these ids, in their order; ids that the document
@@ -388,10 +393,11 @@ class ReadArticleRequest(_message.Message):
         limit: _builtins.int | None = ...,
         block_ids: _abc.Iterable[_builtins.str] | None = ...,
         without_images: _builtins.bool = ...,
+        with_keys: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "block_ids", b"block_ids", "first", b"first", "limit", b"limit", "session_id", b"session_id", "without_images", b"without_images"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "block_ids", b"block_ids", "first", b"first", "limit", b"limit", "session_id", b"session_id", "with_keys", b"with_keys", "without_images", b"without_images"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
@@ -411,6 +417,7 @@ class ReadArticleResponse(_message.Message):
     REFERENCES_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    PROPERTIES_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Required. These blocks as Markdown."""
     style: _builtins.bytes
@@ -421,6 +428,8 @@ class ReadArticleResponse(_message.Message):
     """Required. Version of the document format."""
     revision: _builtins.int
     """Required. Number of operations committed to the document."""
+    properties: _builtins.bytes
+    """Required. Date, keywords, language and direction, as far as they are set: a JSON object."""
     @_builtins.property
     def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___BlockSummary]:
         """Required, possibly empty. The top-level blocks in order, or the requested ones."""
@@ -434,10 +443,11 @@ class ReadArticleResponse(_message.Message):
         references: _builtins.bytes = ...,
         version: _builtins.str = ...,
         revision: _builtins.int = ...,
+        properties: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "references", b"references", "revision", b"revision", "style", b"style", "text", b"text", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "properties", b"properties", "references", b"references", "revision", b"revision", "style", b"style", "text", b"text", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -752,10 +762,18 @@ class Changes(_message.Message):
     STYLE_FIELD_NUMBER: _builtins.int
     REFERENCES_FIELD_NUMBER: _builtins.int
     CITED_FIELD_NUMBER: _builtins.int
+    PROPERTIES_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     style: _builtins.bytes
     """Required. The article's style: a JSON object."""
     references: _builtins.bytes
     """Required. A JSON array of references."""
+    properties: _builtins.bytes
+    """Required. Date, keywords, language and direction, as far as they are set: a JSON object."""
+    labels: _builtins.bytes
+    """Required. A JSON object from each label of a block to {text, number}: what references to the
+    block say, such as "Figure 3" and "3".
+    """
     @_builtins.property
     def order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Required, possibly empty. Ids of all top-level blocks in order."""
@@ -778,10 +796,12 @@ class Changes(_message.Message):
         style: _builtins.bytes = ...,
         references: _builtins.bytes = ...,
         cited: _abc.Iterable[_builtins.str] | None = ...,
+        properties: _builtins.bytes = ...,
+        labels: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "cited", b"cited", "order", b"order", "references", b"references", "style", b"style"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "cited", b"cited", "labels", b"labels", "order", b"order", "properties", b"properties", "references", b"references", "style", b"style"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

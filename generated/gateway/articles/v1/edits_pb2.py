@@ -24,57 +24,59 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fgateway/articles/v1/edits.proto\x12\x13gateway.articles.v1\"\xf8\x08\n\x04\x45\x64it\x12:\n\rinsert_blocks\x18\x01 \x01(\x0b\x32!.gateway.articles.v1.InsertBlocksH\x00\x12\x38\n\x0c\x64\x65lete_block\x18\x02 \x01(\x0b\x32 .gateway.articles.v1.DeleteBlockH\x00\x12\x38\n\x0creplace_text\x18\x03 \x01(\x0b\x32 .gateway.articles.v1.ReplaceTextH\x00\x12\x36\n\x0b\x61ppend_text\x18\x04 \x01(\x0b\x32\x1f.gateway.articles.v1.AppendTextH\x00\x12)\n\x04\x63ite\x18\x05 \x01(\x0b\x32\x19.gateway.articles.v1.CiteH\x00\x12:\n\radd_reference\x18\x06 \x01(\x0b\x32!.gateway.articles.v1.AddReferenceH\x00\x12@\n\x10update_reference\x18\x07 \x01(\x0b\x32$.gateway.articles.v1.UpdateReferenceH\x00\x12@\n\x10\x64\x65lete_reference\x18\x08 \x01(\x0b\x32$.gateway.articles.v1.DeleteReferenceH\x00\x12=\n\x0fset_block_style\x18\t \x01(\x0b\x32\".gateway.articles.v1.SetBlockStyleH\x00\x12;\n\x0eset_leaf_style\x18\n \x01(\x0b\x32!.gateway.articles.v1.SetLeafStyleH\x00\x12\x41\n\x11set_article_style\x18\x0b \x01(\x0b\x32$.gateway.articles.v1.SetArticleStyleH\x00\x12\x32\n\tedit_text\x18\x0c \x01(\x0b\x32\x1d.gateway.articles.v1.EditTextH\x00\x12\x36\n\x0b\x61pply_edits\x18\r \x01(\x0b\x32\x1f.gateway.articles.v1.ApplyEditsH\x00\x12\x34\n\nmove_block\x18\x0e \x01(\x0b\x32\x1e.gateway.articles.v1.MoveBlockH\x00\x12>\n\x0f\x64uplicate_block\x18\x0f \x01(\x0b\x32#.gateway.articles.v1.DuplicateBlockH\x00\x12<\n\x0e\x63onvert_blocks\x18\x10 \x01(\x0b\x32\".gateway.articles.v1.ConvertBlocksH\x00\x12\x34\n\nedit_table\x18\x11 \x01(\x0b\x32\x1e.gateway.articles.v1.EditTableH\x00\x12\x42\n\x11import_references\x18\x12 \x01(\x0b\x32%.gateway.articles.v1.ImportReferencesH\x00\x12<\n\x0ewrite_markdown\x18\x13 \x01(\x0b\x32\".gateway.articles.v1.WriteMarkdownH\x00\x42\x06\n\x04kind\",\n\x0cInsertBlocks\x12\x0c\n\x04path\x18\x01 \x03(\r\x12\x0e\n\x06\x62locks\x18\x02 \x01(\x0c\"\x1f\n\x0b\x44\x65leteBlock\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\"/\n\x0bReplaceText\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x0e\n\x06\x66ields\x18\x02 \x01(\x0c\",\n\nAppendText\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\x0c\"\x8f\x01\n\x04\x43ite\x12\x15\n\x08\x62lock_id\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x11\n\tleaf_path\x18\x02 \x03(\r\x12\x16\n\tanchor_id\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x19\n\x0creference_id\x18\x03 \x01(\tH\x02\x88\x01\x01\x42\x0b\n\t_block_idB\x0c\n\n_anchor_idB\x0f\n\r_reference_id\"!\n\x0c\x41\x64\x64Reference\x12\x11\n\treference\x18\x01 \x01(\x0c\"$\n\x0fUpdateReference\x12\x11\n\treference\x18\x01 \x01(\x0c\"\'\n\x0f\x44\x65leteReference\x12\x14\n\x0creference_id\x18\x01 \x01(\t\"5\n\rSetBlockStyle\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x12\n\nproperties\x18\x02 \x01(\x0c\"z\n\x0cSetLeafStyle\x12\x15\n\x08\x62lock_id\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x11\n\tleaf_path\x18\x02 \x03(\r\x12\x16\n\tanchor_id\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05marks\x18\x03 \x01(\x0c\x42\x0b\n\t_block_idB\x0c\n\n_anchor_id\" \n\x0fSetArticleStyle\x12\r\n\x05style\x18\x01 \x01(\x0c\"c\n\x08\x45\x64itText\x12\x33\n\x05\x65\x64its\x18\x01 \x03(\x0b\x32$.gateway.articles.v1.TextReplacement\x12\x15\n\x08\x62lock_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\x0b\n\t_block_id\"8\n\x0fTextReplacement\x12\x0b\n\x03old\x18\x01 \x01(\t\x12\x0b\n\x03new\x18\x02 \x01(\t\x12\x0b\n\x03\x61ll\x18\x03 \x01(\x08\"6\n\nApplyEdits\x12(\n\x05\x65\x64its\x18\x01 \x03(\x0b\x32\x19.gateway.articles.v1.Edit\"g\n\tMoveBlock\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x14\n\x0cwith_section\x18\x02 \x01(\x08\x12\x0c\n\x04path\x18\x03 \x03(\r\x12\x16\n\tbefore_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x0c\n\n_before_id\"l\n\x0e\x44uplicateBlock\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x14\n\x0cwith_section\x18\x02 \x01(\x08\x12\x0c\n\x04path\x18\x03 \x03(\r\x12\x16\n\tbefore_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x0c\n\n_before_id\"0\n\rConvertBlocks\x12\x11\n\tblock_ids\x18\x01 \x03(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\"\x8b\x01\n\tEditTable\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x30\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32 .gateway.articles.v1.TableAction\x12\x0b\n\x03row\x18\x03 \x01(\r\x12\x0e\n\x06\x63olumn\x18\x04 \x01(\r\x12\x0c\n\x04rows\x18\x05 \x01(\r\x12\x0f\n\x07\x63olumns\x18\x06 \x01(\r\"Y\n\x10ImportReferences\x12\x37\n\x06\x66ormat\x18\x01 \x01(\x0e\x32\'.gateway.articles.v1.BibliographyFormat\x12\x0c\n\x04text\x18\x02 \x01(\t\"E\n\rWriteMarkdown\x12\x10\n\x08markdown\x18\x01 \x01(\t\x12\x15\n\x08position\x18\x02 \x01(\rH\x00\x88\x01\x01\x42\x0b\n\t_position*\xe4\x01\n\x0bTableAction\x12\x1c\n\x18TABLE_ACTION_UNSPECIFIED\x10\x00\x12\x1c\n\x18TABLE_ACTION_INSERT_ROWS\x10\x01\x12\x1c\n\x18TABLE_ACTION_DELETE_ROWS\x10\x02\x12\x1f\n\x1bTABLE_ACTION_INSERT_COLUMNS\x10\x03\x12\x1f\n\x1bTABLE_ACTION_DELETE_COLUMNS\x10\x04\x12\x1c\n\x18TABLE_ACTION_MERGE_CELLS\x10\x05\x12\x1b\n\x17TABLE_ACTION_SPLIT_CELL\x10\x06*\xba\x01\n\x12\x42ibliographyFormat\x12#\n\x1f\x42IBLIOGRAPHY_FORMAT_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x42IBLIOGRAPHY_FORMAT_BIBTEX\x10\x01\x12 \n\x1c\x42IBLIOGRAPHY_FORMAT_BIBLATEX\x10\x02\x12\x1b\n\x17\x42IBLIOGRAPHY_FORMAT_RIS\x10\x03\x12 \n\x1c\x42IBLIOGRAPHY_FORMAT_CSL_JSON\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fgateway/articles/v1/edits.proto\x12\x13gateway.articles.v1\"\xb6\t\n\x04\x45\x64it\x12:\n\rinsert_blocks\x18\x01 \x01(\x0b\x32!.gateway.articles.v1.InsertBlocksH\x00\x12\x38\n\x0c\x64\x65lete_block\x18\x02 \x01(\x0b\x32 .gateway.articles.v1.DeleteBlockH\x00\x12\x38\n\x0creplace_text\x18\x03 \x01(\x0b\x32 .gateway.articles.v1.ReplaceTextH\x00\x12\x36\n\x0b\x61ppend_text\x18\x04 \x01(\x0b\x32\x1f.gateway.articles.v1.AppendTextH\x00\x12)\n\x04\x63ite\x18\x05 \x01(\x0b\x32\x19.gateway.articles.v1.CiteH\x00\x12:\n\radd_reference\x18\x06 \x01(\x0b\x32!.gateway.articles.v1.AddReferenceH\x00\x12@\n\x10update_reference\x18\x07 \x01(\x0b\x32$.gateway.articles.v1.UpdateReferenceH\x00\x12@\n\x10\x64\x65lete_reference\x18\x08 \x01(\x0b\x32$.gateway.articles.v1.DeleteReferenceH\x00\x12=\n\x0fset_block_style\x18\t \x01(\x0b\x32\".gateway.articles.v1.SetBlockStyleH\x00\x12;\n\x0eset_leaf_style\x18\n \x01(\x0b\x32!.gateway.articles.v1.SetLeafStyleH\x00\x12\x41\n\x11set_article_style\x18\x0b \x01(\x0b\x32$.gateway.articles.v1.SetArticleStyleH\x00\x12\x32\n\tedit_text\x18\x0c \x01(\x0b\x32\x1d.gateway.articles.v1.EditTextH\x00\x12\x36\n\x0b\x61pply_edits\x18\r \x01(\x0b\x32\x1f.gateway.articles.v1.ApplyEditsH\x00\x12\x34\n\nmove_block\x18\x0e \x01(\x0b\x32\x1e.gateway.articles.v1.MoveBlockH\x00\x12>\n\x0f\x64uplicate_block\x18\x0f \x01(\x0b\x32#.gateway.articles.v1.DuplicateBlockH\x00\x12<\n\x0e\x63onvert_blocks\x18\x10 \x01(\x0b\x32\".gateway.articles.v1.ConvertBlocksH\x00\x12\x34\n\nedit_table\x18\x11 \x01(\x0b\x32\x1e.gateway.articles.v1.EditTableH\x00\x12\x42\n\x11import_references\x18\x12 \x01(\x0b\x32%.gateway.articles.v1.ImportReferencesH\x00\x12<\n\x0ewrite_markdown\x18\x13 \x01(\x0b\x32\".gateway.articles.v1.WriteMarkdownH\x00\x12<\n\x0eset_properties\x18\x18 \x01(\x0b\x32\".gateway.articles.v1.SetPropertiesH\x00\x42\x06\n\x04kind\",\n\x0cInsertBlocks\x12\x0c\n\x04path\x18\x01 \x03(\r\x12\x0e\n\x06\x62locks\x18\x02 \x01(\x0c\"\x1f\n\x0b\x44\x65leteBlock\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\"/\n\x0bReplaceText\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x0e\n\x06\x66ields\x18\x02 \x01(\x0c\",\n\nAppendText\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\x0c\"\xa2\x01\n\x04\x43ite\x12\x15\n\x08\x62lock_id\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x11\n\tleaf_path\x18\x02 \x03(\r\x12\x16\n\tanchor_id\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x19\n\x0creference_id\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x11\n\tcitations\x18\x05 \x01(\x0c\x42\x0b\n\t_block_idB\x0c\n\n_anchor_idB\x0f\n\r_reference_id\"!\n\x0c\x41\x64\x64Reference\x12\x11\n\treference\x18\x01 \x01(\x0c\"$\n\x0fUpdateReference\x12\x11\n\treference\x18\x01 \x01(\x0c\"\'\n\x0f\x44\x65leteReference\x12\x14\n\x0creference_id\x18\x01 \x01(\t\"5\n\rSetBlockStyle\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x12\n\nproperties\x18\x02 \x01(\x0c\"z\n\x0cSetLeafStyle\x12\x15\n\x08\x62lock_id\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x11\n\tleaf_path\x18\x02 \x03(\r\x12\x16\n\tanchor_id\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05marks\x18\x03 \x01(\x0c\x42\x0b\n\t_block_idB\x0c\n\n_anchor_id\"#\n\rSetProperties\x12\x12\n\nproperties\x18\x01 \x01(\x0c\" \n\x0fSetArticleStyle\x12\r\n\x05style\x18\x01 \x01(\x0c\"c\n\x08\x45\x64itText\x12\x33\n\x05\x65\x64its\x18\x01 \x03(\x0b\x32$.gateway.articles.v1.TextReplacement\x12\x15\n\x08\x62lock_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\x0b\n\t_block_id\"8\n\x0fTextReplacement\x12\x0b\n\x03old\x18\x01 \x01(\t\x12\x0b\n\x03new\x18\x02 \x01(\t\x12\x0b\n\x03\x61ll\x18\x03 \x01(\x08\"6\n\nApplyEdits\x12(\n\x05\x65\x64its\x18\x01 \x03(\x0b\x32\x19.gateway.articles.v1.Edit\"g\n\tMoveBlock\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x14\n\x0cwith_section\x18\x02 \x01(\x08\x12\x0c\n\x04path\x18\x03 \x03(\r\x12\x16\n\tbefore_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x0c\n\n_before_id\"l\n\x0e\x44uplicateBlock\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x14\n\x0cwith_section\x18\x02 \x01(\x08\x12\x0c\n\x04path\x18\x03 \x03(\r\x12\x16\n\tbefore_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x0c\n\n_before_id\"0\n\rConvertBlocks\x12\x11\n\tblock_ids\x18\x01 \x03(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\"\xa9\x01\n\tEditTable\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x30\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32 .gateway.articles.v1.TableAction\x12\x0b\n\x03row\x18\x03 \x01(\r\x12\x0e\n\x06\x63olumn\x18\x04 \x01(\r\x12\x0c\n\x04rows\x18\x05 \x01(\r\x12\x0f\n\x07\x63olumns\x18\x06 \x01(\r\x12\x12\n\x05\x61lign\x18\x07 \x01(\tH\x00\x88\x01\x01\x42\x08\n\x06_align\"Y\n\x10ImportReferences\x12\x37\n\x06\x66ormat\x18\x01 \x01(\x0e\x32\'.gateway.articles.v1.BibliographyFormat\x12\x0c\n\x04text\x18\x02 \x01(\t\"E\n\rWriteMarkdown\x12\x10\n\x08markdown\x18\x01 \x01(\t\x12\x15\n\x08position\x18\x02 \x01(\rH\x00\x88\x01\x01\x42\x0b\n\t_position*\x84\x02\n\x0bTableAction\x12\x1c\n\x18TABLE_ACTION_UNSPECIFIED\x10\x00\x12\x1c\n\x18TABLE_ACTION_INSERT_ROWS\x10\x01\x12\x1c\n\x18TABLE_ACTION_DELETE_ROWS\x10\x02\x12\x1f\n\x1bTABLE_ACTION_INSERT_COLUMNS\x10\x03\x12\x1f\n\x1bTABLE_ACTION_DELETE_COLUMNS\x10\x04\x12\x1c\n\x18TABLE_ACTION_MERGE_CELLS\x10\x05\x12\x1b\n\x17TABLE_ACTION_SPLIT_CELL\x10\x06\x12\x1e\n\x1aTABLE_ACTION_ALIGN_COLUMNS\x10\x07*\xba\x01\n\x12\x42ibliographyFormat\x12#\n\x1f\x42IBLIOGRAPHY_FORMAT_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x42IBLIOGRAPHY_FORMAT_BIBTEX\x10\x01\x12 \n\x1c\x42IBLIOGRAPHY_FORMAT_BIBLATEX\x10\x02\x12\x1b\n\x17\x42IBLIOGRAPHY_FORMAT_RIS\x10\x03\x12 \n\x1c\x42IBLIOGRAPHY_FORMAT_CSL_JSON\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gateway.articles.v1.edits_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TABLEACTION']._serialized_start=2635
-  _globals['_TABLEACTION']._serialized_end=2863
-  _globals['_BIBLIOGRAPHYFORMAT']._serialized_start=2866
-  _globals['_BIBLIOGRAPHYFORMAT']._serialized_end=3052
+  _globals['_TABLEACTION']._serialized_start=2783
+  _globals['_TABLEACTION']._serialized_end=3043
+  _globals['_BIBLIOGRAPHYFORMAT']._serialized_start=3046
+  _globals['_BIBLIOGRAPHYFORMAT']._serialized_end=3232
   _globals['_EDIT']._serialized_start=57
-  _globals['_EDIT']._serialized_end=1201
-  _globals['_INSERTBLOCKS']._serialized_start=1203
-  _globals['_INSERTBLOCKS']._serialized_end=1247
-  _globals['_DELETEBLOCK']._serialized_start=1249
-  _globals['_DELETEBLOCK']._serialized_end=1280
-  _globals['_REPLACETEXT']._serialized_start=1282
-  _globals['_REPLACETEXT']._serialized_end=1329
-  _globals['_APPENDTEXT']._serialized_start=1331
-  _globals['_APPENDTEXT']._serialized_end=1375
-  _globals['_CITE']._serialized_start=1378
-  _globals['_CITE']._serialized_end=1521
-  _globals['_ADDREFERENCE']._serialized_start=1523
-  _globals['_ADDREFERENCE']._serialized_end=1556
-  _globals['_UPDATEREFERENCE']._serialized_start=1558
-  _globals['_UPDATEREFERENCE']._serialized_end=1594
-  _globals['_DELETEREFERENCE']._serialized_start=1596
-  _globals['_DELETEREFERENCE']._serialized_end=1635
-  _globals['_SETBLOCKSTYLE']._serialized_start=1637
-  _globals['_SETBLOCKSTYLE']._serialized_end=1690
-  _globals['_SETLEAFSTYLE']._serialized_start=1692
-  _globals['_SETLEAFSTYLE']._serialized_end=1814
-  _globals['_SETARTICLESTYLE']._serialized_start=1816
-  _globals['_SETARTICLESTYLE']._serialized_end=1848
-  _globals['_EDITTEXT']._serialized_start=1850
-  _globals['_EDITTEXT']._serialized_end=1949
-  _globals['_TEXTREPLACEMENT']._serialized_start=1951
-  _globals['_TEXTREPLACEMENT']._serialized_end=2007
-  _globals['_APPLYEDITS']._serialized_start=2009
-  _globals['_APPLYEDITS']._serialized_end=2063
-  _globals['_MOVEBLOCK']._serialized_start=2065
-  _globals['_MOVEBLOCK']._serialized_end=2168
-  _globals['_DUPLICATEBLOCK']._serialized_start=2170
-  _globals['_DUPLICATEBLOCK']._serialized_end=2278
-  _globals['_CONVERTBLOCKS']._serialized_start=2280
-  _globals['_CONVERTBLOCKS']._serialized_end=2328
-  _globals['_EDITTABLE']._serialized_start=2331
-  _globals['_EDITTABLE']._serialized_end=2470
-  _globals['_IMPORTREFERENCES']._serialized_start=2472
-  _globals['_IMPORTREFERENCES']._serialized_end=2561
-  _globals['_WRITEMARKDOWN']._serialized_start=2563
-  _globals['_WRITEMARKDOWN']._serialized_end=2632
+  _globals['_EDIT']._serialized_end=1263
+  _globals['_INSERTBLOCKS']._serialized_start=1265
+  _globals['_INSERTBLOCKS']._serialized_end=1309
+  _globals['_DELETEBLOCK']._serialized_start=1311
+  _globals['_DELETEBLOCK']._serialized_end=1342
+  _globals['_REPLACETEXT']._serialized_start=1344
+  _globals['_REPLACETEXT']._serialized_end=1391
+  _globals['_APPENDTEXT']._serialized_start=1393
+  _globals['_APPENDTEXT']._serialized_end=1437
+  _globals['_CITE']._serialized_start=1440
+  _globals['_CITE']._serialized_end=1602
+  _globals['_ADDREFERENCE']._serialized_start=1604
+  _globals['_ADDREFERENCE']._serialized_end=1637
+  _globals['_UPDATEREFERENCE']._serialized_start=1639
+  _globals['_UPDATEREFERENCE']._serialized_end=1675
+  _globals['_DELETEREFERENCE']._serialized_start=1677
+  _globals['_DELETEREFERENCE']._serialized_end=1716
+  _globals['_SETBLOCKSTYLE']._serialized_start=1718
+  _globals['_SETBLOCKSTYLE']._serialized_end=1771
+  _globals['_SETLEAFSTYLE']._serialized_start=1773
+  _globals['_SETLEAFSTYLE']._serialized_end=1895
+  _globals['_SETPROPERTIES']._serialized_start=1897
+  _globals['_SETPROPERTIES']._serialized_end=1932
+  _globals['_SETARTICLESTYLE']._serialized_start=1934
+  _globals['_SETARTICLESTYLE']._serialized_end=1966
+  _globals['_EDITTEXT']._serialized_start=1968
+  _globals['_EDITTEXT']._serialized_end=2067
+  _globals['_TEXTREPLACEMENT']._serialized_start=2069
+  _globals['_TEXTREPLACEMENT']._serialized_end=2125
+  _globals['_APPLYEDITS']._serialized_start=2127
+  _globals['_APPLYEDITS']._serialized_end=2181
+  _globals['_MOVEBLOCK']._serialized_start=2183
+  _globals['_MOVEBLOCK']._serialized_end=2286
+  _globals['_DUPLICATEBLOCK']._serialized_start=2288
+  _globals['_DUPLICATEBLOCK']._serialized_end=2396
+  _globals['_CONVERTBLOCKS']._serialized_start=2398
+  _globals['_CONVERTBLOCKS']._serialized_end=2446
+  _globals['_EDITTABLE']._serialized_start=2449
+  _globals['_EDITTABLE']._serialized_end=2618
+  _globals['_IMPORTREFERENCES']._serialized_start=2620
+  _globals['_IMPORTREFERENCES']._serialized_end=2709
+  _globals['_WRITEMARKDOWN']._serialized_start=2711
+  _globals['_WRITEMARKDOWN']._serialized_end=2780
 # @@protoc_insertion_point(module_scope)

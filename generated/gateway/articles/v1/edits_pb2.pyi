@@ -39,6 +39,8 @@ class _TableActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TableActi
     """Makes one cell of `rows` by `columns` slots; texts are joined by line breaks."""
     TABLE_ACTION_SPLIT_CELL: _TableAction.ValueType  # 6
     """Splits the cell at a slot into cells of one slot each."""
+    TABLE_ACTION_ALIGN_COLUMNS: _TableAction.ValueType  # 7
+    """Aligns the text of `columns` columns from `column` on."""
 
 class TableAction(_TableAction, metaclass=_TableActionEnumTypeWrapper):
     """What to change in a table."""
@@ -57,6 +59,8 @@ TABLE_ACTION_MERGE_CELLS: TableAction.ValueType  # 5
 """Makes one cell of `rows` by `columns` slots; texts are joined by line breaks."""
 TABLE_ACTION_SPLIT_CELL: TableAction.ValueType  # 6
 """Splits the cell at a slot into cells of one slot each."""
+TABLE_ACTION_ALIGN_COLUMNS: TableAction.ValueType  # 7
+"""Aligns the text of `columns` columns from `column` on."""
 Global___TableAction: _TypeAlias = TableAction  # noqa: Y015
 
 class _BibliographyFormat:
@@ -121,6 +125,7 @@ class Edit(_message.Message):
     EDIT_TABLE_FIELD_NUMBER: _builtins.int
     IMPORT_REFERENCES_FIELD_NUMBER: _builtins.int
     WRITE_MARKDOWN_FIELD_NUMBER: _builtins.int
+    SET_PROPERTIES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def insert_blocks(self) -> Global___InsertBlocks:
         """Inserts blocks at a path, all or none."""
@@ -197,6 +202,10 @@ class Edit(_message.Message):
     def write_markdown(self) -> Global___WriteMarkdown:
         """Inserts the blocks of a text in Markdown."""
 
+    @_builtins.property
+    def set_properties(self) -> Global___SetProperties:
+        """Changes date, keywords, language or direction of the document."""
+
     def __init__(
         self,
         *,
@@ -219,12 +228,13 @@ class Edit(_message.Message):
         edit_table: Global___EditTable | None = ...,
         import_references: Global___ImportReferences | None = ...,
         write_markdown: Global___WriteMarkdown | None = ...,
+        set_properties: Global___SetProperties | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "import_references", b"import_references", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference", "write_markdown", b"write_markdown"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "import_references", b"import_references", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "set_properties", b"set_properties", "update_reference", b"update_reference", "write_markdown", b"write_markdown"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "import_references", b"import_references", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "update_reference", b"update_reference", "write_markdown", b"write_markdown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_reference", b"add_reference", "append_text", b"append_text", "apply_edits", b"apply_edits", "cite", b"cite", "convert_blocks", b"convert_blocks", "delete_block", b"delete_block", "delete_reference", b"delete_reference", "duplicate_block", b"duplicate_block", "edit_table", b"edit_table", "edit_text", b"edit_text", "import_references", b"import_references", "insert_blocks", b"insert_blocks", "kind", b"kind", "move_block", b"move_block", "replace_text", b"replace_text", "set_article_style", b"set_article_style", "set_block_style", b"set_block_style", "set_leaf_style", b"set_leaf_style", "set_properties", b"set_properties", "update_reference", b"update_reference", "write_markdown", b"write_markdown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["insert_blocks", "delete_block", "replace_text", "append_text", "cite", "add_reference", "update_reference", "delete_reference", "set_block_style", "set_leaf_style", "set_article_style", "edit_text", "apply_edits", "move_block", "duplicate_block", "convert_blocks", "edit_table", "import_references", "write_markdown"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["insert_blocks", "delete_block", "replace_text", "append_text", "cite", "add_reference", "update_reference", "delete_reference", "set_block_style", "set_leaf_style", "set_article_style", "edit_text", "apply_edits", "move_block", "duplicate_block", "convert_blocks", "edit_table", "import_references", "write_markdown", "set_properties"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -292,7 +302,7 @@ class ReplaceText(_message.Message):
     """Required."""
     fields: _builtins.bytes
     """Required. A JSON object with at least one of children, equation, code, language, image, author,
-    institution.
+    institution, label, caption, align, start; null removes one of the last four.
     """
     def __init__(
         self,
@@ -346,12 +356,17 @@ class Cite(_message.Message):
     LEAF_PATH_FIELD_NUMBER: _builtins.int
     ANCHOR_ID_FIELD_NUMBER: _builtins.int
     REFERENCE_ID_FIELD_NUMBER: _builtins.int
+    CITATIONS_FIELD_NUMBER: _builtins.int
     block_id: _builtins.str
     """Either this or `leaf_path`."""
     anchor_id: _builtins.str
     """Optional, with `leaf_path`. Id of the element that it counts from."""
     reference_id: _builtins.str
-    """Optional. Id of a reference; absent clears the citation."""
+    """Optional. Id of a reference. Without this and `citations`, the citation is cleared."""
+    citations: _builtins.bytes
+    """Optional, instead of `reference_id`. A JSON array of 1 to 50 citations that share one pair of
+    brackets: {id, prefix, locator, suffix, narrative}, texts of at most 200 characters.
+    """
     @_builtins.property
     def leaf_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Either this or `block_id`: child indices from the root, or from `anchor_id`."""
@@ -363,10 +378,11 @@ class Cite(_message.Message):
         leaf_path: _abc.Iterable[_builtins.int] | None = ...,
         anchor_id: _builtins.str | None = ...,
         reference_id: _builtins.str | None = ...,
+        citations: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_anchor_id", b"_anchor_id", "_block_id", b"_block_id", "_reference_id", b"_reference_id", "anchor_id", b"anchor_id", "block_id", b"block_id", "reference_id", b"reference_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_anchor_id", b"_anchor_id", "_block_id", b"_block_id", "_reference_id", b"_reference_id", "anchor_id", b"anchor_id", "block_id", b"block_id", "leaf_path", b"leaf_path", "reference_id", b"reference_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_anchor_id", b"_anchor_id", "_block_id", b"_block_id", "_reference_id", b"_reference_id", "anchor_id", b"anchor_id", "block_id", b"block_id", "citations", b"citations", "leaf_path", b"leaf_path", "reference_id", b"reference_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__anchor_id: _TypeAlias = _typing.Literal["anchor_id"]  # noqa: Y015
     _WhichOneofArgType__anchor_id: _TypeAlias = _typing.Literal["_anchor_id", b"_anchor_id"]  # noqa: Y015
@@ -490,8 +506,8 @@ class SetLeafStyle(_message.Message):
     anchor_id: _builtins.str
     """Optional, with `leaf_path`. Id of the element that it counts from."""
     marks: _builtins.bytes
-    """Required. A JSON object with at least one of bold, italic, textDecoration, color; null removes
-    one.
+    """Required. A JSON object with at least one of bold, italic, textDecoration, color, script; null
+    removes one.
     """
     @_builtins.property
     def leaf_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -519,6 +535,31 @@ class SetLeafStyle(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__block_id) -> _WhichOneofReturnType__block_id | None: ...
 
 Global___SetLeafStyle: _TypeAlias = SetLeafStyle  # noqa: Y015
+
+@_typing.final
+class SetProperties(_message.Message):
+    """Changes to what is known of the document as a whole. Rejected with 40003."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROPERTIES_FIELD_NUMBER: _builtins.int
+    properties: _builtins.bytes
+    """Required. A JSON object with some of date (at most 100 characters), keywords (an array of at most
+    50 strings of at most 200 characters), language (BCP 47) and direction (ltr or rtl); null removes
+    one.
+    """
+    def __init__(
+        self,
+        *,
+        properties: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["properties", b"properties"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetProperties: _TypeAlias = SetProperties  # noqa: Y015
 
 @_typing.final
 class SetArticleStyle(_message.Message):
@@ -765,6 +806,7 @@ class EditTable(_message.Message):
     COLUMN_FIELD_NUMBER: _builtins.int
     ROWS_FIELD_NUMBER: _builtins.int
     COLUMNS_FIELD_NUMBER: _builtins.int
+    ALIGN_FIELD_NUMBER: _builtins.int
     block_id: _builtins.str
     """Required. Id of the table."""
     action: Global___TableAction.ValueType
@@ -777,6 +819,10 @@ class EditTable(_message.Message):
     """Optional; 1 when absent. Number of rows."""
     columns: _builtins.int
     """Optional; 1 when absent. Number of columns."""
+    align: _builtins.str
+    """Optional, with TABLE_ACTION_ALIGN_COLUMNS: start, center or end. Absent, the style of the table
+    aligns the columns.
+    """
     def __init__(
         self,
         *,
@@ -786,12 +832,15 @@ class EditTable(_message.Message):
         column: _builtins.int = ...,
         rows: _builtins.int = ...,
         columns: _builtins.int = ...,
+        align: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_align", b"_align", "align", b"align"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "block_id", b"block_id", "column", b"column", "columns", b"columns", "row", b"row", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_align", b"_align", "action", b"action", "align", b"align", "block_id", b"block_id", "column", b"column", "columns", b"columns", "row", b"row", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__align: _TypeAlias = _typing.Literal["align"]  # noqa: Y015
+    _WhichOneofArgType__align: _TypeAlias = _typing.Literal["_align", b"_align"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__align) -> _WhichOneofReturnType__align | None: ...
 
 Global___EditTable: _TypeAlias = EditTable  # noqa: Y015
 

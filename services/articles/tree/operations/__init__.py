@@ -21,6 +21,7 @@ from services.articles.tree.operations.conversions import ConvertBlocks
 from services.articles.tree.operations.leaves import Cite, SetLeafStyle
 from services.articles.tree.operations.markdown import WriteMarkdown
 from services.articles.tree.operations.moves import BlockPlace, DuplicateBlock, MoveBlock
+from services.articles.tree.operations.properties import SetProperties
 from services.articles.tree.operations.reference_imports import ImportReferences
 from services.articles.tree.operations.reversals import Redo, Reverse, Undo
 from services.articles.tree.operations.stored import (
@@ -64,6 +65,7 @@ __all__ = [
     "SetArticleStyle",
     "SetBlockStyle",
     "SetLeafStyle",
+    "SetProperties",
     "Truncate",
     "Undo",
     "UpdateReference",

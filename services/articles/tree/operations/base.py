@@ -1,14 +1,22 @@
 """The protocol of operations, and functions that several operations share."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from services.articles.bibliography.entries import Omission
 from services.articles.tree.document import Document, Path
 from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
-from services.articles.tree.nodes import Element, Json, Leaf, Node, height, walk
-from services.articles.tree.normalise import normal_children
+from services.articles.tree.nodes import (
+    Element,
+    Json,
+    Leaf,
+    Node,
+    height,
+    normal_cite,
+    walk,
+)
+from services.articles.tree.normalise import normal_children, normal_leaves
 from services.articles.tree.parsing import with_checked_children
 from services.articles.tree.values import schema_error
 from services.common.articles import limits
@@ -129,6 +137,7 @@ def restored(
 ) -> tuple[Document, tuple[Element, ...]]:
     """Return the document with earlier states of elements, and the states that they replace."""
     replaced = []
+    check_labels(document, elements, lambda index: "/blockId")
     if len(elements) > 1 and all(document.parents.get(element.id) == "" for element in elements):
         for element in elements:
             check_cites(document, element, "/blockId")
@@ -143,10 +152,13 @@ def restored(
 
 
 def map_leaves(element: Element, change: Callable[[Leaf], Leaf]) -> Element:
-    """Return the element with every leaf below it changed, in normal form.
+    """Return the element with every leaf below it and of its caption changed, in normal form.
 
-    Parts in which nothing changes stay the same objects.
+    Parts in which nothing changes stay the same objects. Notes are leaves; what is in them is not.
     """
+    caption = tuple([change(leaf) for leaf in element.caption])
+    if any(new is not old for new, old in zip(caption, element.caption, strict=True)):
+        element = replace(element, caption=normal_leaves(caption))
     children: list[Node] = [
         change(child) if isinstance(child, Leaf) else map_leaves(child, change)
         for child in element.children
@@ -162,16 +174,58 @@ def with_leaf(element: Element, index: int, leaf: Leaf) -> Element:
     return element.with_children(normal_children(element.type, children))
 
 
+def check_labels(
+    document: Document,
+    elements: Sequence[Element],
+    pointer: Callable[[int], str],
+    replaced_ids: Iterable[str] = (),
+) -> None:
+    """Check that no other block has a label of elements that are new, or new states.
+
+    Args:
+        document: the document without the change.
+        elements: the elements.
+        pointer: returns the pointer to an element, by its position.
+        replaced_ids: ids of blocks that will be gone.
+    """
+    labels: set[str] = set()
+    ids = {*replaced_ids, *(element.id for element in elements)}
+    for index, element in enumerate(elements):
+        label = element.label
+        if label is None:
+            continue
+        holder = document.blocks.labelled(label)
+        if label in labels or not (holder is None or holder in ids):
+            which = "a block of this edit" if label in labels else f"the block {holder}"
+            where = join_pointer(pointer(index), "label")
+            raise schema_error(where, f"is the label of {which}")
+        labels.add(label)
+
+
 def check_cites(document: Document, element: Element, pointer: str) -> None:
-    """Check that the references an element cites exist; an error points to the leaf."""
+    """Check that the references that an element cites exist; an error points to the citation."""
     if all(cite in document.references for cite in element.cites):
         return
     for index, child in enumerate(element.children):
         child_pointer = join_pointer(join_pointer(pointer, "children"), index)
         if isinstance(child, Element):
             check_cites(document, child, child_pointer)
-        elif child.cite is not None and child.cite not in document.references:
-            raise unknown_reference_error(join_pointer(child_pointer, "cite"))
+        else:
+            check_cites_of_leaf(document, child, child_pointer)
+    for index, leaf in enumerate(element.caption):
+        check_cites_of_leaf(document, leaf, f"{pointer}/caption/{index}")
+
+
+def check_cites_of_leaf(document: Document, leaf: Leaf, pointer: str) -> None:
+    """Check that the references that a leaf cites exist; an error points to the citation."""
+    for index, citation in enumerate(leaf.citations):
+        if citation.id not in document.references:
+            where = join_pointer(pointer, "cite")
+            raise unknown_reference_error(
+                where if isinstance(leaf.cite, str) else f"{where}/{index}/id"
+            )
+    for index, child in enumerate(leaf.note):
+        check_cites_of_leaf(document, child, f"{pointer}/children/{index}")
 
 
 def unknown_reference_error(pointer: str) -> EditError:
@@ -201,5 +255,11 @@ def check_size(
 
 
 def without_cite(leaf: Leaf, reference_id: str) -> Leaf:
-    """Return the leaf without its citation of a reference."""
-    return replace(leaf, cite=None) if leaf.cite == reference_id else leaf
+    """Return the leaf without its citations of a reference, also in a note."""
+    if reference_id not in leaf.cites:
+        return leaf
+    remaining = tuple([one for one in leaf.citations if one.id != reference_id])
+    note = [without_cite(child, reference_id) for child in leaf.note]
+    return replace(
+        leaf, cite=normal_cite(remaining), note=normal_leaves(note) if note else leaf.note
+    )

@@ -20,6 +20,7 @@ from services.articles.tree.operations.base import (
     Change,
     Operation,
     check_cites,
+    check_labels,
     check_size,
     find_element,
     restored,
@@ -47,6 +48,7 @@ class InsertBlocks:
         """Insert all or none."""
         for index, block in enumerate(self.blocks):
             check_cites(document, block, join_pointer("/blocks", index))
+        check_labels(document, self.blocks, lambda index: join_pointer("/blocks", index))
         check_size(document, len(self.path), (), self.blocks, "/blocks")
         if len(self.path) == 1:
             changed = self._at_top(document)

@@ -8,7 +8,13 @@ from services.articles.tree.conversions import converted
 from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError, EditErrorCode
 from services.articles.tree.nodes import Element, Json, element_from_json, element_to_json
-from services.articles.tree.operations.base import Change, check_cites, check_size, find_element
+from services.articles.tree.operations.base import (
+    Change,
+    check_cites,
+    check_labels,
+    check_size,
+    find_element,
+)
 from services.articles.tree.parsing import NewId
 from services.articles.tree.texts import count_characters
 from services.articles.tree.values import schema_error
@@ -33,6 +39,7 @@ class ReplaceBlocks:
         start, old = adjacent_blocks(document, self.block_ids)
         for block in self.blocks:
             check_cites(document, block, "/blockIds")
+        check_labels(document, self.blocks, lambda index: "/blockIds", self.block_ids)
         check_size(document, 1, old, self.blocks, "/blockIds")
         if len(document.blocks) - len(old) + len(self.blocks) > limits.TOP_LEVEL_BLOCKS:
             problem = f"a document can have at most {limits.TOP_LEVEL_BLOCKS} top-level blocks"

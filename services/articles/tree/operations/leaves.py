@@ -5,13 +5,20 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 from services.articles.tree.document import Document, Path
-from services.articles.tree.nodes import Json, Leaf, all_leaves
+from services.articles.tree.nodes import Cite as CiteValue
+from services.articles.tree.nodes import (
+    Json,
+    Leaf,
+    all_leaves,
+    cite_from_json,
+    cite_to_json,
+)
 from services.articles.tree.operations.base import (
     Change,
+    check_cites_of_leaf,
     find_element,
     find_leaf,
     map_leaves,
-    unknown_reference_error,
     with_leaf,
 )
 from services.articles.tree.operations.blocks import RestoreElements
@@ -35,33 +42,33 @@ class Cite:
 
     Attributes:
         target: the id of a block, or the path of a leaf, from the root or from an element.
-        cite: the id of a reference; None clears.
+        cite: the id of a reference, or several citations; None clears.
     """
 
     name: ClassVar[str] = "cite"
     target: Target
-    cite: str | None
+    cite: CiteValue | None
 
     def apply(self, document: Document) -> Change:
         """Set or clear the citation; the reference must exist."""
         cite = self.cite
 
         def change(leaf: Leaf) -> Leaf:
-            return leaf if leaf.cite == cite else replace(leaf, cite=cite)
+            # A note cites in its own text.
+            return leaf if leaf.cite == cite or leaf.type == "note" else replace(leaf, cite=cite)
 
         changed = _changed(document, self, change)
-        if cite is not None and cite not in document.references:
-            raise unknown_reference_error("/cite")
+        check_cites_of_leaf(document, Leaf("", cite=cite), "")
         return changed
 
     def to_json(self) -> dict[str, Json]:
         """Return target and citation."""
-        return {**_target_to_json(self.target), "cite": self.cite}
+        return {**_target_to_json(self.target), "cite": cite_to_json(self.cite)}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         """Parse the output of `to_json`."""
-        return cls(_target_from_json(stored), stored["cite"])
+        return cls(_target_from_json(stored), cite_from_json(stored["cite"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ class SetLeafStyle:
 
     Attributes:
         target: the id of a block, or the path of a leaf, from the root or from an element.
-        marks: some of bold, italic, textDecoration, color; None and False clear.
+        marks: some of bold, italic, textDecoration, color, script; None and False clear.
     """
 
     name: ClassVar[str] = "style-leaf"
@@ -120,6 +127,8 @@ def _changed(
     else:
         from_root = _from_root(document, target)
         path, old, index = find_leaf(document, from_root)
+        if old.leaves[index].type == "note":
+            raise schema_error("/leafPath", "a note has no marks and citations; its text may")
         # Stored from its block, so that it can be applied again after insertions elsewhere.
         anchored = AnchoredPath(document.blocks[from_root[0]].id, from_root[1:])
         stored = replace(operation, target=anchored)

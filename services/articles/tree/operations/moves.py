@@ -142,7 +142,7 @@ def _elements(
     if not with_section:
         return path, (element,)
     if not is_heading(element.type):
-        problem = f"a block of type {element.type} begins no section; name a title, h1, h2 or h3"
+        problem = f"a block of type {element.type} begins no section; name a heading"
         raise schema_error("/section", problem)
     return path, [document.blocks[at] for at in range(path[0], section_end(document, path[0]))]
 
@@ -174,4 +174,6 @@ def _copied(element: Element, new_id: NewId) -> Element:
     children: list[Node] = [
         child if isinstance(child, Leaf) else _copied(child, new_id) for child in element.children
     ]
-    return replace(element, id=new_id(), children=tuple(children))
+    # A label is of one block.
+    content = {key: value for key, value in element.content.items() if key != "label"}
+    return replace(element, id=new_id(), children=tuple(children), content=content)

@@ -88,5 +88,6 @@ def _has_same_blocks(one: Document, other: Document) -> bool:
         len(one.blocks) == len(other.blocks)
         and one.style == other.style
         and one.references == other.references
+        and one.properties == other.properties
         and {block.id: block for block in one.blocks} == {block.id: block for block in other.blocks}
     )

@@ -23,6 +23,7 @@ from services.articles.tree.operations.blocks import DeleteBlocks, InsertBlocks,
 from services.articles.tree.operations.conversions import ReplaceBlocks
 from services.articles.tree.operations.leaves import Cite, SetLeafStyle
 from services.articles.tree.operations.moves import MoveElements
+from services.articles.tree.operations.properties import SetProperties
 from services.articles.tree.operations.styles import SetArticleStyle, SetBlockStyle
 from services.articles.tree.operations.text import AppendText, ReplaceText, Truncate
 
@@ -113,7 +114,7 @@ _OPERATIONS: dict[str, type[Operation]] = {
     for operation in (
         *(InsertBlocks, DeleteBlocks, RestoreElements, ReplaceText, AppendText, Truncate),
         *(MoveElements, ReplaceBlocks),
-        *(Cite, SetLeafStyle, SetBlockStyle, SetArticleStyle),
+        *(Cite, SetLeafStyle, SetBlockStyle, SetArticleStyle, SetProperties),
         *(AddReference, UpdateReference, DeleteReference, RestoreReference, OperationSequence),
     )
 }

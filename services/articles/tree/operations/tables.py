@@ -1,7 +1,7 @@
 """Edits of tables: rows, columns, merged cells."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Element
@@ -34,7 +34,7 @@ class EditTable:
             raise schema_error("/blockId", f"must be a table, not a block of type {old.type}")
         edit = TableEdit(old, self.new_id)
         self.change(edit)
-        new: Element = with_checked_children(old, edit.rows, "")
+        new: Element = with_checked_children(replace(old, content=edit.content), edit.rows, "")
         check_size(document, len(path), (old,), (new,), "")
         operation = RestoreElements((new,))
         changed = document.replaced(path, new)

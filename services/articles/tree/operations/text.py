@@ -7,7 +7,9 @@ from typing import Any, ClassVar, Self
 from services.articles.tree.document import Document, Path
 from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 from services.articles.tree.nodes import (
+    CAPTIONED_TYPES,
     CONTENT_KEYS,
+    OPTIONAL_KEYS,
     PROSE_TYPES,
     VOID_TYPES,
     Element,
@@ -20,17 +22,19 @@ from services.articles.tree.nodes import (
     node_to_json,
     walk,
 )
-from services.articles.tree.normalise import normal_leaves
+from services.articles.tree.normalise import normal_align, normal_leaves
 from services.articles.tree.operations.base import (
     Change,
     Operation,
     check_cites,
+    check_cites_of_leaf,
+    check_labels,
     check_size,
     find_element,
     replace_element,
 )
 from services.articles.tree.operations.blocks import RestoreElements
-from services.articles.tree.parsing import with_checked_children
+from services.articles.tree.parsing import check_align, with_checked_children
 from services.articles.tree.values import schema_error
 
 
@@ -43,24 +47,19 @@ class ReplaceText:
         children: new children with new ids, or None to keep the present ones.
         claims: the ids that children were sent with, by their new ids. A child keeps its sent id if
             an element below the block had it before; of two such children the first does.
-        content: fields of a void block to change.
+        content: fields of the block to change; null removes an optional one.
     """
 
     name: ClassVar[str] = "replace"
     block_id: str
     children: tuple[Node, ...] | None
     claims: Mapping[str, str]
-    content: Mapping[str, Json]
+    content: Mapping[str, Any]
 
     def apply(self, document: Document) -> Change:
         """Replace the given fields."""
         path, old = find_element(document, self.block_id)
-        for key in self.content:
-            if old.type not in VOID_TYPES or key not in CONTENT_KEYS[old.type]:
-                raise schema_error(
-                    join_pointer("", key), f"not allowed for a block of type {old.type}"
-                )
-        new = replace(old, content={**old.content, **self.content}) if self.content else old
+        new = self._with_content(old)
         if self.children is not None:
             if old.type in VOID_TYPES:
                 raise schema_error("/children", f"a block of type {old.type} cannot have children")
@@ -68,8 +67,29 @@ class ReplaceText:
             children = [_renamed(child, original_ids) for child in self.children]
             new = with_checked_children(new, children, "/children")
             check_size(document, len(path) + 1, old.elements, new.elements, "/children")
-            check_cites(document, new, "")
+        check_align(new, self.content.get("align"), "")
+        check_cites(document, new, "")
+        check_labels(document, (new,), lambda index: "")
         return Change(replace_element(document, path, new, "/children"), RestoreElements((old,)))
+
+    def _with_content(self, old: Element) -> Element:
+        own_keys = CONTENT_KEYS[old.type] if old.type in VOID_TYPES else ()
+        optional_keys = OPTIONAL_KEYS.get(old.type, ())
+        content = dict(old.content)
+        new = old
+        for key, value in self.content.items():
+            if key == "caption" and old.type in CAPTIONED_TYPES:
+                new = replace(new, caption=tuple(map(leaf_from_json, value)))
+            elif key in own_keys:
+                content[key] = value
+            elif key not in optional_keys:
+                problem = f"not allowed for a block of type {old.type}"
+                raise schema_error(join_pointer("", key), problem)
+            elif value is None or (key, value) == ("start", 1):
+                content.pop(key, None)
+            else:
+                content[key] = value
+        return replace(new, content=normal_align(content)) if self.content else old
 
     def to_json(self) -> dict[str, Json]:
         """Return the fields."""
@@ -115,7 +135,7 @@ class AppendText:
     """Append leaves to a text block; in a label with items, to its last item.
 
     Attributes:
-        block_id: id of a title, paragraph, abstract, h1, h2, h3 or label.
+        block_id: id of a block of one of the types of prose, or of a label.
         leaves: the leaves to append.
     """
 
@@ -155,11 +175,7 @@ class AppendText:
 def check_cites_of_leaves(document: Document, leaves: Sequence[Leaf]) -> None:
     """Check that the references cited by leaves exist; errors point into `/text`."""
     for index, leaf in enumerate(leaves):
-        if leaf.cite is not None and leaf.cite not in document.references:
-            pointer = join_pointer(join_pointer("/text", index), "cite")
-            raise EditError(
-                EditErrorCode.NO_REFERENCE, pointer, "no reference with this id in the document"
-            )
+        check_cites_of_leaf(document, leaf, join_pointer("/text", index))
 
 
 def _target(document: Document, block_id: str) -> tuple[Path, Element]:
@@ -194,8 +210,8 @@ class Truncate:
                 EditErrorCode.NO_LEAF, "/blockId", "the text to remove no longer exists"
             )
         last = old.leaves[self.leaves - 1]
-        kept_leaf = replace(last, text=last.text[: self.length])
-        cut_leaf = replace(last, text=last.text[self.length :])
+        kept_leaf = last.with_text(last.text[: self.length])
+        cut_leaf = last.with_text(last.text[self.length :])
         new = old.with_children(normal_leaves((*old.leaves[: self.leaves - 1], kept_leaf)))
         inverse = AppendText(self.block_id, (cut_leaf, *old.leaves[self.leaves :]))
         return Change(document.replaced(path, new), inverse)

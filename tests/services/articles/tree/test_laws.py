@@ -109,6 +109,12 @@ def test_insert_then_delete_restores_the_tree(data: st.DataObject) -> None:
     before = editor.document
     place = data.draw(st.integers(0, len(before.blocks)))
     blocks = data.draw(st.lists(BLOCKS, min_size=1, max_size=3))
+    # Others may have the labels already.
+    labels = [f"new-{index}" for index in range(len(blocks))]
+    blocks = [
+        {**block, "label": label} if "label" in block else block
+        for block, label in zip(blocks, labels, strict=True)
+    ]
     change = editor.edit("insert_blocks", {"path": [place], "blocks": blocks})
     assert [editor.document.path_of(made) for made in change.ids] == [
         (place + n,) for n in range(len(blocks))
