@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 from gateway.articles.v1.articles_pb2 import OutlineEntry, TextPlace
 from services.articles.tree.document import Document
+from services.articles.tree.nodes import OBJECT
+from services.articles.tree.sections import is_heading
 from services.articles.tree.texts import snippet, texts
 
-_HEADINGS = frozenset({"title", "h1", "h2", "h3"})
 # Characters of a heading, and of a text around a place.
 _MAX_TEXT = 200
 
@@ -20,8 +21,8 @@ def outline(document: Document) -> list[OutlineEntry]:
     entries: list[OutlineEntry] = []
     for position, block in enumerate(document.blocks):
         block_texts = [text for _, text in texts(block)]
-        if block.type in _HEADINGS:
-            text = " ".join("".join(block_texts).split())[:_MAX_TEXT]
+        if is_heading(block.type):
+            text = " ".join(block_texts[0].replace(OBJECT, "").split())[:_MAX_TEXT]
             entry = OutlineEntry(block_id=block.id, path=[position], type=block.type, text=text)
             entries.append(entry)
         elif entries:

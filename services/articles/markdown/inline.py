@@ -125,7 +125,8 @@ def _first_character(marked: tuple[Leaf, str]) -> str:
 
 def _rendered(leaf: Leaf, before: str, following: str, pipe: str, shown: ShownReferences) -> str:
     if leaf.type == "note":
-        return f"^[{inline(leaf.note, shown, pipe)}]"
+        note = inline(leaf.note, shown, pipe)
+        return f"^[{note}]" if note else ""
     if leaf.type == "ref":
         leaf = replace(leaf, text=shown.ref(leaf), type="url", url=f"#{leaf.ref}")
     text = newlines(leaf.text)
@@ -243,7 +244,8 @@ def inline_html(leaves: Sequence[Leaf], shown: ShownReferences) -> str:
 
 def _html(leaf: Leaf, shown: ShownReferences) -> str:
     if leaf.type == "note":
-        return f"^[{inline_html(leaf.note, shown)}]"
+        note = inline_html(leaf.note, shown)
+        return f"^[{note}]" if note else ""
     if leaf.type == "ref":
         leaf = replace(leaf, text=shown.ref(leaf), type="url", url=f"#{leaf.ref}")
     text = newlines(leaf.text)

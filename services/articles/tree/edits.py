@@ -135,10 +135,10 @@ def _insert_blocks(edit: pb.InsertBlocks, new_id: NewId) -> InsertBlocks:
 def _write_markdown(edit: pb.WriteMarkdown, new_id: NewId) -> WriteMarkdown:
     markdown = string(edit.markdown, "/markdown", limits.MARKDOWN_TEXT)
     written = parse_blocks(markdown, new_id)
-    if not written.blocks:
+    if not written.blocks and not written.properties:
         raise schema_error("/markdown", "must have some text")
     position = edit.position if edit.HasField("position") else None
-    return WriteMarkdown(position, written.blocks, written.omitted)
+    return WriteMarkdown(position, written.blocks, written.omitted, written.properties)
 
 
 def _delete_block(edit: pb.DeleteBlock, new_id: NewId) -> DeleteBlocks:
@@ -237,7 +237,8 @@ def _edit_text(edit: pb.EditText, new_id: NewId) -> EditText:
 def _replacement(edit: pb.TextReplacement, pointer: str) -> Replacement:
     old = string(edit.old, join_pointer(pointer, "old"), limits.MARKDOWN, empty=False)
     new = string(edit.new, join_pointer(pointer, "new"), limits.MARKDOWN)
-    old_inline, new_inline = parse_inline(old), parse_inline(new)
+    old_inline = parse_inline(old)
+    new_inline = parse_inline(new, old_inline.citations)
     if not old_inline.text:
         raise schema_error(join_pointer(pointer, "old"), "must have some text beside citations")
     if not {*new_inline.citations} <= {*old_inline.citations}:

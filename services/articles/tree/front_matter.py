@@ -7,15 +7,28 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]  # it brings no types
 
 from services.articles.bibliography.entries import Omission
+from services.articles.tree import schema
+from services.articles.tree.errors import EditError
 from services.articles.tree.inline_markdown import parse_inline
 from services.articles.tree.nodes import Json, Leaf
 from services.articles.tree.values import schema_error
 from services.common.articles import limits
+from services.common.articles.blocks import AuthorItem, Properties
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _PLACE = "front matter"
-_FIRST_NUMBER = re.compile(r"\s*([^,;\s]+)")
+_KEY_ENDS = re.compile(r"[,;]")
+_AUTHOR_FIELDS = ("affiliation", "affiliations", "orcid", "email", "corresponding")
 
+# Names in front matter, of pandoc and of others, and the properties that they are.
+_PROPERTIES = {
+    ("date",): "date",
+    ("keywords", "tags"): "keywords",
+    ("lang", "language"): "language",
+    ("dir", "direction"): "direction",
+}
+
+Fields = dict[Any, Any]
 Part = tuple[str, tuple[Leaf, ...], Mapping[str, Json]]
 
 
@@ -29,13 +42,27 @@ def split_front_matter(markdown: str) -> tuple[str | None, str]:
     return match[1], "\n" * match[0].count("\n") + markdown[match.end() :]
 
 
-def front_matter_blocks(source: str, omitted: list[Omission]) -> Iterator[Part]:
-    """Yield type, text and content of each block; what has no block is added to `omitted`.
+def front_matter_properties(fields: Fields, omitted: list[Omission]) -> dict[str, Json]:
+    """Take the properties of the document out of the fields; what is none is in `omitted`."""
+    properties: dict[str, Json] = {}
+    for names, name in _PROPERTIES.items():
+        for field in names:
+            value: Any = fields.pop(field, None)
+            if value is None:
+                continue
+            if name == "keywords":
+                value = [str(each) for each in _listed(value)]
+            try:
+                schema.check(Properties, {name: value}, "")
+            except EditError as error:
+                omitted.append(Omission(_PLACE, f"{field}: {error.problem}"))
+                continue
+            properties[name] = value
+    return properties
 
-    Raises:
-        EditError: the YAML is invalid, too long, or nested too deeply.
-    """
-    fields = _fields(source)
+
+def front_matter_blocks(fields: Fields, omitted: list[Omission]) -> Iterator[Part]:
+    """Yield type, text and content of each block; what has no block is added to `omitted`."""
     if title := fields.pop("title", None):
         yield "title", _text(title, "title", omitted), {}
     authors = _listed(fields.pop("authors", None) or fields.pop("author", None))
@@ -51,7 +78,12 @@ def front_matter_blocks(source: str, omitted: list[Omission]) -> Iterator[Part]:
     ]
 
 
-def _fields(source: str) -> dict[Any, Any]:
+def parse_front_matter(source: str) -> Fields:
+    """Parse front matter.
+
+    Raises:
+        EditError: the YAML is invalid, too long, or nested too deeply.
+    """
     if len(source) > limits.MARKDOWN:
         problem = f"front matter must have at most {limits.MARKDOWN} characters"
         raise schema_error("/markdown", problem)
@@ -94,25 +126,42 @@ def _authors(
     made: list[Json] = []
     for author in authors:
         parts = author if isinstance(author, dict) else {"name": author}
-        affiliation = parts.get("affiliation", parts.get("affiliations"))
-        all_affiliations = _listed(affiliation)
-        key = str(all_affiliations[0]) if all_affiliations else ""
-        if key and key not in names:
-            first = _FIRST_NUMBER.match(key)
-            if first is not None and first[1] in names:
-                omitted.append(Omission(_PLACE, f"further affiliations of an author: {key[:64]}"))
-                key = first[1]
-            else:
-                names[key] = key
-        if len(all_affiliations) > 1:
-            omitted.append(Omission(_PLACE, "further affiliations of an author"))
-        number = list(names).index(key) + 1 if key else 0
-        name = _name(parts, ("affiliation", "affiliations"), omitted)
-        made.append({"name": name, "institutionId": number})
+        numbers: list[int] = []
+        for key in _affiliations(parts, names):
+            names.setdefault(key, key)
+            numbers.append(list(names).index(key) + 1)
+        fields: dict[str, Json] = {"name": _name(parts, _AUTHOR_FIELDS, omitted)}
+        fields["institutionIds"] = list(dict.fromkeys(numbers))
+        fields["isStar"] = str(parts.get("corresponding", "false")).lower() == "true"
+        made.append({**fields, **_contacts(parts, omitted)})
     listed: list[Json] = [
         {"id": number, "name": name} for number, name in enumerate(names.values(), start=1)
     ]
     return {"author": made, "institution": listed}
+
+
+def _affiliations(parts: Mapping[Any, Any], names: Mapping[str, str]) -> list[str]:
+    """Return the keys of the affiliations of an author, which may be listed in one text."""
+    keys = [str(each) for each in _listed(parts.get("affiliation", parts.get("affiliations")))]
+    if len(keys) == 1 and keys[0] not in names:
+        several = [key.strip() for key in _KEY_ENDS.split(keys[0])]
+        if all(key in names for key in several):
+            return several
+    return keys[: limits.INSTITUTIONS_OF_AUTHOR]
+
+
+def _contacts(parts: Mapping[Any, Any], omitted: list[Omission]) -> dict[str, Json]:
+    contacts: dict[str, Json] = {}
+    for field in ("orcid", "email"):
+        if (value := parts.get(field)) is None:
+            continue
+        try:
+            schema.check(AuthorItem, {"name": "", field: value}, "")
+        except EditError as error:
+            omitted.append(Omission(_PLACE, f"{field} of an author: {error.problem}"))
+            continue
+        contacts[field] = value
+    return contacts
 
 
 def _name(parts: Mapping[Any, Any], used: tuple[str, ...], omitted: list[Omission]) -> str:

@@ -1,21 +1,24 @@
 """Inline Markdown, as documents are read, parsed into leaves."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
-from services.articles.tree.nodes import Leaf
+from services.articles.tree.inline_rules import add_inline_rules, plain_text
+from services.articles.tree.labels import MISSING, MISSING_NUMBER, all_names
+from services.articles.tree.nodes import OBJECT, Leaf
+from services.articles.tree.normalise import normal_leaves
+from services.common.articles.texts import is_label
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
-    from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
-_SYNTAX = re.compile(r"[\\`*_\[<$~&\n!]")
-_CITATION = re.compile(r"\[(\d{1,4})\](?![(\[:])", re.ASCII)
-# A formula on one line, by pandoc's rules for dollar signs.
-_FORMULA = re.compile(r"\$(?!\s)((?:[^$\\]|\\.)+?)(?<!\s)\$(?!\d)", re.DOTALL)
+_SYNTAX = re.compile(r"[\\`*_\[<$~^@&\n!]")
+_LONE_CITATION = re.compile(r"\[\d{1,4}\]", re.ASCII)
 _COLOUR = re.compile(r'<span style="color: ([^"]*)">')
 # The field of a leaf that a pair of tokens or tags sets, and its value.
 _MARKS: dict[str, tuple[str, Any]] = {
@@ -25,15 +28,22 @@ _MARKS: dict[str, tuple[str, Any]] = {
     "del": ("decoration", "line-through"),
     "u": ("decoration", "underline"),
     "code": ("type", "inlinecode"),
+    "sup": ("script", "super"),
+    "sub": ("script", "sub"),
 }
 # The types of leaves of tokens with content.
 _TYPES = {
     "code_inline": "inlinecode",
     "formula": "latex",
+    "display_formula": "latex",
     "citation": "citation",
-    "key_citation": "citation",
+    "note_ref": "note_ref",
 }
-_TAG = re.compile(r"<(/?)(strong|em|del|u|code|span)\b[^>]*>")
+_TAG = re.compile(r"<(/?)(strong|em|del|u|code|sup|sub|span)\b[^>]*>")
+# The words of a link that is a reference to a block, and those that are its number alone.
+_SHOWN = "|".join(re.escape(name).replace(r"\{\}", r"[\d.]{1,20}") for name in sorted(all_names()))
+_REF_TEXT = re.compile(rf"(?:{_SHOWN}|{re.escape(MISSING)})")
+_REF_NUMBER = re.compile(rf"(?:[\d.]{{1,20}}|{re.escape(MISSING_NUMBER)})")
 
 
 class InlineText(NamedTuple):
@@ -41,11 +51,11 @@ class InlineText(NamedTuple):
 
     Attributes:
         leaves: the text with its marks, without citations.
-        citations: numbers of citations in it.
+        citations: citations in it, as they are written.
     """
 
     leaves: tuple[Leaf, ...]
-    citations: tuple[int, ...] = ()
+    citations: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -56,21 +66,23 @@ class InlineText(NamedTuple):
     def is_marked(self) -> bool:
         """Whether any of the text has marks or another type than `default`."""
         plain = Leaf("")
-        return any(not leaf.same_marks(plain) for leaf in self.leaves)
+        return any(not (leaf.is_object or leaf.same_marks(plain)) for leaf in self.leaves)
 
 
-def parse_inline(markdown: str) -> InlineText:
-    """Parse inline Markdown; what is no syntax of `doc/read` is text."""
+def parse_inline(markdown: str, known: Collection[str] | None = None) -> InlineText:
+    """Parse inline Markdown; what is no syntax of `doc/read` is text.
+
+    Args:
+        markdown: the text.
+        known: citations other than of one number count as text if they are not among these.
+    """
     if not _SYNTAX.search(markdown):
         return InlineText((Leaf(markdown),) if markdown else ())
     leaves: list[Leaf] = []
-    citations: list[int] = []
+    citations: list[str] = []
     (inline,) = _parser().parseInline(markdown)
     for leaf in inline_leaves(inline.children or []):
-        if leaf.type == "citation":
-            citations.append(int(leaf.text))
-        elif leaf.text:
-            leaves.append(leaf)
+        leaves += _without_citations(leaf, citations, known)
     # The parser drops white space at the edges.
     if leaves:
         start = markdown[: len(markdown) - len(markdown.lstrip())]
@@ -84,13 +96,37 @@ def parse_inline(markdown: str) -> InlineText:
     return InlineText(tuple(leaves), tuple(citations))
 
 
+def _without_citations(
+    leaf: Leaf, citations: list[str], known: Collection[str] | None
+) -> Iterator[Leaf]:
+    """Yield a leaf unless it is a citation, which is added to the others, also in a note."""
+    if leaf.type == "citation":
+        if known is None or leaf.text in known or _LONE_CITATION.fullmatch(leaf.text):
+            citations.append(leaf.text)
+        else:
+            yield replace(leaf, type="default", text=plain_text(leaf.text))
+    elif leaf.type == "note_ref":
+        yield replace(leaf, type="default", text=f"[^{leaf.text}]")
+    elif leaf.type == "note":
+        note = [one for child in leaf.note for one in _without_citations(child, citations, known)]
+        yield replace(leaf, note=normal_leaves(note))
+    elif leaf.text:
+        yield leaf
+
+
 def inline_leaves(tokens: "Iterable[Token]") -> Iterator[Leaf]:
     """Yield leaves for the tokens of inline Markdown; those of type `citation` are citations."""
     marks: dict[str, Any] = {}
     for token in tokens:
         kind, _, edge = token.type.rpartition("_")
         if leaf_type := _TYPES.get(token.type):
-            yield Leaf(token.content, leaf_type, **_without_type(marks))
+            leaf = Leaf(token.content, leaf_type, **_without_type(marks))
+            yield replace(leaf, form="display") if token.type == "display_formula" else leaf
+        elif token.type == "note":
+            yield Leaf(OBJECT, "note", note=tuple(inline_leaves(token.children or [])))
+        elif token.type == "ref":
+            form = token.info or None
+            yield Leaf(OBJECT, "ref", **_without_type(marks), ref=token.content, form=form)
         elif token.type in ("softbreak", "hardbreak") or _is_line_break(token):
             yield Leaf("\n", **_as_text(marks))
         elif kind in _MARKS:
@@ -101,7 +137,19 @@ def inline_leaves(tokens: "Iterable[Token]") -> Iterator[Leaf]:
             del marks["url"]
         elif token.type != "html_inline" or not _apply_tag(marks, token.content):
             # Text, and syntax that documents do not have.
-            yield Leaf(token.content, **_as_text(marks))
+            yield _reference(Leaf(token.content, **_as_text(marks)))
+
+
+def _reference(leaf: Leaf) -> Leaf:
+    """Return a leaf as a reference to a block, if it is a link with the words of one."""
+    if leaf.url is None or not leaf.url.startswith("#"):
+        return leaf
+    label = unquote(leaf.url[1:])
+    is_number = _REF_NUMBER.fullmatch(leaf.text) is not None
+    if not is_label(label) or not (is_number or _REF_TEXT.fullmatch(leaf.text)):
+        return leaf
+    form = "number" if is_number else None
+    return replace(leaf, text=OBJECT, type="ref", url=None, ref=label, form=form)
 
 
 def _is_line_break(token: "Token") -> bool:
@@ -144,33 +192,10 @@ def _parser() -> "MarkdownIt":
 
 
 def new_parser() -> "MarkdownIt":
-    """Return a parser with strikethrough, formulas and citations by number."""
+    """Return a parser with strikethrough, formulas, citations, notes and references to blocks."""
     # Imported on first use, as few workers need it.
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": True}).enable("strikethrough")
-    parser.inline.ruler.before("escape", "formula", _formula_rule)
-    parser.inline.ruler.before("link", "citation", _citation_rule)
+    add_inline_rules(parser)
     return parser
-
-
-def _formula_rule(state: "StateInline", silent: bool) -> bool:
-    if state.src[state.pos] != "$":
-        return False
-    return push_match(state, silent, "formula", _FORMULA.match(state.src, state.pos))
-
-
-def _citation_rule(state: "StateInline", silent: bool) -> bool:
-    if state.src[state.pos] != "[":
-        return False
-    return push_match(state, silent, "citation", _CITATION.match(state.src, state.pos))
-
-
-def push_match(state: "StateInline", silent: bool, kind: str, match: re.Match[str] | None) -> bool:
-    """Add a token for what an inline rule matched; return whether it matched."""
-    if match is None:
-        return False
-    if not silent:
-        state.push(kind, "", 0).content = match[1]
-    state.pos = match.end()
-    return True

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from services.articles.tree.inline_markdown import InlineText
-from services.articles.tree.nodes import Leaf
+from services.articles.tree.nodes import OBJECT, Leaf
 
 _PLAIN = Leaf("")
 
@@ -19,6 +19,7 @@ class Splice(NamedTuple):
         end: number of equal characters at the end.
         leaves: what takes the place of the characters between.
         keeps_marks: whether these get the marks of what was there.
+        objects: the notes and references to blocks in the text, which it is only found with.
     """
 
     text: str
@@ -26,6 +27,7 @@ class Splice(NamedTuple):
     end: int
     leaves: tuple[Leaf, ...]
     keeps_marks: bool
+    objects: tuple[Leaf, ...] = ()
 
     @classmethod
     def between(cls, old: InlineText, new: InlineText) -> "Splice":
@@ -42,33 +44,64 @@ class Splice(NamedTuple):
         reader = _LeafReader(new.leaves)
         reader.take(start)
         between = tuple(reader.take(len(new_characters) - end))
-        return cls(old.text, start, end, between, not old.is_marked)
+        objects = tuple([leaf for leaf in old.leaves if leaf.is_object])
+        return cls(old.text, start, end, between, not old.is_marked, objects)
+
+    def count(self, leaves: Sequence[Leaf]) -> int:
+        """Return the number of occurrences of the text in leaves."""
+        return len(self._places(leaves))
+
+    def _places(self, leaves: Sequence[Leaf]) -> list[int]:
+        """Return the positions of the occurrences in the joined text of leaves."""
+        whole = "".join([leaf.text for leaf in leaves])
+        places = []
+        at = whole.find(self.text)
+        while at >= 0:
+            if OBJECT not in self.text or self._has_objects(leaves, at):
+                places.append(at)
+                at = whole.find(self.text, at + len(self.text))
+            else:
+                at = whole.find(self.text, at + 1)
+        return places
+
+    def _has_objects(self, leaves: Sequence[Leaf], at: int) -> bool:
+        reader = _LeafReader(leaves)
+        reader.take(at)
+        found = [leaf for leaf in reader.take(at + len(self.text)) if leaf.is_object]
+        return len(found) == len(self.objects) and all(map(_is_alike, found, self.objects))
 
     def apply(self, leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
         """Return leaves with every occurrence of the text replaced; the same without any."""
-        whole = "".join([leaf.text for leaf in leaves])
-        at = whole.find(self.text)
-        if at < 0:
+        places = self._places(leaves)
+        if not places:
             return leaves
         reader = _LeafReader(leaves)
         result: list[Leaf] = []
-        while at >= 0:
+        for at in places:
             result += reader.take(at + self.start)
             before = reader.last
             replaced = reader.take(at + len(self.text) - self.end)
             # An insertion belongs to the text before it.
             base = next((leaf for leaf in replaced if leaf.text), before) or reader.following
-            result += [self._marked(leaf, base) for leaf in self.leaves]
+            result += [self._marked(leaf, base, replaced) for leaf in self.leaves]
             # No citation is lost with the words that it stood at.
-            cites = {leaf.cite: leaf.with_text("") for leaf in replaced if leaf.cite}
+            cites = {
+                leaf.cite: Leaf("", cite=leaf.cite) if leaf.is_object else leaf.with_text("")
+                for leaf in replaced
+                if leaf.cite
+            }
             if self.leaves and base.cite:
                 cites.pop(base.cite, None)
             result += cites.values()
-            at = whole.find(self.text, at + len(self.text))
-        result += reader.take(len(whole) + 1)
+        result += reader.take(sum(len(leaf.text) for leaf in leaves) + 1)
         return tuple(result)
 
-    def _marked(self, leaf: Leaf, base: Leaf) -> Leaf:
+    def _marked(self, leaf: Leaf, base: Leaf, replaced: Sequence[Leaf]) -> Leaf:
+        if leaf.is_object:
+            # One that stays keeps its citations and marks.
+            return next((old for old in replaced if _is_alike(old, leaf)), leaf)
+        if base.is_object:
+            base = replace(_PLAIN, cite=base.cite)
         if not self.keeps_marks:
             return replace(leaf, cite=base.cite)
         if leaf.same_marks(_PLAIN):
@@ -81,6 +114,15 @@ class Splice(NamedTuple):
             color=leaf.color or base.color,
             cite=base.cite,
         )
+
+
+def _is_alike(one: Leaf, other: Leaf) -> bool:
+    """Return whether two leaves are the same note, apart from citations, or name the same block."""
+    return (
+        one.type == other.type
+        and (one.ref, one.form) == (other.ref, other.form)
+        and "".join(leaf.text for leaf in one.note) == "".join(leaf.text for leaf in other.note)
+    )
 
 
 def _characters(text: InlineText, numbers: dict[Leaf, int]) -> list[tuple[str, int]]:

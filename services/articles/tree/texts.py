@@ -1,9 +1,9 @@
-"""The texts in elements: of leaves, formulas, listings, names, and titles of pictures."""
+"""The texts in elements: of leaves, notes, captions, formulas, listings, names, and pictures."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from services.articles.tree.nodes import LEAVES_ONLY_TYPES, Element, Json, Leaf
+from services.articles.tree.nodes import LEAVES_ONLY_TYPES, OBJECT, Element, Json, Leaf
 
 # Fields of the content of elements that are texts.
 CONTENT_TEXTS = ("equation", "code", "name")
@@ -16,8 +16,14 @@ def texts(element: Element) -> Iterator[tuple[str, str]]:
     """Yield the texts in and below an element, each with the id of its element."""
     for text in content_texts(element.content):
         yield element.id, text
-    if leaves := element.leaves:
-        yield element.id, "".join(leaf.text for leaf in leaves)
+    for leaves in (element.leaves, element.caption):
+        if leaves:
+            yield element.id, "".join([leaf.text for leaf in leaves])
+            yield from [
+                (element.id, "".join([each.text for each in leaf.note]))
+                for leaf in leaves
+                if leaf.note
+            ]
     for child in element.elements:
         yield from texts(child)
 
@@ -31,7 +37,9 @@ def joined_texts(element: Element, separator: str) -> str:
     """Return the texts in and below an element as one."""
     if element.type in LEAVES_ONLY_TYPES and not element.content:
         # Nine of ten blocks.
-        return "".join([child.text for child in element.children if isinstance(child, Leaf)])
+        text = "".join([child.text for child in element.children if isinstance(child, Leaf)])
+        if OBJECT not in text:
+            return text
     return separator.join([text for _, text in texts(element)])
 
 
@@ -50,4 +58,5 @@ def content_texts(content: Mapping[str, Json]) -> Iterator[str]:
 def snippet(text: str, at: int, length: int) -> str:
     """Return a part of a text with some characters around it."""
     start, end = max(0, at - _AROUND), at + length + _AROUND
-    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
+    around = text[start:end].replace(OBJECT, "")
+    return f"{'…' if start else ''}{around}{'…' if end < len(text) else ''}"

@@ -1,24 +1,28 @@
 """A text in Markdown as blocks, with a list of what documents cannot hold."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.articles.bibliography.entries import Omission
-from services.articles.tree.colours import is_colour
 from services.articles.tree.errors import EditError
-from services.articles.tree.front_matter import front_matter_blocks, split_front_matter
-from services.articles.tree.inline_markdown import inline_leaves
-from services.articles.tree.markdown_parser import parse_tokens
-from services.articles.tree.nodes import EMPTY_LEAF, Element, Json, Leaf, Node
-from services.articles.tree.parsing import (
-    NewId,
-    check_leaf,
-    parse_content,
-    with_checked_children,
+from services.articles.tree.front_matter import (
+    front_matter_blocks,
+    front_matter_properties,
+    parse_front_matter,
+    split_front_matter,
 )
-from services.articles.tree.values import schema_error
+from services.articles.tree.inline_rules import plain_text
+from services.articles.tree.markdown_parser import (
+    Attributes,
+    ParsedText,
+    parse_text,
+    split_attributes,
+)
+from services.articles.tree.nodes import EMPTY_LEAF, Element, Json, Leaf, Node
+from services.articles.tree.normalise import normal_leaves
+from services.articles.tree.parsing import NewId, parse_content, with_checked_children
+from services.articles.tree.written_inline import InlineReader
 from services.common.articles import limits
 
 if TYPE_CHECKING:
@@ -26,19 +30,16 @@ if TYPE_CHECKING:
 
 # Written by doc/read between two lists.
 _LIST_END = "<!-- -->"
-_FILE_ADDRESS = re.compile(r"/beta/v1/files/([^/]+)/content")
-_KNOWN_TAG = re.compile(r"<br>|</?(?:strong|em|del|u|code)>|<span style=\"color: [^\"]*\">|</span>")
-_FOOTNOTE = re.compile(r"\[\^[^\]\[\s]+\]")
 _ALIGNMENTS = {"left": "start", "center": "center", "right": "end"}
-_HEADINGS = {"h1": "h1", "h2": "h2"}  # others become h3
 _DECIMAL: Mapping[str, Json] = {"orderType": "decimal"}
 
 
 class WrittenBlocks(NamedTuple):
-    """Blocks, with leaves of type `citation` for citations, and what is missing in them."""
+    """Blocks, with leaves of type `citation` for citations; what is missing; and properties."""
 
     blocks: tuple[Element, ...]
     omitted: tuple[Omission, ...]
+    properties: Mapping[str, Json]
 
 
 @dataclass(slots=True)
@@ -60,13 +61,18 @@ def parse_blocks(markdown: str, new_id: NewId) -> WrittenBlocks:
         EditError: the text, or a part of it, is too large or nested too deeply.
     """
     front_matter, markdown = split_front_matter(markdown)
-    builder = _Builder(new_id)
+    text = parse_text(markdown)
+    builder = _Builder(text, new_id)
+    properties: dict[str, Json] = {}
     if front_matter is not None:
-        for kind, children, content in front_matter_blocks(front_matter, builder.omitted):
+        fields = parse_front_matter(front_matter)
+        properties = front_matter_properties(fields, builder.omitted)
+        for kind, children, content in front_matter_blocks(fields, builder.omitted):
             builder.add(kind, children, content)
-    tokens = parse_tokens(markdown)
-    builder.add_flow(_nested(tokens))
-    return WrittenBlocks(tuple(builder.blocks), tuple(builder.omitted[: limits.OMISSIONS]))
+    builder.add_flow(_nested(text.tokens))
+    builder.lose_unused()
+    omitted = tuple(builder.omitted[: limits.OMISSIONS])
+    return WrittenBlocks(tuple(builder.blocks), omitted, properties)
 
 
 def _nested(tokens: "Iterable[Token]") -> list[_Part]:
@@ -86,36 +92,74 @@ def _nested(tokens: "Iterable[Token]") -> list[_Part]:
 class _Builder:
     """Makes blocks of parsed Markdown; what is lost is gathered in `omitted`."""
 
-    def __init__(self, new_id: NewId) -> None:
+    def __init__(self, text: ParsedText, new_id: NewId) -> None:
         self.blocks: list[Element] = []
-        self.omitted: list[Omission] = []
+        self._text = text
+        self._inline = InlineReader(text)
+        self.omitted = self._inline.omitted
         self._new_id = new_id
-        self._line = 1
-        self._address_characters = 0
-        # Pictures inside of a text, which come after its block.
-        self._pictures: list[Json] = []
+        self._labels: set[str] = set()
 
-    def add(self, kind: str, children: Sequence[Node], content: Mapping[str, Json] = {}) -> None:
+    def add(
+        self,
+        kind: str,
+        children: Sequence[Node],
+        content: Mapping[str, Json] = {},
+        caption: tuple[Leaf, ...] = (),
+        style: Mapping[str, Json] = {},
+    ) -> None:
         """Add a block at the end."""
-        self.blocks.append(self._element(kind, children, content))
+        element = self._element(kind, children, content, style)
+        self.blocks.append(replace(element, caption=caption))
 
     def add_flow(self, parts: Iterable[_Part]) -> None:
         """Add blocks for parsed ones."""
         for part in parts:
             self._at(part)
             self._add(part)
-            if self._pictures:
-                pictures, self._pictures = self._pictures, []
-                self.add("image", (), {"image": pictures})
+            self._add_figure()
+
+    def _add_figure(self) -> None:
+        figure = self._inline.take_figure()
+        if figure.pictures or figure.caption or figure.label:
+            label = self._free_label(figure.label)
+            self.add("image", (), {"image": figure.pictures, **label}, figure.caption)
+
+    def lose_unused(self) -> None:
+        """Note definitions of addresses and footnotes that nothing uses, and repeated ones."""
+        definitions = self._text.definitions
+        for name in definitions.keys() - definitions.used:
+            self.omitted.append(Omission(name[:64].lower(), "an address that no link uses"))
+        for name in self._text.repeated:
+            self.omitted.append(Omission(name[:64].lower(), "a second address of this name"))
+        for name, footnote in self._text.footnotes.items():
+            if name not in self._inline.used_notes:
+                place = f"line {footnote.line}"
+                reason = f"the footnote {name[:64]}, which nothing names"
+                self.omitted.append(Omission(place, reason))
+
+    def _free_label(self, label: str | None) -> dict[str, Json]:
+        """Return the label of a block as content, unless another block has it."""
+        checked = None if label is None else self._inline.checked_label(label)
+        if checked is None:
+            return {}
+        if checked in self._labels:
+            self._inline.lose(f"the label {checked}, which another block has")
+            return {}
+        self._labels.add(checked)
+        return {"label": checked}
+
+    def _attributes(self, token: "Token") -> Attributes:
+        return Attributes.parse(str(token.meta.get("attributes", "")))
 
     def _add(self, part: _Part) -> None:
         token = part.token
         match part.kind:
             case "heading":
-                level = _HEADINGS.get(token.tag, "h3")
-                if token.tag > level:
-                    self._lose(f"a heading of level {token.tag[1:]}, which became one of level 3")
-                self.add(level, self._leaves(part))
+                attributes = self._attributes(token)
+                style = {"isHideIndex": True} if "unnumbered" in attributes.classes else {}
+                label = self._free_label(attributes.label)
+                self.add(token.tag, self._leaves(part), label, style=style)
             case "paragraph":
                 self._add_paragraph(part)
             case "bullet_list" | "ordered_list":
@@ -123,31 +167,46 @@ class _Builder:
             case "table":
                 self.blocks.append(self._table(part))
             case "formula_block":
-                self.add("equation", (), {"equation": token.content})
+                label = self._free_label(self._attributes(token).label)
+                self.add("equation", (), {"equation": token.content, **label})
             case "fence" | "code_block":
                 self.add("code", (), self._code(token))
             case "blockquote":
-                self._lose("the mark of a quotation; its text is here")
-                self.add_flow(part.parts)
+                self._add_quote(part)
             case "html_block":
                 if leaves := self._html(token):
                     self.add("paragraph", leaves)
             case _:
-                self._lose("a horizontal rule")
+                self._inline.lose("a horizontal rule")
+
+    def _add_quote(self, part: _Part) -> None:
+        for child in part.parts:
+            self._at(child)
+            if child.kind == "paragraph":
+                if leaves := self._leaves(child, only_pictures_allowed=True):
+                    self.add("quote", leaves)
+                self._add_figure()
+            else:
+                what = child.kind.replace("_", " ")
+                self._inline.lose(f"the mark of a quotation at a {what}, which is here")
+                self.add_flow([child])
 
     def _add_paragraph(self, part: _Part) -> None:
+        if "caption" in part.token.meta:
+            label = self._free_label(self._attributes(part.token).label)
+            table = self.blocks[-1]
+            caption = normal_leaves(self._leaves(part))
+            if caption == (EMPTY_LEAF,):
+                caption = ()
+            self.blocks[-1] = replace(table, caption=caption, content={**table.content, **label})
+            return
         leaves = self._leaves(part, only_pictures_allowed=True)
         if leaves:
             self.add("paragraph", leaves)
 
     def _at(self, part: _Part) -> None:
         if part.token.map:
-            self._line = part.token.map[0] + 1
-
-    def _lose(self, what: str) -> None:
-        omission = Omission(f"line {self._line}", what)
-        if self.omitted[-1:] != [omission]:
-            self.omitted.append(omission)
+            self._inline.line = part.token.map[0] + 1
 
     def _element(
         self,
@@ -163,36 +222,37 @@ class _Builder:
             element = Element(self._new_id(), kind, (), style, checked)
             return with_checked_children(element, children, "")
         except EditError as error:
-            problem = f"{error.problem}, in line {self._line}"
+            problem = f"{error.problem}, in line {self._inline.line}"
             raise EditError(error.code, "/markdown", problem) from None
 
     def _code(self, token: "Token") -> dict[str, Json]:
-        from markdown_it.common.utils import unescapeAll
-
-        language = unescapeAll(token.info).strip()
+        info, attributes = split_attributes(token.info.strip())
+        parsed = Attributes.parse(attributes)
+        language = plain_text(info).strip() or " ".join(parsed.classes[:1])
         if len(language) > limits.CODE_LANGUAGE:
-            self._lose("the language of a listing, which is too long")
+            self._inline.lose("the language of a listing, which is too long")
             language = ""
-        return {"code": token.content.removesuffix("\n"), "language": language}
+        label = self._free_label(parsed.label)
+        return {"code": token.content.removesuffix("\n"), "language": language, **label}
 
     def _html(self, token: "Token") -> list[Leaf]:
         html = token.content.strip()
         if html == _LIST_END:
             return []
         if html.startswith("<!--") and html.endswith("-->") and html.count("-->") == 1:
-            self._lose("a comment")
+            self._inline.lose("a comment")
             return []
-        self._lose("HTML, which is here as text")
-        return self._checked([Leaf(html)])
+        self._inline.lose("HTML, which is here as text")
+        return self._inline.checked([Leaf(html)])
 
     def _list(self, part: _Part, depth: int) -> Element:
         is_ordered = part.kind == "ordered_list"
-        if is_ordered and part.token.attrs.get("start", 1) != 1:
-            self._lose("the first number of a list")
+        start = part.token.attrs.get("start", 1) if is_ordered else 1
         items: list[Element] = []
         for item in part.parts:
             items += self._items(item, depth + 1)
-        return self._element("list", items, {}, _DECIMAL if is_ordered else {})
+        content: dict[str, Json] = {} if start == 1 else {"start": start}
+        return self._element("list", items, content, _DECIMAL if is_ordered else {})
 
     def _items(self, part: _Part, depth: int) -> list[Element]:
         """Return an item, followed by those of nested lists that would be too deep."""
@@ -205,47 +265,53 @@ class _Builder:
                 lists.append(self._list(child, depth + 1))
                 continue
             if lists:
-                self._lose("the place of a text in an item, after a nested list")
-            text = self._text(child)
+                self._inline.lose("the place of a text in an item, after a nested list")
+            text = self._item_text(child)
             if leaves and text:
-                self._lose("a paragraph inside of an item, which became a line")
-                leaves.append(Leaf("\n"))
+                leaves += self._between(leaves[-1], text[0])
             leaves += text
         too_deep = depth + 2 > limits.DEPTH
         below: list[Element] = []
         for nested in lists[0 : None if too_deep else 0]:
-            self._lose("a level of lists")
+            self._inline.lose("a level of lists")
             below += [child for child in nested.elements]
         if len(lists) > 1 and not too_deep:
-            self._lose("the division between nested lists of an item")
+            self._inline.lose("the division between nested lists of an item")
             joined = [child for nested in lists for child in nested.elements]
             lists = [lists[0].with_children(joined)]
         children: list[Node] = [*(leaves or [EMPTY_LEAF]), *([] if too_deep else lists)]
         return [self._element("list-item", children), *below]
 
-    def _text(self, part: _Part) -> list[Leaf]:
+    def _between(self, before: Leaf, after: Leaf) -> list[Leaf]:
+        """Return what comes between the texts of two blocks of an item."""
+        if "display" in (before.form, after.form):
+            edges = before.text[-1:].isspace() or after.text[:1].isspace()
+            return [] if edges else [Leaf(" ")]
+        self._inline.lose("a paragraph inside of an item, which became a line")
+        return [Leaf("\n")]
+
+    def _item_text(self, part: _Part) -> list[Leaf]:
         """Return what a block inside of an item says as leaves."""
         token = part.token
         match part.kind:
             case "paragraph":
                 return self._leaves(part)
             case "fence" | "code_block":
-                self._lose("a listing inside of an item, which became a piece of code")
-                return self._checked([Leaf(token.content.removesuffix("\n"), "inlinecode")])
+                self._inline.lose("a listing inside of an item, which became a piece of code")
+                return self._inline.checked([Leaf(token.content.removesuffix("\n"), "inlinecode")])
             case "formula_block":
-                self._lose("a formula on its own line inside of an item, which is in the line")
-                return self._checked([Leaf(token.content, "latex")])
+                return self._inline.checked([Leaf(token.content, "latex", form="display")])
             case "html_block":
                 return self._html(token)
             case "hr":
-                self._lose("a horizontal rule")
+                self._inline.lose("a horizontal rule")
                 return []
             case "inline":
-                return self._inline_leaves(token)
-        self._lose(f"a {part.kind.replace('_', ' ')} inside of an item, whose text is here")
+                return self._inline.leaves(token.children or [])
+        self._inline.lose(f"a {part.kind.replace('_', ' ')} inside of an item, whose text is here")
         leaves: list[Leaf] = []
         for child in part.parts:
-            text = self._text(child) if child.kind not in _TABLE_PARTS else self._cells(child)
+            text = self._item_text(child) if child.kind not in _TABLE_PARTS else self._cells(child)
             if leaves and text:
                 leaves.append(Leaf("\n"))
             leaves += text
@@ -254,120 +320,57 @@ class _Builder:
     def _cells(self, part: _Part) -> list[Leaf]:
         leaves: list[Leaf] = []
         for child in part.parts:
-            text = self._cells(child) if child.parts else self._inline_leaves(child.token)
+            text = (
+                self._cells(child)
+                if child.parts
+                else self._inline.leaves(child.token.children or [])
+            )
             leaves += [Leaf(" ")] * bool(leaves) + text
         return leaves
 
     def _table(self, part: _Part) -> Element:
-        rows = []
-        alignments: set[str] = set()
+        rows: list[Element] = []
+        alignments: list[str] = []
         for line in [row for group in part.parts for row in group.parts]:
             self._at(line)
+            self._lose_further_cells(line)
             cells = []
             for cell in line.parts:
                 style = str(cell.token.attrs.get("style", ""))
-                alignments.add(_ALIGNMENTS.get(style.removeprefix("text-align:"), ""))
+                if not rows:
+                    alignments.append(_ALIGNMENTS.get(style.removeprefix("text-align:"), ""))
                 content = {"colSpan": 1, "rowSpan": 1}
                 cells.append(self._element("table-cell", self._leaves(cell), content))
             rows.append(self._element("table-row", cells))
         self._at(part)
-        if len(alignments) > 1:
-            self._lose("the alignment of columns; a table has one")
-            alignments = {""}
-        alignment = alignments.pop()
-        return self._element("table", rows, {}, {"textAlign": alignment} if alignment else {})
+        if len(set(alignments)) > 1:
+            return self._element("table", rows, {"align": [each or None for each in alignments]})
+        return self._element(
+            "table", rows, {}, {"textAlign": alignments[0]} if any(alignments) else {}
+        )
+
+    def _lose_further_cells(self, row: _Part) -> None:
+        """Note the cells of a row beyond those of the header, which the parser leaves out."""
+        if row.token.map is None:
+            return
+        from markdown_it.rules_block.table import escapedSplit
+
+        source = self._text.lines[row.token.map[0]].strip().lstrip("> \t")
+        cells = escapedSplit(source)
+        beyond = len(cells) - (not cells[0]) - (len(cells) > 1 and not cells[-1].strip())
+        if beyond > len(row.parts):
+            first = len(row.parts) + (not cells[0])
+            lost = " | ".join(cell.strip() for cell in cells[first : beyond + (not cells[0])])
+            self._inline.lose(f"cells beyond the header of the table: {lost[:200]}")
 
     def _leaves(self, part: _Part, *, only_pictures_allowed: bool = False) -> list[Leaf]:
         """Return the text of a block; empty only if that is allowed, for pictures alone."""
-        leaves = [leaf for child in part.parts for leaf in self._inline_leaves(child.token)]
+        leaves = [
+            leaf for child in part.parts for leaf in self._inline.leaves(child.token.children or [])
+        ]
         if only_pictures_allowed and not "".join(leaf.text for leaf in leaves).strip():
             return []
         return leaves
-
-    def _inline_leaves(self, inline: "Token") -> list[Leaf]:
-        tokens = inline.children or []
-        pictures = [token for token in tokens if token.type == "image"]
-        texts = [token for token in tokens if token.type not in ("image", "softbreak")]
-        if pictures and any(token.content.strip() for token in texts):
-            self._lose("the place of a picture inside of a text, which comes after its block")
-        if _FOOTNOTE.search(inline.content):
-            self._lose("the meaning of a footnote; its text is where it was written")
-        if any(t.type == "html_inline" and not _KNOWN_TAG.fullmatch(t.content) for t in tokens):
-            self._lose("the meaning of HTML, which is here as text")
-        return self._checked(inline_leaves(list(self._prepared(tokens))))
-
-    def _prepared(self, tokens: "Iterable[Token]") -> "Iterator[Token]":
-        """Yield tokens in the form of doc/read; pictures are gathered."""
-        is_linked = False
-        for token in tokens:
-            is_linked = token.type == "link_open" or (is_linked and token.type != "link_close")
-            if token.type == "softbreak":
-                # The end of a line of Markdown is a space.
-                yield token.copy(type="text", content=" ")
-            elif token.type == "image":
-                if is_linked:
-                    self._lose("the address that a picture is a link to")
-                if alternative := self._picture(token):
-                    yield token.copy(type="text", content=alternative)
-            elif token.type in ("citation", "key_citation"):
-                yield token.copy(content=f"[{token.content}]")
-            else:
-                if is_linked and token.type in ("code_inline", "formula"):
-                    self._lose("the address that code or a formula is a link to")
-                yield token
-
-    def _picture(self, token: "Token") -> str:
-        """Gather a picture; return what stands for one that the document cannot hold."""
-        address = str(token.attrs.get("src", ""))
-        alternative = "".join(
-            " " if child.type == "softbreak" else child.content for child in token.children or []
-        )
-        picture: dict[str, Json] = {"url": address}
-        if file_name := _FILE_ADDRESS.fullmatch(address):
-            picture = {"fileId": file_name[1]}
-        if alternative:
-            picture["alt"] = alternative
-        if title := token.attrs.get("title"):
-            picture["title"] = str(title)
-        try:
-            checked = parse_content({"image": [picture]}, "")["image"]
-        except EditError as error:
-            self._lose(f"the picture {address[:200]}: {error.problem}")
-            return alternative
-        self._spend(address)
-        assert isinstance(checked, list)
-        self._pictures += checked
-        return ""
-
-    def _checked(self, leaves: Iterable[Leaf]) -> list[Leaf]:
-        made = []
-        for leaf in leaves:
-            if leaf.color is not None and not is_colour(leaf.color):
-                self._lose(f"the colour {leaf.color[:64]}")
-                leaf = replace(leaf, color=None)
-            if leaf.url is not None:
-                if not leaf.url:
-                    self._lose("a link without an address")
-                    leaf = replace(leaf, type="default", url=None)
-                else:
-                    self._spend(leaf.url)
-            check_leaf(leaf, "/markdown")
-            if len(leaf.text) > limits.LEAF_TEXT:
-                problem = (
-                    f"the text in line {self._line} has more than {limits.LEAF_TEXT} characters"
-                )
-                raise schema_error("/markdown", problem)
-            made.append(leaf)
-        return made
-
-    def _spend(self, address: str) -> None:
-        # A definition of a link may be used at thousands of places.
-        self._address_characters += len(address)
-        if self._address_characters > limits.MARKDOWN_TEXT:
-            problem = (
-                f"addresses of links must have at most {limits.MARKDOWN_TEXT} characters in all"
-            )
-            raise schema_error("/markdown", problem)
 
 
 _TABLE_PARTS = frozenset({"thead", "tbody", "tr", "th", "td"})

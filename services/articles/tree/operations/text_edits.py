@@ -13,7 +13,7 @@ from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 from services.articles.tree.inline_markdown import InlineText
 from services.articles.tree.nodes import Element, Json, Leaf
-from services.articles.tree.normalise import normal_children
+from services.articles.tree.normalise import normal_children, normal_leaves
 from services.articles.tree.operations.base import Change, find_element
 from services.articles.tree.operations.blocks import RestoreElements
 from services.articles.tree.splices import Splice
@@ -195,6 +195,14 @@ def _similar(text: str, edited: _SearchedBlocks) -> list[_Place]:
     return places
 
 
+def _texts_of(element: Element) -> Iterator[tuple[Leaf, ...]]:
+    """Yield the leaves of each text of an element: its own, its caption, and notes in them."""
+    for leaves in (element.leaves, element.caption):
+        if leaves:
+            yield leaves
+            yield from [leaf.note for leaf in leaves if leaf.note]
+
+
 class _Search:
     """Finds a text in elements, and replaces it."""
 
@@ -207,8 +215,7 @@ class _Search:
     def count(self, element: Element) -> int:
         """Return the number of occurrences below an element."""
         count = sum(text.count(self._old) for text in content_texts(element.content))
-        if leaves := element.leaves:
-            count += "".join([leaf.text for leaf in leaves]).count(self._splice.text)
+        count += sum(self._splice.count(leaves) for leaves in _texts_of(element))
         return count + sum(self.count(child) for child in element.elements)
 
     def places(self, element: Element) -> Iterator[_Place]:
@@ -216,7 +223,7 @@ class _Search:
         for text in content_texts(element.content):
             if (at := text.find(self._old)) >= 0:
                 yield _Place(element.id, snippet(text, at, len(self._old)))
-        if leaves := element.leaves:
+        for leaves in _texts_of(element):
             text = "".join([leaf.text for leaf in leaves])
             if (at := text.find(self._splice.text)) >= 0:
                 yield _Place(element.id, snippet(text, at, len(self._splice.text)))
@@ -227,14 +234,34 @@ class _Search:
         """Return an element with every occurrence replaced; the same object without any."""
         content = self._content(element.content)
         leaves = element.leaves
-        new_leaves = self._splice.apply(leaves)
+        new_leaves = self._replaced(leaves)
+        caption = self._replaced(element.caption)
         elements = element.elements
         new_elements = tuple([self.replaced_in(child) for child in elements])
         is_same = all(new is old for new, old in zip(new_elements, elements, strict=True))
+        is_same = is_same and caption is element.caption
         if content is element.content and new_leaves is leaves and is_same:
             return element
         children = normal_children(element.type, (*new_leaves, *new_elements))
-        return replace(element, content=content, children=children)
+        if caption is not element.caption:
+            caption = normal_leaves(caption)
+        return replace(element, content=content, children=children, caption=caption)
+
+    def _replaced(self, leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
+        if any(leaf.note for leaf in leaves):
+            inside = [self._splice.apply(leaf.note) for leaf in leaves]
+            leaves = tuple(
+                [
+                    leaf if note is leaf.note else replace(leaf, note=self._checked(note))
+                    for leaf, note in zip(leaves, inside, strict=True)
+                ]
+            )
+        return self._splice.apply(leaves)
+
+    def _checked(self, note: Sequence[Leaf]) -> tuple[Leaf, ...]:
+        if any(leaf.type == "note" for leaf in note):
+            raise schema_error(self._pointer, "a note cannot contain a note")
+        return normal_leaves(note)
 
     def _content(self, content: Mapping[str, Json]) -> Mapping[str, Json]:
         if not any(self._old in text for text in content_texts(content)):
