@@ -7,7 +7,7 @@ import orjson
 
 from gateway.articles.v1.articles_pb2 import BlockDifference, HistoryEntry
 from services.articles.cache import DocumentState
-from services.articles.changes import changed_blocks
+from services.articles.changes import changed_blocks, changed_labels, names_any
 from services.articles.committer import DocumentCommitter
 from services.articles.edit_calls import EditConditions
 from services.articles.edit_results import EditResult
@@ -155,13 +155,16 @@ def _differences(before: Document, after: Document) -> tuple[list[BlockDifferenc
     renderers = ElementRenderer(before), ElementRenderer(after)
     earlier = {block.id: block for block in before.blocks}
     later = {block.id: block for block in after.blocks}
+    labels = changed_labels(before, after)
     # Blocks that were restored are other objects, but equal.
     changed = [
         block_id
         for block_id in changed_blocks(before, after)
         if before.style != after.style
-        or later[block_id].cites
+        or before.properties != after.properties
         or earlier.get(block_id) != later[block_id]
+        or later[block_id].cites
+        or names_any(later[block_id], labels)
     ]
     removed = [block_id for block_id in earlier if block_id not in later]
     differences = []

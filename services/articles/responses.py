@@ -25,6 +25,7 @@ from services.articles.markdown import ElementRenderer, joined
 from services.articles.tree.document import Document
 from services.articles.tree.edits import BIBLIOGRAPHY_FORMATS
 from services.articles.tree.errors import EditErrorCode
+from services.articles.tree.labels import ref_text
 from services.articles.tree.nodes import Element, element_to_json
 from services.articles.tree.style import computed_style
 from services.common.articles import limits
@@ -37,7 +38,9 @@ def read_article(state: DocumentState, request: ReadArticleRequest) -> ReadArtic
         GatewayError: 40003, 40004.
     """
     document = state.document
-    renderer = ElementRenderer(document, with_images=not request.without_images)
+    renderer = ElementRenderer(
+        document, with_images=not request.without_images, with_keys=request.with_keys
+    )
     blocks = renderer.blocks(_requested(document, request))
     return ReadArticleResponse(
         blocks=[BlockSummary(id=block.id, type=block.type, text=block.text) for block in blocks],
@@ -46,6 +49,7 @@ def read_article(state: DocumentState, request: ReadArticleRequest) -> ReadArtic
         references=orjson.dumps(list(document.references.values())),
         version=document.version,
         revision=state.revision,
+        properties=orjson.dumps(document.properties),
     )
 
 
@@ -98,8 +102,21 @@ def read_changes(state: DocumentState, before: Document | None) -> ReadChangesRe
             style=orjson.dumps(document.style),
             references=orjson.dumps(list(document.references.values())),
             cited=document.blocks.cites(),
+            properties=orjson.dumps(document.properties),
+            labels=orjson.dumps(_shown_labels(document)),
         ),
     )
+
+
+def _shown_labels(document: Document) -> dict[str, dict[str, str]]:
+    language = document.properties.get("language")
+    return {
+        label: {
+            "text": ref_text(number, None, language),
+            "number": ref_text(number, "number", language),
+        }
+        for label, number in document.label_numbers().items()
+    }
 
 
 def _read(

@@ -79,4 +79,34 @@ STRUCTURE_ROWS = [
         pb.ApplyEditResponse(revision=7),
         {"ids": [], "revision": 7},
     ),
+    (
+        "table/edit",
+        {**B, "action": "align-columns", "column": 1, "align": "end"},
+        call_of(
+            edit_table=edits_pb2.EditTable(
+                block_id="b",
+                action=edits_pb2.TABLE_ACTION_ALIGN_COLUMNS,
+                column=1,
+                rows=1,
+                columns=1,
+                align="end",
+            )
+        ),
+        pb.ApplyEditResponse(revision=7),
+        {"ids": [], "revision": 7},
+    ),
+    (
+        "block/cite",
+        {**B, "cite": [{"id": "r", "locator": "p. 3"}]},
+        call_of(cite=edits_pb2.Cite(block_id="b", citations=b'[{"id":"r","locator":"p. 3"}]')),
+        EDITED,
+        DONE,
+    ),
+    (
+        "doc/properties",
+        {**S, "properties": {"language": None}},
+        call_of(set_properties=edits_pb2.SetProperties(properties=b'{"language":null}')),
+        EDITED,
+        DONE,
+    ),
 ]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from services.common.articles.blocks import Block, Reference, TableCell
+from services.common.articles.blocks import Block, Properties, Reference, TableCell
 from services.common.articles.styles import ArticleStyle
 
 # The default of a field that may be omitted.
@@ -112,6 +112,9 @@ class Document(_Answer):
     reference: list[Reference]
     version: Annotated[str, Field(description="Version of the document format.")]
     revision: Revision
+    properties: Annotated[Properties, Field(description="What is set; absent if nothing is.")] = (
+        _ABSENT
+    )
 
 
 class WholeBlock(_Answer):
@@ -132,6 +135,13 @@ class Blocks(_Answer):
 
     blocks: Annotated[list[WholeBlock], Field(description="In the order of the requested ids.")]
     revision: Revision
+
+
+class ShownLabel(_Answer):
+    """What references to a block say."""
+
+    text: Annotated[str, Field(description="Such as `Figure 3`.")]
+    number: Annotated[str, Field(description="Such as `3`; with `form: number`.")]
 
 
 class DocumentChanges(_Answer):
@@ -155,6 +165,13 @@ class DocumentChanges(_Answer):
             description="Ids of the cited references, in the order of their citation "
             "numbers, from 1."
         ),
+    ] = _ABSENT
+    properties: Annotated[Properties, Field(description="What is set; absent if nothing is.")] = (
+        _ABSENT
+    )
+    labels: Annotated[
+        dict[str, ShownLabel],
+        Field(description="By labels of blocks; absent if no block has one."),
     ] = _ABSENT
 
 
@@ -227,7 +244,7 @@ class ReferenceAdded(_Answer):
 
 
 class OutlineHeading(_Answer):
-    """A block of the type title, h1, h2 or h3."""
+    """A block of the type title, or h1 to h6."""
 
     id: str
     path: Annotated[list[int], Field(description="Child indices from the root.")]

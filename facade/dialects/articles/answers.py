@@ -65,6 +65,14 @@ def document(_: bodies.ReadArticle, answer: pb.ReadArticleResponse) -> Data:
         "reference": orjson.Fragment(answer.references),
         "version": answer.version,
         "revision": answer.revision,
+        **_if_any(properties=answer.properties),
+    }
+
+
+def _if_any(**objects: bytes) -> Data:
+    """Return JSON objects by names, without empty ones."""
+    return {
+        name: orjson.Fragment(value) for name, value in objects.items() if value not in (b"", b"{}")
     }
 
 
@@ -102,6 +110,7 @@ def changes(_: bodies.ReadChanges, answer: pb.ReadChangesResponse) -> Data:
         "style": orjson.Fragment(answer.changes.style),
         "reference": orjson.Fragment(answer.changes.references),
         "cited": list(answer.changes.cited),
+        **_if_any(properties=answer.changes.properties, labels=answer.changes.labels),
     }
 
 

@@ -74,6 +74,11 @@ class ReadArticle(OfSession):
         description="`none` leaves images out. With `url`, one that the document contains as a "
         "data: URL is named by the fields of doc/image.",
     )
+    citations: Literal["number", "key"] = Field(
+        "number",
+        description="`key`: citations name references by their ids, as in `[@newton, p. 3]`, so "
+        "that doc/write reads them in any document with these references.",
+    )
 
 
 class ReadBlock(OfSession):

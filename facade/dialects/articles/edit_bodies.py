@@ -14,15 +14,22 @@ from facade.dialects.articles.bodies import (
 )
 from services.common.articles import styles
 from services.common.articles.blocks import (
+    Align,
     AuthorItem,
     Block,
+    BlockLabel,
+    Caption,
     Children,
+    CiteValue,
     Color,
     ImageItem,
+    InlineLeaf,
     Institution,
+    ListStart,
+    Properties,
     Reference,
+    Script,
     TextDecoration,
-    TextLeaf,
 )
 
 Count = Annotated[int, Field(ge=1, lt=2**32)]
@@ -68,8 +75,9 @@ class WriteMarkdown(EditBody):
     """A text in Markdown to insert as blocks, all or none."""
 
     markdown: str = Field(
-        description="CommonMark with tables, `$…$`, `$$` and `[@key]`, in all edits of a request "
-        "at most 200,000 characters; YAML before it may give title, authors and abstract."
+        description="CommonMark with tables, `$…$`, `$$`, `[@key, p. 3]`, `@key`, footnotes, "
+        "`{#label}`, `^2^` and `~2~`, in all edits of a request at most 200,000 characters; YAML "
+        "before it may give title, authors, abstract, date, keywords, lang and dir."
     )
     position: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = Field(
         None, description="Position of the first block in the document; the end if omitted."
@@ -117,7 +125,7 @@ class ConvertBlocks(EditBody):
 
     blockIds: Annotated[list[BlockId], Field(min_length=1, max_length=500, fail_fast=True)]
     type: str = Field(
-        description="`title`, `paragraph`, `abstract`, `h1`, `h2`, `h3`, `label`, `code`, "
+        description="`title`, `paragraph`, `abstract`, `h1` to `h6`, `quote`, `label`, `code`, "
         "`equation` or `list`."
     )
 
@@ -133,11 +141,15 @@ class EditTable(BlockEditBody):
         "delete-columns",
         "merge-cells",
         "split-cell",
+        "align-columns",
     ]
     row: Slot = Field(0, description="For rows and cells: the first row.")
     column: Slot = Field(0, description="For columns and cells: the first column.")
     rows: Count = Field(1, description="Number of rows, at most 200.")
     columns: Count = Field(1, description="Number of columns, at most 50.")
+    align: Literal["start", "center", "end"] | None = Field(
+        None, description="With `align-columns`; null leaves it to the style of the table."
+    )
 
 
 class ReplaceText(BlockEditBody):
@@ -156,13 +168,26 @@ class ReplaceText(BlockEditBody):
     image: SkipValidation[list[ImageItem]] = Field(_ABSENT, description="Only for image.")
     author: SkipValidation[list[AuthorItem]] = Field(_ABSENT, description="Only for author.")
     institution: SkipValidation[list[Institution]] = Field(_ABSENT, description="Only for author.")
+    label: SkipValidation[BlockLabel | None] = Field(
+        _ABSENT,
+        description="Only for headings, image, table, equation and code: null removes it.",
+    )
+    caption: SkipValidation[Caption] = Field(
+        _ABSENT, description="Only for image and table; null removes it."
+    )
+    align: SkipValidation[Align | None] = Field(
+        _ABSENT, description="Only for table; null removes it."
+    )
+    start: SkipValidation[ListStart | None] = Field(
+        _ABSENT, description="Only for list; null removes it."
+    )
 
 
 class AppendText(BlockEditBody):
     """Describes text to append."""
 
     blockId: BlockId
-    text: SkipValidation[str | list[TextLeaf]]
+    text: SkipValidation[str | list[InlineLeaf]]
 
 
 class TextEdit(ArticleBody):
@@ -233,7 +258,11 @@ class Cite(BlockEditBody):
     anchorId: BlockId | None = Field(
         None, description="With `leafPath`: the element that it counts from."
     )
-    cite: str | None = Field(None, description="Id of a reference; null clears the citation.")
+    cite: SkipValidation[CiteValue] = Field(
+        None,
+        description="Id of a reference, or citations that share one pair of brackets; null clears "
+        "the citation. Notes are not changed.",
+    )
 
 
 class AddReference(EditBody):
@@ -274,9 +303,7 @@ class SetBlockStyle(BlockEditBody):
     )
     indent: SkipValidation[styles.Indent] = Field(None, description="Only for paragraph.")
     serial: SkipValidation[styles.Serial] = Field(None, description="Only for equation and image.")
-    isHideIndex: SkipValidation[styles.IsHideIndex] = Field(
-        None, description="Only for h1, h2 and h3."
-    )
+    isHideIndex: SkipValidation[styles.IsHideIndex] = Field(None, description="Only for h1 to h6.")
     textAlign: SkipValidation[styles.TextAlign] = Field(None, description="Only for table.")
     verticalAlign: SkipValidation[styles.VerticalAlign] = Field(None, description="Only for table.")
     firstRowBold: SkipValidation[styles.Flag] = Field(None, description="Only for table.")
@@ -329,6 +356,13 @@ class SetLeafStyle(BlockEditBody):
     italic: SkipValidation[bool | None] = None
     textDecoration: SkipValidation[TextDecoration] = None
     color: SkipValidation[Color] = None
+    script: SkipValidation[Script] = None
+
+
+class SetProperties(EditBody):
+    """Describes changes to what is known of a document, merged by RFC 7396."""
+
+    properties: SkipValidation[Properties]
 
 
 class SetArticleStyle(EditBody):

@@ -76,6 +76,7 @@ SINGLE_EDITS: Mapping[str, EditKind] = {
     "reference/delete": EditKind(edit_bodies.DeleteReference, requests.delete_reference),
     "block/style": EditKind(edit_bodies.SetBlockStyle, requests.set_block_style),
     "style/leaf": EditKind(edit_bodies.SetLeafStyle, requests.set_leaf_style),
+    "doc/properties": EditKind(edit_bodies.SetProperties, requests.set_properties),
     "style/article": EditKind(edit_bodies.SetArticleStyle, requests.set_article_style),
 }
 

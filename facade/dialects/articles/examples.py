@@ -266,14 +266,20 @@ EXAMPLES = {
         },
     ),
     "doc/write": Example(
-        {**_SESSION, "markdown": "## Tides\n\nThe moon pulls [@newton:1687, p. 3]: $F = ma$."},
         {
-            "ids": ["block_written", "block_written_text"],
-            "lost": [
-                {"place": "@newton:1687, p. 3", "reason": "the words beside a citation"},
-            ],
+            **_SESSION,
+            "markdown": "## Tides {#sec-tides}\n\nThe moon pulls [@newton:1687, p. 3], see "
+            "@eq-force.[^1]\n\n$$\nF = ma\n$$ {#eq-force}\n\n[^1]: As *known*.\n\n---\n",
+        },
+        {
+            "ids": ["block_written", "block_written_text", "block_formula"],
+            "lost": [{"place": "line 11", "reason": "a horizontal rule"}],
             "revision": 22,
         },
+    ),
+    "doc/properties": Example(
+        {**_SESSION, "properties": {"date": "2026-11-27", "language": "en"}},
+        {"ok": True, "revision": 23},
     ),
     "session/destroy": Example(dict(_SESSION), {"ok": True}),
     "doc/delete": Example({"docId": _DOCUMENT}, {"article": _DOCUMENT}),

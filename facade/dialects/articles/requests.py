@@ -16,7 +16,10 @@ from gateway.articles.v1 import articles_pb2, edits_pb2
 from gateway.articles.v1.edits_pb2 import Edit
 
 # Fields of text/replace with the new content of a block.
-_CONTENT = ("children", "equation", "code", "language", "image", "author", "institution")
+_CONTENT = (
+    *("children", "equation", "code", "language", "image", "author", "institution"),
+    *("label", "caption", "align", "start"),
+)
 _BLOCK_STYLE = frozenset({"sessionId", "requestId", "blockId", "ifRevision", "ifBlockRevision"})
 _LEAF_STYLE = _BLOCK_STYLE | {"leafPath", "anchorId"}
 # Larger than any document: indices beyond it are clamped and not found either.
@@ -57,6 +60,7 @@ def read_article(body: bodies.ReadArticle) -> articles_pb2.ReadArticleRequest:
         limit=body.limit,
         block_ids=body.blockIds,
         without_images=body.images == "none",
+        with_keys=body.citations == "key",
     )
 
 
@@ -199,6 +203,7 @@ def edit_table(body: edit_bodies.EditTable) -> Edit:
             column=body.column,
             rows=body.rows,
             columns=body.columns,
+            align=body.align,
         )
     )
 
@@ -233,12 +238,14 @@ def edit_text(body: edit_bodies.EditText) -> Edit:
 
 def cite(body: edit_bodies.Cite) -> Edit:
     """Return the edit of block/cite."""
+    by_id = body.cite is None or isinstance(body.cite, str)
     return Edit(
         cite=edits_pb2.Cite(
             block_id=body.blockId,
             leaf_path=_indices(body.leafPath or ()),
             anchor_id=body.anchorId,
-            reference_id=body.cite,
+            reference_id=body.cite if isinstance(body.cite, str) else None,
+            citations=b"" if by_id else to_json(body.cite, "/cite"),
         )
     )
 
@@ -301,6 +308,12 @@ def set_leaf_style(body: edit_bodies.SetLeafStyle) -> Edit:
             marks=to_json(_changes(body, _LEAF_STYLE), ""),
         )
     )
+
+
+def set_properties(body: edit_bodies.SetProperties) -> Edit:
+    """Return the edit of doc/properties."""
+    properties = to_json(body.properties, "/properties")
+    return Edit(set_properties=edits_pb2.SetProperties(properties=properties))
 
 
 def set_article_style(body: edit_bodies.SetArticleStyle) -> Edit:

@@ -210,6 +210,11 @@ ENDPOINTS = (
         "Update the marks of text; null removes a mark",
     ),
     edit_endpoint(
+        "doc/properties",
+        "setProperties",
+        "Set date, keywords, language or direction of a document; null removes one",
+    ),
+    edit_endpoint(
         "style/article",
         "setArticleStyle",
         "Merge a style into the document's style; null removes a value",

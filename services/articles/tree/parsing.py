@@ -36,7 +36,7 @@ from services.common.articles import limits
 from services.common.articles.blocks import (
     ELEMENTS,
     BlockContent,
-    Citations,
+    CitationItem,
     Marks,
     NoteLeaf,
     RefLeaf,
@@ -143,7 +143,10 @@ def parse_cite(value: object, pointer: str) -> Cite | None:
         if not isinstance(value, str):
             raise schema_error(pointer, "must be the id of a reference, an array, or null")
         return string(value, pointer, limits.IDENTIFIER)
-    schema.check(Citations, value, pointer)
+    if not 1 <= len(value) <= limits.CITATIONS:
+        raise schema_error(pointer, f"must contain 1 to {limits.CITATIONS} citations")
+    for index, item in enumerate(value):
+        schema.check(CitationItem, item, join_pointer(pointer, index))
     for index, item in enumerate(value[1:], 1):
         if item.get("narrative"):
             where = join_pointer(join_pointer(pointer, index), "narrative")

@@ -429,7 +429,7 @@ class ReadArticleResponse(_message.Message):
     revision: _builtins.int
     """Required. Number of operations committed to the document."""
     properties: _builtins.bytes
-    """Required. Date, keywords, language and direction, as far as they are set: a JSON object."""
+    """Optional. Date, keywords, language and direction, as far as they are set: a JSON object."""
     @_builtins.property
     def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___BlockSummary]:
         """Required, possibly empty. The top-level blocks in order, or the requested ones."""
@@ -769,9 +769,9 @@ class Changes(_message.Message):
     references: _builtins.bytes
     """Required. A JSON array of references."""
     properties: _builtins.bytes
-    """Required. Date, keywords, language and direction, as far as they are set: a JSON object."""
+    """Optional. Date, keywords, language and direction, as far as they are set: a JSON object."""
     labels: _builtins.bytes
-    """Required. A JSON object from each label of a block to {text, number}: what references to the
+    """Optional. A JSON object from each label of a block to {text, number}: what references to the
     block say, such as "Figure 3" and "3".
     """
     @_builtins.property
@@ -1082,7 +1082,7 @@ Global___ReadOutlineResponse: _TypeAlias = ReadOutlineResponse  # noqa: Y015
 
 @_typing.final
 class OutlineEntry(_message.Message):
-    """A heading: a block of the type title, h1, h2 or h3."""
+    """A heading: a block of the type title, or h1 to h6."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

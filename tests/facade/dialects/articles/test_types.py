@@ -8,10 +8,17 @@ import pytest
 from facade.description import openapi
 from facade.endpoints import ENDPOINTS
 from services.articles.tree.errors import EditError
-from services.articles.tree.nodes import BLOCK_TYPES, CONTENT_KEYS, ELEMENT_TYPES, PART_TYPES
+from services.articles.tree.nodes import (
+    BLOCK_TYPES,
+    CAPTIONED_TYPES,
+    CONTENT_KEYS,
+    ELEMENT_TYPES,
+    OPTIONAL_KEYS,
+    PART_TYPES,
+)
 from services.articles.tree.parsing import parse_element, parse_leaf
 from services.articles.tree.style import check_article_style, check_element_style
-from services.common.articles.blocks import ELEMENTS, VoidContent
+from services.common.articles.blocks import ELEMENTS, BlockContent
 
 SCHEMAS = {
     name: schema
@@ -61,6 +68,8 @@ def parse(block: object) -> object:
 class TestElements:
     def test_fields(self, kind):
         fields = {"id", "type", "children", "style", *CONTENT_KEYS.get(kind, ())}
+        fields |= {*OPTIONAL_KEYS.get(kind, ())}
+        fields |= {"caption"} if kind in CAPTIONED_TYPES else set()
         assert documented(ELEMENTS[kind].__name__) == fields
         assert known(parse, {"type": kind, **UNKNOWN}) == fields
 
@@ -94,7 +103,14 @@ def test_leaves():
     assert documented("TextLeaf") == known(parse_leaf, UNKNOWN, "")
     assert schema("TextLeaf")["required"] == ["text"]
     kinds = error(parse_leaf, {"text": "", "type": "unknown"}, "").partition("must be one of ")[2]
-    assert schema("TextLeaf")["properties"]["type"]["enum"] == kinds.split(", ")
+    assert [*schema("TextLeaf")["properties"]["type"]["enum"], "note", "ref"] == kinds.split(", ")
+    for name, kind in (("NoteLeaf", "note"), ("RefLeaf", "ref")):
+        assert documented(name) == known(parse_leaf, {**UNKNOWN, "type": kind}, "")
+
+
+def test_citations():
+    parse_unknown = {"text": "", "cite": [UNKNOWN]}
+    assert documented("CitationItem") == known(parse_leaf, parse_unknown, "")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +124,7 @@ def test_leaves():
 def test_items_of_void_blocks(name, block):
     field = next(key for key in block if key != "type")
     assert documented(name) == known(parse, block)
-    assert field in VoidContent.__annotations__
+    assert field in BlockContent.__annotations__
 
 
 def test_css_of_authors():
