@@ -100,7 +100,8 @@ def _equation(element: Element, context: MarkdownContext) -> str:
     label = _identifier(element)
     if not source and not label:
         return ""
-    return f"$$\n{source}\n$$ {label}".rstrip()
+    lines = ["$$", source, f"$$ {label}".rstrip()]
+    return "\n".join([line for line in lines if line])
 
 
 def _code(element: Element, context: MarkdownContext) -> str:

@@ -15,7 +15,7 @@ from services.articles.tree.references import Reference
 _MOST_NAMES = 2
 # In words before a number: digits alone would be read as the number.
 _LONE_NUMBER = re.compile(r"(?<!\S)\d(?=\d{0,3}(?:[\s,;]|$))", re.ASCII)
-_SEPARATORS = str.maketrans({";": "&#59;", "\n": " ", "\r": " "})
+_SEPARATORS = str.maketrans({";": "&#59;"})
 # The end of a key that a parser takes for the end of the sentence.
 _PLAIN_KEY = re.compile(r"[^\W_](?:[\w:.#$%&+?<>~/-]*[^\W_])?")
 
@@ -113,4 +113,8 @@ def _item(prefix: str, name: str, citation: Citation) -> str:
 
 
 def _affix(text: str) -> str:
-    return escaped(" ".join(text.split())).translate(_SEPARATORS)
+    # An `@` or `;` would be read as the beginning or the end of a citation.
+    parts = " ".join(text.split()).split("@")
+    shown = "&#64;".join([escaped(part).translate(_SEPARATORS) for part in parts])
+    # No reference of a character begins at the end.
+    return f"{shown[:-2]}&" if text.endswith("&") and shown.endswith("\\&") else shown

@@ -9,8 +9,8 @@ _SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*[]<>
 # `_` within a word and `&` before anything but an entity mean nothing. Escaped, they would end a
 # bare address, which GFM makes a link. The text may go on in another leaf.
 _UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
-# At the beginning of a text or after these characters, `@` would begin a citation.
-_AT = re.compile(r"(?:(?<=[\s(\[\]{}\"'`*~^>,;:–—-])|^)@(?=[^\W_]|\{)")  # noqa: RUF001
+# An `@` that is not in an address would begin a citation.
+_AT = re.compile(r"(?<![A-Za-z0-9._%+/-])@(?=[^\W_]|\{)")
 _BRACE = re.compile(r"\{(?=[#.-])")
 _AMPERSAND = re.compile(r"&(?=#?\w*(?:;|$))")
 _SCHEMES = re.compile(r"(?:https?://|mailto:|#)", re.IGNORECASE)

@@ -29,6 +29,8 @@ from services.articles.tree.nodes import Cite, Leaf
 
 _DELIMITERS = "*~`"
 _DIGITS = frozenset("0123456789")
+_KEY_PART = re.compile(r"[:.#$%&+?<>~/-]?\w")
+_ADDRESS_END = re.compile(r"[A-Za-z0-9._%+/-]")
 _BACKTICKS = re.compile(r"`+")
 _SCRIPTS = {"super": "sup", "sub": "sub"}
 # Opening and closing tag of each delimiter.
@@ -78,6 +80,9 @@ def inline(leaves: Sequence[Leaf], shown: ShownReferences, pipe: str = "|") -> s
             parts[-1], source = _joined(parts[-1], source)
             parts.append(source)
         if marker:
+            if marker.startswith("@") and _ADDRESS_END.search(parts[-1][-1:]):
+                # Otherwise read as an address.
+                parts.append("<span></span>")
             parts.append(marker)
     return "".join(parts)
 
@@ -99,6 +104,9 @@ def _joined(before: str, source: str) -> tuple[str, str]:
     if source.startswith("[") and before.endswith("!"):
         # An exclamation mark would make the link an image, a caret a note.
         return f"{before[:-1]}\\!", source
+    if before.startswith("@") and _KEY_PART.match(source):
+        # Otherwise a part of the key of a citation.
+        return before, f"<span></span>{source}"
     if source[:1] in ("(", ":") and before.endswith("]"):
         # After `[1]` these would form a link or a link reference definition.
         return before, f"\\{source}"

@@ -1,6 +1,7 @@
 """Rules for inline Markdown beyond CommonMark: formulas, citations, notes, references, scripts."""
 
 import re
+from string import ascii_letters, digits
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,11 +14,11 @@ _DISPLAY = re.compile(r"\$\$((?:[^$\\]|\\.)+)\$\$", re.DOTALL)
 _NUMBER = re.compile(r"\[(\d{1,4})\](?!\()", re.ASCII)
 # What may be citations in one pair of brackets: of references by number, or by key.
 _BRACKETS = re.compile(r"\[((?:[^\[\]\\\n]|\\.){1,1000})\](?!\()")
-# Between citations; `;` in words is escaped, and ends the references of characters.
-CITATION_END = re.compile(r"(?<!\\);(?<!&#\d\d;)")
+# What is one in the words beside a citation: an escaped character, or a reference of one.
+_ESCAPES_AND_ENDS = re.compile(r"\\.|&#\d\d;|;", re.DOTALL)
 NUMBERED = re.compile(r"(?:(.*?)\s)??(\d{1,4})(?:,(.*))?", re.DOTALL | re.ASCII)
 KEY = r"(?:\{[^{}\[\]\n]{1,200}\}|[^\W_]\w*(?:[:.#$%&+?<>~/-]\w+)*)"
-KEYED = re.compile(rf"([^@]*?)(-?)@({KEY})(.*)", re.DOTALL)
+KEYED = re.compile(rf"((?:[^@\\]|\\.)*?)(-?)@({KEY})(.*)", re.DOTALL)
 _NARRATIVE = re.compile(rf"@({KEY})(?:[ ]\[((?![@^])(?:[^\[\]\\\n]|\\.){{1,1000}})\](?!\())?")
 # Before a number these say what it counts, which is no reference.
 _COUNTED = re.compile(
@@ -25,8 +26,8 @@ _COUNTED = re.compile(
     r"|no|v(?:ersion)?|part|item|line)\.?",
     re.IGNORECASE,
 )
-# Characters before an `@` that begins a citation.
-_BEFORE_KEY = frozenset(" \t\n([{\"'`*_~^>,;:-–—]}")  # noqa: RUF001
+# Characters before an `@` that begins no citation: those of an address before its `@`.
+_BEFORE_ADDRESS = frozenset(ascii_letters + digits + "._%+-/")
 _LATEX_REF = re.compile(r"\\(autoref|cref|Cref|eqref|ref)\{([^{}\s]{1,100})\}")
 _SCRIPT = re.compile(
     r"(?:\^(?!\[)((?:[^\^\s\\\[\]]|\\.){1,100})\^|~((?:[^~\s\\]|\\.){1,100})~)(?!~)"
@@ -48,21 +49,31 @@ def add_inline_rules(parser: "MarkdownIt") -> None:
 
 def is_narrative_start(text: str, at: int) -> bool:
     """Return whether an `@` at a position may begin a citation."""
-    return at == 0 or text[at - 1] in _BEFORE_KEY
+    return at == 0 or text[at - 1] not in _BEFORE_ADDRESS
 
 
 def is_citation(inner: str) -> bool:
     """Return whether a text in brackets has the form of citations."""
     if inner.startswith("^"):
         return False
-    return all(_is_cited(part.strip()) for part in CITATION_END.split(inner))
+    return all(_is_cited(part.strip()) for part in split_citations(inner))
+
+
+def split_citations(inner: str) -> list[str]:
+    """Return the citations in a pair of brackets, which semicolons separate."""
+    parts = []
+    start = 0
+    for match in _ESCAPES_AND_ENDS.finditer(inner):
+        if match[0] == ";":
+            parts.append(inner[start : match.start()])
+            start = match.end()
+    return [*parts, inner[start:]]
 
 
 def _is_cited(part: str) -> bool:
-    at = part.find("@")
-    if at >= 0:
-        before = part[: at - 1] if part[:at].endswith("-") else part[:at]
-        return (not before or before[-1].isspace()) and KEYED.fullmatch(part) is not None
+    keyed = KEYED.fullmatch(part)
+    if keyed is not None and (not keyed[1] or keyed[1][-1].isspace()):
+        return True
     numbered = NUMBERED.fullmatch(part)
     if numbered is None:
         return False

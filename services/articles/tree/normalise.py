@@ -3,9 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from services.articles.tree.nodes import EMPTY_LEAF, LEAVES_ONLY_TYPES, Element, Json, Leaf, Node
+from services.articles.tree.nodes import (
+    EMPTY_LEAF,
+    LEAVES_ONLY_TYPES,
+    OBJECT_TYPES,
+    Element,
+    Json,
+    Leaf,
+    Node,
+)
 from services.articles.tree.values import schema_error
 from services.common.articles import limits
+
+# Types of leaves that are not joined with an equal one. Citations are some while Markdown is read.
+_SINGLE_TYPES = frozenset({*OBJECT_TYPES, "citation"})
 
 
 def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
@@ -19,7 +30,7 @@ def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
     for leaf in leaf_list:
         if not leaf.text and leaf.cite is None:
             continue
-        if runs and not leaf.is_object and runs[-1][0].same_marks(leaf):
+        if runs and leaf.type not in _SINGLE_TYPES and runs[-1][0].same_marks(leaf):
             runs[-1].append(leaf)
         else:
             runs.append([leaf])

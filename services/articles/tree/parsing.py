@@ -114,7 +114,10 @@ def _note(value: Mapping[str, Any], pointer: str) -> Leaf:
         if leaf.type == "note":
             where = join_pointer(join_pointer(pointer, "children"), index)
             raise schema_error(where, "a note cannot contain a note")
-    return Leaf(OBJECT, "note", note=normal_leaves(leaves))
+    note = normal_leaves(leaves)
+    if not any(leaf.text or leaf.cite is not None for leaf in note):
+        raise schema_error(join_pointer(pointer, "children"), "must have some text")
+    return Leaf(OBJECT, "note", note=note)
 
 
 def parse_caption(value: Any, pointer: str) -> tuple[Leaf, ...]:
@@ -154,7 +157,16 @@ def parse_cite(value: object, pointer: str) -> Cite | None:
     if value[0].get("narrative") and value[0].get("prefix"):
         where = join_pointer(join_pointer(pointer, 0), "prefix")
         raise schema_error(where, "a narrative citation has no prefix")
-    return cite_from_json(value)
+    return cite_from_json([{**item, **_words_beside(item)} for item in value])
+
+
+def _words_beside(item: Mapping[str, Any]) -> dict[str, str]:
+    """Return the words beside a citation, without the separators that are written around them."""
+    return {
+        name: " ".join(item[name].split()).strip(" ,")
+        for name in ("prefix", "locator", "suffix")
+        if item.get(name)
+    }
 
 
 def check_leaf(leaf: Leaf, pointer: str) -> None:

@@ -106,7 +106,8 @@ class InlineReader:
         """Yield tokens in the form of doc/read; pictures are gathered."""
         is_linked = False
         tokens = list(tokens)
-        for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        for index, token in enumerate(tokens):
+            following = tokens[index + 1] if index + 1 < len(tokens) else None
             is_linked = token.type == "link_open" or (is_linked and token.type != "link_close")
             if token.type == "softbreak":
                 # The end of a line of Markdown is a space.
@@ -215,7 +216,11 @@ class InlineReader:
                 inside += [Leaf(" "), *child.note]
             else:
                 inside.append(child)
-        return Leaf(OBJECT, "note", note=normal_leaves(inside))
+        note = normal_leaves(inside)
+        if not any(child.text for child in note):
+            self.lose("a note without text")
+            return Leaf("")
+        return Leaf(OBJECT, "note", note=note)
 
     def _spend(self, text: str) -> None:
         # A definition of a link or a note may be used at thousands of places.

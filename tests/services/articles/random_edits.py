@@ -72,11 +72,9 @@ REFS = st.fixed_dictionaries(
 FORMULAS = st.fixed_dictionaries(
     {"type": st.just("latex"), "text": WORDS, "form": st.sampled_from(["display", None])}
 )
-NOTES = st.fixed_dictionaries(
-    {
-        "type": st.just("note"),
-        "children": st.lists(LEAVES | LINKS | REFS | FORMULAS, min_size=1, max_size=2),
-    }
+NOTES = st.builds(
+    lambda leaves: {"type": "note", "children": [{"text": "n"}, *leaves]},
+    st.lists(LEAVES | LINKS | REFS | FORMULAS, max_size=2),
 )
 INLINE = LEAVES | LEAVES | LINKS | REFS | NOTES | FORMULAS
 RUNS = st.lists(INLINE, max_size=4)

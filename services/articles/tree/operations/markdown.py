@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from services.articles.bibliography.entries import Omission
 from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError, EditErrorCode
-from services.articles.tree.inline_rules import CITATION_END, KEYED, NUMBERED, plain_text
+from services.articles.tree.inline_rules import KEYED, NUMBERED, plain_text, split_citations
 from services.articles.tree.nodes import (
     OBJECT,
     Citation,
@@ -145,7 +145,7 @@ class _Citations:
             key, _, beside = source[1:].partition(" [")
             return self._narrative(leaf, _bare_key(key), beside[:-1])
         inner = source[1:-1]
-        parts = CITATION_END.split(inner)
+        parts = split_citations(inner)
         if len(parts) == 1 and (key := inner.strip()).startswith("@"):
             if (label := _bare_key(key[1:])) not in self._references and self._has_label(label):
                 return [_ref(leaf, label)]
@@ -161,7 +161,7 @@ class _Citations:
                 f"@{key[:64]}", "the document has no such reference or label; it is here as text"
             )
             return self._as_text(leaf)
-        first, *others = CITATION_END.split(beside)
+        first, *others = split_citations(beside)
         further = self._citations(others) if others else ()
         if further is None:
             return self._as_text(leaf)

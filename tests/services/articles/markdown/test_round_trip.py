@@ -85,7 +85,8 @@ CODE = st.fixed_dictionaries(
     optional=MARKS,
 )
 LEAVES = st.lists(LEAF | LEAF | LINK | CODE, min_size=1, max_size=5)
-PROSE = st.sampled_from(["paragraph", "abstract", "label", "title", "h1", "h2", "h3"])
+HEADINGS = ("title", "h1", "h2", "h3", "h4", "h5", "h6")
+PROSE = st.sampled_from(["paragraph", "quote", "abstract", "label", *HEADINGS])
 
 
 def editor_with(*blocks: Body) -> Editor:
@@ -139,7 +140,7 @@ def parsed(markdown: str) -> list[tuple[str, str]]:
 def test_prose_gives_its_text_back(kind: str, leaves: list[Body]) -> None:
     editor = editor_with({"type": kind, "children": leaves})
     markdown = render_document(editor.document)[1]
-    heading = kind in ("title", "h1", "h2", "h3")
+    heading = kind in HEADINGS
     expected = shown(editor, leaves)
     if heading:
         expected = expected.replace("\n", " ")
