@@ -8,10 +8,10 @@ by the content, piece by piece. Whatever else needs the content loads all of it.
 import binascii
 import re
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import aclosing, closing
 from io import BytesIO
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from gateway.conversation.v1.conversation_pb2 import Block, Media
 from gateway.errors.v1 import errors_pb2
@@ -34,6 +34,9 @@ _INDEX: Final = 3
 _INDEX_TEXT: Final = _INDEX // 3 * 4
 # Bytes of a piece that is sent; a multiple of three.
 _PIECE: Final = 192 << 10
+
+
+Answer = TypeVar("Answer")
 
 
 class Files(Protocol):
@@ -170,21 +173,23 @@ class StoredFilesBody:
         self._files = files
         self._pieces = pieces
         self._charge = charge
-        self._admitted = 0
+        self._held = 0
 
-    async def admit(self) -> None:
-        """Wait for room for the pieces, which are held until the last one is sent.
+    async def admitted(self, sending: Coroutine[Any, Any, Answer]) -> Answer:
+        """Wait for room for the pieces, which are held until the last is sent; send the request.
+
+        Return what `sending` returns.
 
         Raises:
             GatewayError: as `Charge.acquire`.
         """
-        await self._charge.acquire(WINDOW)
-        self._admitted = WINDOW
-
-    def release(self) -> None:
-        """Release the room of the pieces, if it is held."""
-        self._charge.release(self._admitted)
-        self._admitted = 0
+        with closing(sending):
+            await self._charge.acquire(WINDOW)
+            self._held = WINDOW
+            try:
+                return await sending
+            finally:
+                self._release()
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         """Yield the body in pieces, each read when it is asked for.
@@ -199,7 +204,11 @@ class StoredFilesBody:
                 async for piece in pieces:
                     yield piece
         yield self._texts[-1]
-        self.release()
+        self._release()
+
+    def _release(self) -> None:
+        self._charge.release(self._held)
+        self._held = 0
 
     async def _base64_of(self, file: File) -> AsyncGenerator[bytes, None]:
         """Yield the content of a file as base64 text."""

@@ -1,5 +1,6 @@
 """Parse the events of a provider's streamed response."""
 
+import asyncio
 from collections.abc import Callable
 
 from gateway.inference.v1.inference_pb2 import Event
@@ -15,6 +16,9 @@ from services.inference.stream.batches import OnBatch
 from services.inference.stream.filters import Batch
 from services.inference.stream.patience import Patience, has_content
 
+# Grace period for the end of a finished stream, so that its connection can be reused; most servers
+# end it in the same packet.
+_ENDING_GRACE_S = 0.25
 # Timeout for data after the end of an answer, such as usage.
 _USAGE_S = 30.0
 
@@ -149,3 +153,13 @@ class EventStream:
             self._idle.stop()
         self._idle = IdleTimeoutReader(self._body, patience, self._timers)
         self.needs_stop = True
+
+
+async def let_end(body: http.ResponseBody) -> None:
+    """Wait briefly for the end of a stream, so that the connection can be reused."""
+    try:
+        async with asyncio.timeout(_ENDING_GRACE_S):
+            while await body.read():
+                pass
+    except (TimeoutError, http.HttpError):
+        return  # the answer is complete; close the connection

@@ -8,7 +8,7 @@ import asyncio
 import base64
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -28,15 +28,12 @@ from services.inference.providers import failures, redaction
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import check_values, parse
 from services.inference.providers.connection_failures import TRANSLATED, connection_failure
-from services.inference.providers.event_stream import EventStream
+from services.inference.providers.event_stream import EventStream, let_end
 from services.inference.providers.protocols import Authorize, Classify, Gauge, Reader, Splitter
 from services.inference.providers.sse import SseSplitter, SseTooLongError, is_event_stream
 from services.inference.stored_files import StoredFilesBody
 from services.inference.stream.batches import Batches, OnBatch
 
-# Grace period for the end of a finished stream, so that its connection can be reused; most servers
-# end it in the same packet.
-_ENDING_GRACE_S = 0.25
 # Maximum wait for the body of an error response.
 _ERROR_BODY_S = 30.0
 _JSON = "application/json"
@@ -277,7 +274,7 @@ class Upstream:
                     on_batch = yield events
                     has_more = not reader.ended
                 if reader.ended and not response.body.is_received:
-                    await _let_end(response.body)
+                    await let_end(response.body)
             else:
                 whole = await response.body.whole()
         except (UpstreamError, *TRANSLATED) as error:
@@ -369,7 +366,7 @@ class Upstream:
         if self._authorize is not None:
             return self._authorized(self._authorize, self._target(path), fields, body, sent)
         sending = self._client.send(self._origin, "POST", self._target(path), fields, sent)
-        return sending if isinstance(sent, bytes) else _admitted(sent, sending)
+        return sending if isinstance(sent, bytes) else sent.admitted(sending)
 
     async def _authorized(
         self,
@@ -392,7 +389,7 @@ class Upstream:
         fields += http.fields(await authorize.headers("POST", url, body))
         sending = self._client.send(self._origin, "POST", target, fields, sent)
         del body
-        return await (sending if isinstance(sent, bytes) else _admitted(sent, sending))
+        return await (sending if isinstance(sent, bytes) else sent.admitted(sending))
 
     @property
     def _secrets(self) -> tuple[str, ...]:
@@ -443,25 +440,3 @@ class Upstream:
     def _failure(self, error: Exception) -> UpstreamError:
         """Return the error for one of `TRANSLATED`."""
         return connection_failure(self.name, error, self.limits, self._secrets)
-
-
-async def _admitted(
-    body: StoredFilesBody, sending: Coroutine[Any, Any, http.Response]
-) -> http.Response:
-    """Wait for room for the pieces of a body, then send the request."""
-    with closing(sending):
-        await body.admit()
-        try:
-            return await sending
-        finally:
-            body.release()
-
-
-async def _let_end(body: http.ResponseBody) -> None:
-    """Wait briefly for the end of a stream, so that the connection can be reused."""
-    try:
-        async with asyncio.timeout(_ENDING_GRACE_S):
-            while await body.read():
-                pass
-    except (TimeoutError, http.HttpError):
-        return  # the answer is complete; close the connection

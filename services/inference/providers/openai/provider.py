@@ -148,7 +148,7 @@ class OpenAIProvider:
         """Yield the answer of a forwarded request; see `Forwards`."""
         body, content_type = await offload(forwarding.body_of, call, self._new_id("form-"))
         headers = call.request_headers(self.dialect)
-        path = forwarding.PATHS[call.sent.operation]
+        path = self._path_of(forwarding.PATHS[call.sent.operation], call.target.upstream)
         posting = self._upstream.response(
             path, body, headers=headers, call=call, content_type=content_type
         )
