@@ -338,6 +338,7 @@ class GenerateRequest(_message.Message):
     OMITS_STOP_SEQUENCE_FIELD_NUMBER: _builtins.int
     HAS_UNSIGNED_THINKING_FIELD_NUMBER: _builtins.int
     REQUIRES_SINGLE_TEXT_FIELD_NUMBER: _builtins.int
+    WRAPS_SIGNATURES_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. A configured name, `provider/model`, or an upstream name that one provider claims."""
     dialect: _conversation_pb2.Dialect.ValueType
@@ -410,6 +411,10 @@ class GenerateRequest(_message.Message):
     """Optional. Whether an answer is one text beside calls for the caller, as in chats. A blank line
     then separates text written before a search of the gateway from text after it, and content
     that is neither text nor call, such as an image, is in the message's unknown fields.
+    """
+    wraps_signatures: _builtins.bool
+    """Optional. Whether the dialect has one field for the proof of thinking of all makers, as
+    responses: proof of another maker's is then inside the gateway's signature.
     """
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Message]:
@@ -522,10 +527,11 @@ class GenerateRequest(_message.Message):
         omits_stop_sequence: _builtins.bool = ...,
         has_unsigned_thinking: _builtins.bool = ...,
         requires_single_text: _builtins.bool = ...,
+        wraps_signatures: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "extra", b"extra", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "temperature", b"temperature", "thinking", b"thinking", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "web_search", b"web_search"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "built_in_tools_by_default", b"built_in_tools_by_default", "cache_control", b"cache_control", "dialect", b"dialect", "end_user", b"end_user", "ends_with_text", b"ends_with_text", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "has_unsigned_thinking", b"has_unsigned_thinking", "headers", b"headers", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "omits_stop_sequence", b"omits_stop_sequence", "output_format", b"output_format", "output_modalities", b"output_modalities", "presence_penalty", b"presence_penalty", "requires_single_text", b"requires_single_text", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_passthrough", b"takes_passthrough", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools", "web_search", b"web_search"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "built_in_tools_by_default", b"built_in_tools_by_default", "cache_control", b"cache_control", "dialect", b"dialect", "end_user", b"end_user", "ends_with_text", b"ends_with_text", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "has_unsigned_thinking", b"has_unsigned_thinking", "headers", b"headers", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "omits_stop_sequence", b"omits_stop_sequence", "output_format", b"output_format", "output_modalities", b"output_modalities", "presence_penalty", b"presence_penalty", "requires_single_text", b"requires_single_text", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_passthrough", b"takes_passthrough", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools", "web_search", b"web_search", "wraps_signatures", b"wraps_signatures"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__frequency_penalty: _TypeAlias = _typing.Literal["frequency_penalty"]  # noqa: Y015
     _WhichOneofArgType__frequency_penalty: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty"]  # noqa: Y015
