@@ -30,6 +30,7 @@ from services.common.storage.disk import DiskReserve
 from services.common.storage.migrations.runner import migrate
 from services.common.storage.secrets import load_secrets
 from services.common.storage.sqlite_log import allocate_log
+from services.media.conversion.pool import ConversionPool
 from services.request_log.recorder import RequestRecorder
 from services.service_starts import STARTS, Shared, Started, start_limits
 
@@ -53,6 +54,7 @@ class Services:
         identify: Identify,
         database: AsyncEngine,
         budget: ByteBudget,
+        pool: ConversionPool,
         port: int,
         drain_s: float,
     ) -> None:
@@ -62,6 +64,7 @@ class Services:
         self.port = port
         self._server = server
         self._database = database
+        self._pool = pool
         self._drain_s = drain_s
         self._started = Started()
         self._watching: list[asyncio.Task[None]] = []
@@ -117,7 +120,9 @@ class Services:
         port = server.listen(address, is_shared=is_shared) if address else 0
         channel = server.channel()
         budget = open_budget(settings.limits)
-        services = cls(server, channel, identify, database, budget, port, settings.limits.drain_s)
+        pool = ConversionPool(settings.limits, CollectorRegistry())
+        drain_s = settings.limits.drain_s
+        services = cls(server, channel, identify, database, budget, pool, port, drain_s)
 
         # The reserve of free space on the local disk, if rows or blobs are stored there.
         local = _open_reserve(settings.storage)
@@ -139,6 +144,7 @@ class Services:
             for_rows,
             for_blobs,
             telemetry,
+            services._pool,
         )
         started = services._started
         start_limits(shared, started)
@@ -239,6 +245,7 @@ class Services:
         ):
             if service is not None:
                 await service.stop()
+        await self._pool.close()
         if started.processes is not None:
             started.processes.unregister()
         await self.channel.close()

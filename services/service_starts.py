@@ -68,6 +68,7 @@ from services.inference.provider_states.shared_folder import SharedFolder
 from services.inference.store_sweeper import ROUNDS
 from services.inference.usage.recorder import Send
 from services.inference.usage.usage_client import UsageClient
+from services.media.conversion.pool import ConversionPool
 from services.memory import assembly as memory
 from services.memory.assembly import MemoryService
 from services.request_log.assembly import open_request_log
@@ -95,6 +96,7 @@ class Shared:
         for_rows: the reserve of free space for rows.
         for_blobs: the reserve of free space for blobs.
         telemetry: records spans; None without a collector.
+        pool: converts media and documents in processes of their own.
     """
 
     settings: Settings
@@ -109,6 +111,7 @@ class Shared:
     for_rows: DiskReserve
     for_blobs: DiskReserve
     telemetry: Telemetry | None
+    pool: ConversionPool
 
 
 @dataclass(slots=True)
@@ -200,6 +203,7 @@ async def _start_articles(shared: Shared, started: Started) -> None:
         shared.channel,
         shared.secrets.service_credential,
         shared.for_rows,
+        shared.pool,
     )
     shared.server.add(
         articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server,
@@ -288,6 +292,7 @@ async def _start_inference(shared: Shared, started: Started) -> None:
         telemetry=shared.telemetry,
         budget=shared.budget,
         admission=started.allowances.admission,
+        pool=shared.pool,
     )
     engine = started.inference.engine
     limiter = Limiter(

@@ -21,9 +21,11 @@ from services.articles.sessions import SessionRepository
 from services.articles.sweeper import article_sweeper
 from services.articles.usage import OwnerUsage
 from services.common.clock import Clock
+from services.common.grpc.authentication import caller_id
 from services.common.settings import Settings
 from services.common.storage.disk import DiskReserve
 from services.common.storage.sweeping import Sweeper, sweeper_lease
+from services.media.conversion.pool import ConversionPool, PooledConverter
 
 SERVICE_NAME = "gateway.articles.v1.ArticleEditorService"
 
@@ -56,6 +58,7 @@ class ArticleService:
         channel: grpc.aio.Channel,
         credential: bytes,
         reserve: DiskReserve,
+        pool: ConversionPool,
     ) -> Self:
         """Start the service on a migrated database.
 
@@ -67,6 +70,7 @@ class ArticleService:
             channel: channel to the file store.
             credential: the gateway's service credential.
             reserve: the free space that edits must leave.
+            pool: converts documents in processes of their own.
         """
         limits = settings.articles
         metrics = ArticleMetrics(counters)
@@ -91,6 +95,7 @@ class ArticleService:
             GroupRepository(database, clock) if limits.require_grant else None,
             reserve,
             History(committer, operation_log),
+            PooledConverter(pool, caller_id),
         )
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "articles", every_s, clock)

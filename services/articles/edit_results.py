@@ -6,6 +6,7 @@ from typing import NamedTuple
 from gateway.articles.v1 import articles_pb2 as wire
 from services.articles.bibliography.entries import Omission
 from services.articles.tree.operations import EditOutcome
+from services.common.articles import limits
 
 
 class EditResult(NamedTuple):
@@ -28,6 +29,17 @@ class EditResult(NamedTuple):
             response.omitted.extend(omission_messages(self.outcome.omitted))
         for each in self.of_edits:
             response.results.add(ids=each.ids, omitted=omission_messages(each.omitted))
+        return response
+
+    def to_import(self) -> wire.ImportArticleResponse:
+        """Return the response for the caller of an import: of references, and of blocks."""
+        response = wire.ImportArticleResponse(revision=self.revision, ids=self.outcome.ids)
+        if self.of_edits:
+            references, blocks = self.of_edits
+            response.reference_ids.extend(references.ids)
+            response.ids.extend(blocks.ids)
+            omitted = (*references.omitted, *blocks.omitted)
+            response.omitted.extend(omission_messages(omitted[: limits.OMISSIONS]))
         return response
 
     @classmethod

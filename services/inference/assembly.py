@@ -123,6 +123,7 @@ class Inference:
         telemetry: Telemetry | None,
         budget: ByteBudget,
         admission: Admission | None,
+        pool: ConversionPool | None,
     ) -> None:
         self._settings = settings
         self._budget = budget
@@ -154,7 +155,8 @@ class Inference:
         )
         self._metering = Metering(self._recorder.lines if settings.usage.enabled else None)
         self._conversions = open_store(settings.storage, stores.reserve, CONVERSIONS)
-        self._pool = ConversionPool(settings.limits, counters)
+        self._pool = pool or ConversionPool(settings.limits, counters)
+        self._owns_pool = pool is None
         self._converter = PooledConverter(self._pool, caller_id)
         self._resolver = Resolver()
         self._fetcher: Fetches = Fetcher(settings.limits, resolve=self._resolver)
@@ -207,12 +209,14 @@ class Inference:
         telemetry: Telemetry | None = None,
         budget: ByteBudget | None = None,
         admission: Admission | None = None,
+        pool: ConversionPool | None = None,
     ) -> Self:
         """Build the service, without waiting for providers.
 
         `telemetry` records spans; None without a collector. `budget` limits the bytes that the
         process holds; by default the service has its own. `admission` admits calls of deployments
-        with limits; by default all are admitted.
+        with limits; by default all are admitted. `pool` converts media; by default the service
+        has its own.
         """
         findings = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in findings:
@@ -237,6 +241,7 @@ class Inference:
             telemetry,
             budget or open_budget(limits),
             admission,
+            pool,
         )
 
     def reload(self, settings: Settings) -> None:
@@ -350,7 +355,8 @@ class Inference:
             await sweeper.stop()
         if self.cache is not None:
             await self.cache.drain()
-        await self._pool.close()
+        if self._owns_pool:
+            await self._pool.close()
         self._resolver.close()
         await self._client.close()
 

@@ -5,7 +5,83 @@ from gateway.articles.v1 import articles_pb2 as pb
 S = {"sessionId": "s"}
 DONE = {"ok": True, "revision": 7}
 
+LOST = {"place": "line 1", "reason": "a rule"}
+
 READING_ROWS = [
+    (
+        "doc/export",
+        {**S, "format": "csl-json", "style": "apa", "as": "text"},
+        pb.ExportArticleRequest(
+            session_id="s", format=pb.DOCUMENT_FORMAT_CSL_JSON, style="apa", as_file=False
+        ),
+        pb.ExportArticleResponse(
+            text="[]", filename="a.json", mime_type="application/json", size_bytes=2, revision=7
+        ),
+        {
+            **{"text": "[]", "filename": "a.json", "mimeType": "application/json", "bytes": 2},
+            **{"lost": [], "revision": 7},
+        },
+    ),
+    (
+        "doc/export",
+        {**S, "format": "pdf", "as": "file"},
+        pb.ExportArticleRequest(session_id="s", format=pb.DOCUMENT_FORMAT_PDF, as_file=True),
+        pb.ExportArticleResponse(
+            file_id="file-1",
+            filename="a.pdf",
+            mime_type="application/pdf",
+            size_bytes=9,
+            omitted=[pb.Omission(place="line 1", reason="a rule")],
+            revision=7,
+        ),
+        {
+            **{"fileId": "file-1", "filename": "a.pdf", "mimeType": "application/pdf", "bytes": 9},
+            **{"lost": [LOST], "revision": 7},
+        },
+    ),
+    *(
+        (
+            "doc/import",
+            {
+                **{**S, **source, "format": "jats", "position": 2, "ifRevision": 6},
+                "requestId": "r",
+            },
+            pb.ImportArticleRequest(
+                session_id="s",
+                format=pb.DOCUMENT_FORMAT_JATS,
+                position=2,
+                if_revision=6,
+                request_id="r",
+                **message,
+            ),
+            pb.ImportArticleResponse(
+                revision=7,
+                ids=["a"],
+                reference_ids=["k"],
+                omitted=[pb.Omission(place="line 1", reason="a rule")],
+            ),
+            {"ids": ["a"], "referenceIds": ["k"], "lost": [LOST], "revision": 7},
+        )
+        for source, message in (
+            ({"text": "<p/>"}, {"text": "<p/>"}),
+            ({"fileId": "file-1"}, {"file_id": "file-1"}),
+        )
+    ),
+    (
+        "reference/format",
+        {**S, "style": "apa", "locale": "de"},
+        pb.FormatReferencesRequest(session_id="s", style="apa", locale="de"),
+        pb.FormatReferencesResponse(
+            citations=[pb.FormattedCitation(block_id="b", reference_ids=["k"], text="(K)")],
+            bibliography=[pb.FormattedReference(reference_id="k", text="K.")],
+            revision=7,
+        ),
+        {
+            "citations": [{"blockId": "b", "referenceIds": ["k"], "text": "(K)"}],
+            "bibliography": [{"referenceId": "k", "text": "K."}],
+            "revision": 7,
+        },
+    ),
     (
         "doc/outline",
         S,

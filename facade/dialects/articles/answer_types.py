@@ -226,6 +226,56 @@ class ReferencesExported(_Answer):
     revision: Revision
 
 
+class Exported(_Answer):
+    """A document in a format: its text, or a file."""
+
+    text: Annotated[str, Field(description="The document, unless it is in a file.")] = ""
+    fileId: Annotated[str, Field(description="Id of the new file, with `as: file`.")] = ""
+    filename: str
+    mimeType: str
+    size: Annotated[int, Field(alias="bytes", description="Size of the document in bytes.")]
+    lost: Annotated[
+        list[Omission],
+        Field(description="At most 1,000 parts of the document that are missing or changed."),
+    ]
+    revision: Revision
+
+
+class Imported(_Answer):
+    """The blocks and references of a document, and what was lost."""
+
+    ids: Annotated[list[str], Field(description="Ids of the blocks, in order.")]
+    referenceIds: Annotated[list[str], Field(description="Ids of the added references.")]
+    lost: Annotated[
+        list[Omission],
+        Field(description="At most 1,000 parts of the document that documents here do not hold."),
+    ]
+    revision: Revision
+
+
+class FormattedCitation(_Answer):
+    """A citation in a style."""
+
+    blockId: Annotated[str, Field(description="The element that cites.")]
+    referenceIds: list[str]
+    text: Annotated[str, Field(description="Markdown.")]
+
+
+class FormattedReference(_Answer):
+    """A reference in a style."""
+
+    referenceId: str
+    text: Annotated[str, Field(description="Markdown.")]
+
+
+class ReferencesFormatted(_Answer):
+    """Citations in document order, and all references in the order of the style."""
+
+    citations: list[FormattedCitation]
+    bibliography: list[FormattedReference]
+    revision: Revision
+
+
 class EditsApplied(_Answer):
     """The results of edits, and the revision after all of them."""
 

@@ -217,6 +217,43 @@ def references_exported(_: bodies.ExportReferences, answer: pb.ExportReferencesR
     return {"text": answer.text, "skipped": skipped, "revision": answer.revision}
 
 
+def exported(_: bodies.ExportArticle, answer: pb.ExportArticleResponse) -> Data:
+    """Return the data of doc/export."""
+    data: Data = {"fileId": answer.file_id} if answer.file_id else {"text": answer.text}
+    return {
+        **data,
+        "filename": answer.filename,
+        "mimeType": answer.mime_type,
+        "bytes": answer.size_bytes,
+        "lost": _omissions(answer.omitted),
+        "revision": answer.revision,
+    }
+
+
+def imported(_: bodies.ImportArticle, answer: pb.ImportArticleResponse) -> Data:
+    """Return the data of doc/import."""
+    return {
+        "ids": list(answer.ids),
+        "referenceIds": list(answer.reference_ids),
+        "lost": _omissions(answer.omitted),
+        "revision": answer.revision,
+    }
+
+
+def references_formatted(_: bodies.FormatReferences, answer: pb.FormatReferencesResponse) -> Data:
+    """Return the data of reference/format."""
+    return {
+        "citations": [
+            {"blockId": one.block_id, "referenceIds": list(one.reference_ids), "text": one.text}
+            for one in answer.citations
+        ],
+        "bibliography": [
+            {"referenceId": one.reference_id, "text": one.text} for one in answer.bibliography
+        ],
+        "revision": answer.revision,
+    }
+
+
 def _omissions(omitted: Iterable[pb.Omission]) -> list[Data]:
     return [{"place": one.place, "reason": one.reason} for one in omitted]
 

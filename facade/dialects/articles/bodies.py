@@ -132,6 +132,63 @@ class ExportReferences(OfSession):
     )
 
 
+ExportFormat = Literal[
+    "markdown",
+    "html",
+    "pdf",
+    "docx",
+    "latex",
+    "typst",
+    "epub",
+    "jats",
+    "odt",
+    "bibtex",
+    "csl-json",
+]
+Style = Annotated[str, Field(max_length=100)]
+
+
+class ExportArticle(OfSession):
+    """Names the format to return a document in."""
+
+    format: ExportFormat
+    style: Style | None = Field(
+        None,
+        description="Style of the citations, by its name at zotero.org/styles (`apa`); that of "
+        "the article if omitted, and `[1]` if it has none.",
+    )
+    target: Literal["text", "file"] = Field(
+        "text", alias="as", description="`file` stores a new file of the caller."
+    )
+
+
+class ImportArticle(RepeatableBody):
+    """A document in another format."""
+
+    format: Literal["markdown", "docx", "latex", "html", "jats"]
+    text: str | None = Field(None, description="The document; or `fileId`, as for `docx`.")
+    fileId: Annotated[str, Field(max_length=200)] | None = Field(
+        None, description="Id of a file of the caller, at most 16 MiB."
+    )
+    position: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
+        None, description="Position of the first block; the end if omitted."
+    )
+    ifRevision: Annotated[int, Field(ge=0, lt=INT64)] | None = Field(
+        None, description="The last known revision; if there is a newer one, nothing is done."
+    )
+
+
+class FormatReferences(OfSession):
+    """Names the style of citations and references."""
+
+    style: Style | None = Field(
+        None, description="As in doc/export; required if the article has none."
+    )
+    locale: Annotated[str, Field(max_length=35)] | None = Field(
+        None, description="Language of the references (`de`, `en-GB`); by default the style's."
+    )
+
+
 class FindText(OfSession):
     """Names a text to find."""
 

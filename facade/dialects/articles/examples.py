@@ -281,6 +281,48 @@ EXAMPLES = {
         {**_SESSION, "properties": {"date": "2026-11-27", "language": "en"}},
         {"ok": True, "revision": 23},
     ),
+    "doc/import": Example(
+        {**_SESSION, "format": "latex", "text": "\\section{Waves}\nA wave \\cite{newton:1687}."},
+        {
+            "ids": ["block_imported", "block_imported_text"],
+            "referenceIds": [],
+            "lost": [],
+            "revision": 24,
+        },
+    ),
+    "reference/format": Example(
+        {**_SESSION, "style": "apa"},
+        {
+            "citations": [
+                {
+                    "blockId": "block_written_text",
+                    "referenceIds": ["newton:1687"],
+                    "text": "(Newton, 1687, p. 3)",
+                },
+                {
+                    "blockId": "block_imported_text",
+                    "referenceIds": ["newton:1687"],
+                    "text": "(Newton, 1687)",
+                },
+            ],
+            "bibliography": [
+                {"referenceId": "newton:1687", "text": "Newton, I. (1687). *Principia*."}
+            ],
+            "revision": 24,
+        },
+    ),
+    "doc/export": Example(
+        {**_SESSION, "format": "bibtex", "as": "text"},
+        {
+            "text": "@book{newton:1687,\n  author = {Newton, Isaac},\n  title = {Principia},\n"
+            "  year = {1687},\n}\n",
+            "filename": "The-sea-rises-twice-a-day.bib",
+            "mimeType": "application/x-bibtex",
+            "bytes": 89,
+            "lost": [],
+            "revision": 24,
+        },
+    ),
     "session/destroy": Example(dict(_SESSION), {"ok": True}),
     "doc/delete": Example({"docId": _DOCUMENT}, {"article": _DOCUMENT}),
 }

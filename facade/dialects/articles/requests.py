@@ -274,6 +274,50 @@ def export_references(body: bodies.ExportReferences) -> articles_pb2.ExportRefer
     )
 
 
+def export_article(body: bodies.ExportArticle) -> articles_pb2.ExportArticleRequest:
+    """Return the request to export a document."""
+    return articles_pb2.ExportArticleRequest(
+        session_id=body.sessionId,
+        format=_document_format(body.format),
+        style=body.style or "",
+        as_file=body.target == "file",
+    )
+
+
+def import_article(body: bodies.ImportArticle) -> articles_pb2.ImportArticleRequest:
+    """Return the request to import a document.
+
+    Raises:
+        GatewayError: 40004, there is not exactly one of text and fileId.
+    """
+    if (body.text is None) == (body.fileId is None):
+        raise request_error(Code.FIELDS, "", "exactly one of text and fileId is required")
+    request = articles_pb2.ImportArticleRequest(
+        session_id=body.sessionId,
+        format=_document_format(body.format),
+        position=body.position,
+        if_revision=body.ifRevision,
+        request_id=body.requestId,
+    )
+    if body.text is not None:
+        request.text = body.text
+    else:
+        request.file_id = body.fileId or ""
+    return request
+
+
+def format_references(body: bodies.FormatReferences) -> articles_pb2.FormatReferencesRequest:
+    """Return the request to format the references of a document."""
+    return articles_pb2.FormatReferencesRequest(
+        session_id=body.sessionId, style=body.style or "", locale=body.locale or ""
+    )
+
+
+def _document_format(name: str) -> articles_pb2.DocumentFormat.ValueType:
+    value = name.upper().replace("-", "_")
+    return articles_pb2.DocumentFormat.Value(f"DOCUMENT_FORMAT_{value}")
+
+
 def _bibliography_format(name: str) -> edits_pb2.BibliographyFormat.ValueType:
     value = name.upper().replace("-", "_")
     return edits_pb2.BibliographyFormat.Value(f"BIBLIOGRAPHY_FORMAT_{value}")

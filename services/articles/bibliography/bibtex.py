@@ -55,7 +55,7 @@ _BIBTEX_NAMES = {
 }
 _BIBLATEX_NAMES = {**_BIBTEX_NAMES, "journal": "journaltitle"}
 _YEAR = re.compile(r"\d{4}(?!\d)", re.ASCII)
-_NOT_IN_KEYS = re.compile(r"[\s,{}\"#%~\\'()=]")
+_NOT_IN_KEYS = re.compile(r"[\s,{}\"#%~\\]")
 
 
 class _Entry(NamedTuple):

@@ -46,6 +46,11 @@ def parse(text: str) -> Entries:
         items = items.get("items", [items])
     if not isinstance(items, list):
         raise SyntaxProblem("must be an array of items")
+    return parse_items(items)
+
+
+def parse_items(items: Sequence[Any]) -> Entries:
+    """Return the references in items."""
     references: list[dict[str, str | list[str]]] = []
     omitted: list[Omission] = []
     for number, item in enumerate(items):
@@ -58,7 +63,7 @@ def parse(text: str) -> Entries:
 
 def write(references: Sequence[Reference]) -> str:
     """Return references as an array of items, which `parse` reads back."""
-    items = [_item(reference) for reference in references]
+    items = [to_item(reference) for reference in references]
     return orjson.dumps(items, option=orjson.OPT_INDENT_2).decode()
 
 
@@ -128,7 +133,8 @@ def _date(value: Any) -> str | None:
     return "-".join((year, *(part.zfill(2) for part in day)))
 
 
-def _item(reference: Reference) -> dict[str, Any]:
+def to_item(reference: Reference) -> dict[str, Any]:
+    """Return a reference as an item."""
     literals = literal_names(reference)
     item: dict[str, Any] = {}
     for field, value in reference.items():
@@ -152,7 +158,8 @@ def _parts(name: str, literals: frozenset[str]) -> dict[str, str]:
     if name in literals:
         return {"literal": name}
     parts = parts_of(name)
-    return {key: part for key, part in parts._asdict().items() if part}
+    named = {"family": parts.family, "given": parts.given_names, "suffix": parts.suffix}
+    return {name: part for name, part in named.items() if part}
 
 
 def _date_parts(date: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from gateway.articles.v1 import edits_pb2 as pb
-from services.articles.bibliography.entries import Omission, SyntaxProblem
+from services.articles.bibliography.entries import Entries, Omission, SyntaxProblem
 from services.articles.bibliography.formats import FORMATS
 from services.articles.tree import schema
 from services.articles.tree.document import Path
@@ -274,6 +274,13 @@ def _import_references(edit: pb.ImportReferences, new_id: NewId) -> ImportRefere
         entries = FORMATS[name].parse(string(edit.text, "/text", limits.BIBLIOGRAPHY))
     except SyntaxProblem as problem:
         raise schema_error("/text", str(problem)) from None
+    return ImportReferences(*references_of(entries, new_id))
+
+
+def references_of(
+    entries: Entries, new_id: NewId
+) -> tuple[tuple[Reference, ...], tuple[Omission, ...]]:
+    """Return the references in entries that are valid, and what is omitted."""
     omitted = list(entries.omitted)
     references: dict[str, Reference] = {}
     for number, entry in enumerate(entries.references):
@@ -286,7 +293,7 @@ def _import_references(edit: pb.ImportReferences, new_id: NewId) -> ImportRefere
         if str(reference["id"]) in references:
             omitted.append(Omission(place, "another entry has this id"))
         references.setdefault(str(reference["id"]), reference)
-    return ImportReferences(tuple(references.values()), tuple(omitted[: limits.OMISSIONS]))
+    return tuple(references.values()), tuple(omitted[: limits.OMISSIONS])
 
 
 def _update_reference(edit: pb.UpdateReference, new_id: NewId) -> UpdateReference:

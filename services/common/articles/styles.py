@@ -51,6 +51,10 @@ Indent = Annotated[Flag, Field(description="Whether the first line is indented."
 Serial = Annotated[Flag, Field(description="Whether the block is numbered.")]
 IsHideIndex = Annotated[Flag, Field(description="Whether the number is hidden.")]
 IsHideLanguage = Annotated[Flag, Field(description="Whether the name of the language is hidden.")]
+CitationStyle = Annotated[
+    Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$"), at_most(100)] | None,
+    Field(description="Style of citations in exports, by its name at zotero.org/styles: `apa`."),
+]
 IsTemplate = Annotated[Flag, Field(description="Whether the block belongs to a template.")]
 
 
@@ -220,6 +224,7 @@ class GlobalStyle(InheritableCss, total=False):
 
     paperSize: Literal["A3", "A4", "A5", "B5", "Letter", "Legal"] | None
     orientation: Literal["portrait", "landscape"] | None
+    citationStyle: CitationStyle
     margin: Margin | None
 
 

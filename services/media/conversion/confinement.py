@@ -17,7 +17,7 @@ import os
 import struct
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,7 @@ _LANDLOCK_ADD_RULE = 445
 _LANDLOCK_RESTRICT_SELF = 446
 _LANDLOCK_VERSION = 1  # flag of create_ruleset that returns the version
 _PATH_BENEATH = 1  # type of a rule
+_EXECUTE = 1 << 0
 _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 1, 1 << 2, 1 << 3
 # Rights on files, on TCP and on other processes, by the first version that knows them.
 _FILE_RIGHTS = ((1, (1 << 13) - 1), (2, 1 << 13), (3, 1 << 14), (5, 1 << 15))
@@ -126,8 +127,13 @@ def protections() -> Protections:
     return Protections(max(version, 0), seccomp=ctypes.get_errno() == errno.EFAULT)
 
 
-def confine() -> None:
+def confine(program: str = "", files: Sequence[str] = ()) -> None:
     """Confine this process for good; it must not have started threads.
+
+    Args:
+        program: a program that the process will become, which can then read nothing but itself and
+            `files`; "" for none.
+        files: folders and files for `program`.
 
     Raises:
         OSError: a protection that the kernel offers is refused.
@@ -136,9 +142,10 @@ def confine() -> None:
     if offered.landlock or offered.seccomp:
         _call(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     if offered.landlock:
-        _restrict_files(offered.landlock)
+        _restrict_files(offered.landlock, program, (program, *files) if program else readable())
     if offered.seccomp:
-        _filter_calls(system_call_filter(os.uname().machine, os.getpid()))
+        allowed = ("execve",) if program else ()
+        _filter_calls(system_call_filter(os.uname().machine, os.getpid(), allowed))
 
 
 def readable() -> Sequence[str]:
@@ -156,7 +163,7 @@ def readable() -> Sequence[str]:
     return sorted({path for path in paths if os.path.exists(path)})
 
 
-def _restrict_files(version: int) -> None:
+def _restrict_files(version: int, program: str, paths: Iterable[str]) -> None:
     rights = [
         _known(version, rights_by_version)
         for rights_by_version in (_FILE_RIGHTS, _TCP_RIGHTS, _SCOPES)
@@ -169,10 +176,11 @@ def _restrict_files(version: int) -> None:
             _LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint(0)
         )
     )
-    for path in readable():
+    for path in paths:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         allowed = _READ_FILE | (_READ_DIR if os.path.isdir(path) else 0)
         allowed |= _WRITE_FILE if path in _WRITABLE else 0
+        allowed |= _EXECUTE if path == program else 0
         rule = struct.pack("=Qi", allowed, descriptor)
         _call(libc.syscall(_LANDLOCK_ADD_RULE, ruleset, _PATH_BENEATH, rule, ctypes.c_uint(0)))
         os.close(descriptor)
@@ -184,21 +192,24 @@ def _known(version: int, rights: Sequence[tuple[int, int]]) -> int:
     return sum(bits for since, bits in rights if since <= version)
 
 
-def system_call_filter(machine: str, pid: int) -> Sequence[bytes]:
-    """Return the instructions of the filter for a process."""
+def system_call_filter(machine: str, pid: int, allowed: Sequence[str] = ()) -> Sequence[bytes]:
+    """Return the instructions of the filter for a process; `allowed` calls are not denied."""
     column, architecture = _ARCHITECTURES[machine]
-    return list(_instructions(column, architecture, pid))
+    denied = [numbers[column] for name, numbers in _DENIED.items() if name not in allowed]
+    return list(_instructions(column, architecture, pid, denied))
 
 
-def _instructions(column: int, architecture: int, pid: int) -> Iterator[bytes]:
+def _instructions(
+    column: int, architecture: int, pid: int, denied: Sequence[int | None]
+) -> Iterator[bytes]:
     yield _instruction(_LOAD, _AT_ARCHITECTURE)
     yield _instruction(_EQUAL, architecture, on_true=1)
     yield _instruction(_RETURN, _KILL_PROCESS)
     yield _instruction(_LOAD, _AT_NUMBER)
     yield _instruction(_AT_LEAST, _X32, on_false=1)
     yield _instruction(_RETURN, _FAIL | errno.ENOSYS)
-    for numbers in _DENIED.values():
-        if (number := numbers[column]) is not None:
+    for number in denied:
+        if number is not None:
             yield _instruction(_EQUAL, number, on_false=1)
             yield _instruction(_RETURN, _FAIL | errno.EPERM)
     yield _instruction(_EQUAL, _CLONE3[column], on_false=1)

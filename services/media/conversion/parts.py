@@ -119,3 +119,29 @@ class TextVectors:
     dimensions: int
     packed: bytes
     tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PandocOutput:
+    """A document in another format.
+
+    Attributes:
+        content: the document.
+        warnings: what is missing in it, for people.
+    """
+
+    content: bytes
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedFile:
+    """A file in a document.
+
+    Attributes:
+        name: its path there.
+        content: its bytes.
+    """
+
+    name: str
+    content: bytes

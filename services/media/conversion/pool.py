@@ -22,11 +22,14 @@ from services.common.settings import Limits
 from services.media.conversion.answers import death, failure, refused, with_blobs
 from services.media.conversion.confinement import protections
 from services.media.conversion.limits import WorkerLimits
+from services.media.conversion.pandoc import PandocWorker
 from services.media.conversion.parts import (
+    EmbeddedFile,
     Film,
     ImageFacts,
     Ocr,
     PageText,
+    PandocOutput,
     Picture,
     Source,
     TextVectors,
@@ -39,8 +42,6 @@ from services.media.conversion.worker import Worker, WorkerDiedError
 log = logging.getLogger(__name__)
 
 IDLE_S = 60.0
-# Conversions after which a worker is replaced, as libraries leak and fragment memory.
-MAX_USES = 50
 _MAX_THREADS = 4
 _TIMEOUT = "limits.conversion_timeout_s"
 
@@ -53,6 +54,10 @@ _TRANSCRIPT = TypeAdapter(str)
 _FILM = TypeAdapter(Film)
 _WEB_PAGE = TypeAdapter(WebPage)
 _VECTORS = TypeAdapter(TextVectors)
+_PANDOC_OUTPUT = TypeAdapter(PandocOutput)
+_FILES = TypeAdapter(tuple[EmbeddedFile, ...])
+# The conversion that runs in a process of its own kind.
+_PANDOC = "pandoc"
 
 
 class ConversionPool:
@@ -71,7 +76,7 @@ class ConversionPool:
         self._threads = ThreadPoolExecutor(max_parallel, thread_name_prefix="convert")
         self._loop = asyncio.get_running_loop()
         self._idle: list[Worker] = []
-        self._busy: set[Worker] = set()
+        self._busy: set[Worker | PandocWorker] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
         if missing := protections().missing():
@@ -133,7 +138,7 @@ class ConversionPool:
             "file_name": source.name,
             "options": options,
         }
-        worker = self._take()
+        worker = PandocWorker(self._bounds) if name == _PANDOC else self._take()
         self._busy.add(worker)
         is_done = False
         try:
@@ -153,7 +158,7 @@ class ConversionPool:
             raise death(error.status) from None
         finally:
             self._busy.discard(worker)
-            if is_done and worker.uses < MAX_USES:
+            if is_done and isinstance(worker, Worker) and worker.uses < worker.max_uses:
                 self._idle.append(worker)
                 self._end_later()
             else:
@@ -181,7 +186,7 @@ class ConversionPool:
         ended, self._idle = self._idle, []
         self._end(ended)
 
-    def _end(self, workers: list[Worker]) -> None:
+    def _end(self, workers: Sequence[Worker | PandocWorker]) -> None:
         self._loop.run_in_executor(None, _end_all, workers)
 
 
@@ -242,9 +247,51 @@ class PooledConverter:
         source = Source(orjson.dumps(list(texts)), "application/json")
         return await self._pool.run(self._owner(), "vectors", source, _VECTORS, is_query=is_query)
 
+    async def pandoc(
+        self,
+        content: bytes,
+        *,
+        reader: str,
+        writer: str,
+        is_standalone: bool = False,
+        numbers_sections: bool = False,
+        style: str = "",
+    ) -> PandocOutput:
+        """Return a document in another format of pandoc's.
+
+        Args:
+            content: the document.
+            reader: pandoc's name of its format.
+            writer: pandoc's name of the other one.
+            is_standalone: whether to add what makes a complete document.
+            numbers_sections: whether to number sections.
+            style: path of the style of its citations, "" for none.
+        """
+        return await self._pool.run(
+            self._owner(),
+            _PANDOC,
+            Source(content, ""),
+            _PANDOC_OUTPUT,
+            reader=reader,
+            writer=writer,
+            is_standalone=is_standalone,
+            numbers_sections=numbers_sections,
+            style=style,
+        )
+
+    async def typeset(self, content: bytes, *, is_typst: bool) -> PandocOutput:
+        """Return a document as PDF; see `typeset.markup_as_pdf`."""
+        return await self._pool.run(
+            self._owner(), "typeset", Source(content, ""), _PANDOC_OUTPUT, is_typst=is_typst
+        )
+
+    async def embedded_files(self, source: Source) -> tuple[EmbeddedFile, ...]:
+        """Return the pictures in a DOCX, which is checked to be safe to unpack."""
+        return await self._pool.run(self._owner(), "embedded_files", source, _FILES)
+
 
 def _ask(
-    worker: Worker, head: dict[str, Any], content: bytes, adapter: TypeAdapter[T]
+    worker: Worker | PandocWorker, head: dict[str, Any], content: bytes, adapter: TypeAdapter[T]
 ) -> tuple[dict[str, Any] | None, T | None]:
     """Send a conversion to a worker; return the error reply or the result. Blocking."""
     reply, blobs = worker.convert(head, content)
@@ -257,6 +304,6 @@ def _ask(
         raise WorkerDiedError(worker.end()) from None
 
 
-def _end_all(workers: list[Worker]) -> None:
+def _end_all(workers: Sequence[Worker | PandocWorker]) -> None:
     for worker in workers:
         worker.end()

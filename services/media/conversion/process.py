@@ -36,6 +36,8 @@ _FUNCTIONS = {
     "film": ("films", "film"),
     "web_page": ("web_pages", "read_page"),
     "vectors": ("vectors", "vectors"),
+    "typeset": ("typeset", "markup_as_pdf"),
+    "embedded_files": ("embedded", "embedded_files"),
 }
 # The kernel kills a process this many seconds after its time limit, in case the gateway is gone.
 _GRACE_S = 10

@@ -48,6 +48,9 @@ class Worker:
         uses: number of conversions started.
     """
 
+    # Conversions after which a worker is replaced, as libraries leak and fragment memory.
+    max_uses = 50
+
     def __init__(self, bounds: WorkerLimits) -> None:
         """Create a worker; its process is not started yet."""
         self.uses = 0

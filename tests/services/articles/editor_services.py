@@ -37,12 +37,13 @@ from services.articles.tree.document import Document
 from services.articles.usage import OwnerUsage
 from services.common.clock import Clock
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.grpc.authentication import Caller, call_metadata, caller
+from services.common.grpc.authentication import Caller, call_metadata, caller, caller_id
 from services.common.grpc.channels import Metadata, open_channel
 from services.common.grpc.server import Server
-from services.common.settings import Articles
+from services.common.settings import Articles, Limits
 from services.common.storage.database import reading
 from services.common.storage.sweeping import Sweeper, sweeper_lease
+from services.media.conversion.pool import ConversionPool, PooledConverter
 from tests.disks import Disk
 from tests.manual_clock import ManualClock
 
@@ -217,6 +218,7 @@ class EditorServices:
             self.groups if self.settings.require_grant else None,
             self.disk.reserve,
             History(committer, log),
+            PooledConverter(ConversionPool(Limits(), registry), caller_id),
         )
         server = Server(self.users.identify, max_message_bytes=MAX_MESSAGE)
         server.add(add_ArticleEditorServiceServicer_to_server, servicer, SERVICE_NAME)

@@ -44,6 +44,66 @@ PERMISSION_GROUP_ONLY: Permission.ValueType  # 2
 """`group-only`: every member of its group."""
 Global___Permission: _TypeAlias = Permission  # noqa: Y015
 
+class _DocumentFormat:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DocumentFormatEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DocumentFormat.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DOCUMENT_FORMAT_UNSPECIFIED: _DocumentFormat.ValueType  # 0
+    """Invalid."""
+    DOCUMENT_FORMAT_MARKDOWN: _DocumentFormat.ValueType  # 1
+    """`markdown`: CommonMark with tables and formulas, as the document is read."""
+    DOCUMENT_FORMAT_HTML: _DocumentFormat.ValueType  # 2
+    """`html`: a page, with its pictures."""
+    DOCUMENT_FORMAT_PDF: _DocumentFormat.ValueType  # 3
+    """`pdf`, export only."""
+    DOCUMENT_FORMAT_DOCX: _DocumentFormat.ValueType  # 4
+    """`docx`, of Word."""
+    DOCUMENT_FORMAT_LATEX: _DocumentFormat.ValueType  # 5
+    """`latex`; a file with pictures is a ZIP archive."""
+    DOCUMENT_FORMAT_TYPST: _DocumentFormat.ValueType  # 6
+    """`typst`, export only."""
+    DOCUMENT_FORMAT_EPUB: _DocumentFormat.ValueType  # 7
+    """`epub`, export only."""
+    DOCUMENT_FORMAT_JATS: _DocumentFormat.ValueType  # 8
+    """`jats`: XML of journals."""
+    DOCUMENT_FORMAT_ODT: _DocumentFormat.ValueType  # 9
+    """`odt`, of LibreOffice; export only."""
+    DOCUMENT_FORMAT_BIBTEX: _DocumentFormat.ValueType  # 10
+    """`bibtex`: the references alone, export only."""
+    DOCUMENT_FORMAT_CSL_JSON: _DocumentFormat.ValueType  # 11
+    """`csl-json`: the references alone, export only."""
+
+class DocumentFormat(_DocumentFormat, metaclass=_DocumentFormatEnumTypeWrapper):
+    """A format of documents."""
+
+DOCUMENT_FORMAT_UNSPECIFIED: DocumentFormat.ValueType  # 0
+"""Invalid."""
+DOCUMENT_FORMAT_MARKDOWN: DocumentFormat.ValueType  # 1
+"""`markdown`: CommonMark with tables and formulas, as the document is read."""
+DOCUMENT_FORMAT_HTML: DocumentFormat.ValueType  # 2
+"""`html`: a page, with its pictures."""
+DOCUMENT_FORMAT_PDF: DocumentFormat.ValueType  # 3
+"""`pdf`, export only."""
+DOCUMENT_FORMAT_DOCX: DocumentFormat.ValueType  # 4
+"""`docx`, of Word."""
+DOCUMENT_FORMAT_LATEX: DocumentFormat.ValueType  # 5
+"""`latex`; a file with pictures is a ZIP archive."""
+DOCUMENT_FORMAT_TYPST: DocumentFormat.ValueType  # 6
+"""`typst`, export only."""
+DOCUMENT_FORMAT_EPUB: DocumentFormat.ValueType  # 7
+"""`epub`, export only."""
+DOCUMENT_FORMAT_JATS: DocumentFormat.ValueType  # 8
+"""`jats`: XML of journals."""
+DOCUMENT_FORMAT_ODT: DocumentFormat.ValueType  # 9
+"""`odt`, of LibreOffice; export only."""
+DOCUMENT_FORMAT_BIBTEX: DocumentFormat.ValueType  # 10
+"""`bibtex`: the references alone, export only."""
+DOCUMENT_FORMAT_CSL_JSON: DocumentFormat.ValueType  # 11
+"""`csl-json`: the references alone, export only."""
+Global___DocumentFormat: _TypeAlias = DocumentFormat  # noqa: Y015
+
 @_typing.final
 class CreateSessionRequest(_message.Message):
     """Names the document to open."""
@@ -1029,6 +1089,313 @@ class ExportReferencesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExportReferencesResponse: _TypeAlias = ExportReferencesResponse  # noqa: Y015
+
+@_typing.final
+class ExportArticleRequest(_message.Message):
+    """Names a document, and the format to return it in."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    FORMAT_FIELD_NUMBER: _builtins.int
+    STYLE_FIELD_NUMBER: _builtins.int
+    AS_FILE_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    format: Global___DocumentFormat.ValueType
+    """Required."""
+    style: _builtins.str
+    """Optional, at most 100 characters. Name of a style of citations, such as `apa`; that of the
+    article when absent, and `[1]` if it has none.
+    """
+    as_file: _builtins.bool
+    """Optional. Whether to store a file; otherwise the response has the text."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        format: Global___DocumentFormat.ValueType = ...,
+        style: _builtins.str = ...,
+        as_file: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_file", b"as_file", "format", b"format", "session_id", b"session_id", "style", b"style"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportArticleRequest: _TypeAlias = ExportArticleRequest  # noqa: Y015
+
+@_typing.final
+class ExportArticleResponse(_message.Message):
+    """A document in a format."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    FILE_ID_FIELD_NUMBER: _builtins.int
+    FILENAME_FIELD_NUMBER: _builtins.int
+    MIME_TYPE_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    OMITTED_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The document, at most 8 MiB, unless it is in a file."""
+    file_id: _builtins.str
+    """Id of the new file, if it is in one."""
+    filename: _builtins.str
+    """Required. Name of a file for it."""
+    mime_type: _builtins.str
+    """Required. MIME type."""
+    size_bytes: _builtins.int
+    """Required. Size in bytes."""
+    revision: _builtins.int
+    """Required. Number of operations committed to the document."""
+    @_builtins.property
+    def omitted(self) -> _containers.RepeatedCompositeFieldContainer[Global___Omission]:
+        """Required, possibly empty, at most 1,000. Parts of the document that are missing."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        file_id: _builtins.str = ...,
+        filename: _builtins.str = ...,
+        mime_type: _builtins.str = ...,
+        size_bytes: _builtins.int = ...,
+        omitted: _abc.Iterable[Global___Omission] | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["file_id", b"file_id", "filename", b"filename", "mime_type", b"mime_type", "omitted", b"omitted", "revision", b"revision", "size_bytes", b"size_bytes", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportArticleResponse: _TypeAlias = ExportArticleResponse  # noqa: Y015
+
+@_typing.final
+class ImportArticleRequest(_message.Message):
+    """A document to insert."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    FORMAT_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    FILE_ID_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    IF_REVISION_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    format: Global___DocumentFormat.ValueType
+    """Required: markdown, docx, latex, html, jats."""
+    text: _builtins.str
+    """The document; not for docx."""
+    file_id: _builtins.str
+    """Id of a file of the caller, at most 16 MiB."""
+    position: _builtins.int
+    """Optional; the end when absent. Position of the first block."""
+    if_revision: _builtins.int
+    """Optional. As in ApplyEditRequest."""
+    request_id: _builtins.str
+    """Optional. As in ApplyEditRequest."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        format: Global___DocumentFormat.ValueType = ...,
+        text: _builtins.str = ...,
+        file_id: _builtins.str = ...,
+        position: _builtins.int | None = ...,
+        if_revision: _builtins.int | None = ...,
+        request_id: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "_position", b"_position", "_request_id", b"_request_id", "file_id", b"file_id", "if_revision", b"if_revision", "position", b"position", "request_id", b"request_id", "source", b"source", "text", b"text"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "_position", b"_position", "_request_id", b"_request_id", "file_id", b"file_id", "format", b"format", "if_revision", b"if_revision", "position", b"position", "request_id", b"request_id", "session_id", b"session_id", "source", b"source", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
+    _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
+    _WhichOneofReturnType__position: _TypeAlias = _typing.Literal["position"]  # noqa: Y015
+    _WhichOneofArgType__position: _TypeAlias = _typing.Literal["_position", b"_position"]  # noqa: Y015
+    _WhichOneofReturnType__request_id: _TypeAlias = _typing.Literal["request_id"]  # noqa: Y015
+    _WhichOneofArgType__request_id: _TypeAlias = _typing.Literal["_request_id", b"_request_id"]  # noqa: Y015
+    _WhichOneofReturnType_source: _TypeAlias = _typing.Literal["text", "file_id"]  # noqa: Y015
+    _WhichOneofArgType_source: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__position) -> _WhichOneofReturnType__position | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_id) -> _WhichOneofReturnType__request_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_source) -> _WhichOneofReturnType_source | None: ...
+
+Global___ImportArticleRequest: _TypeAlias = ImportArticleRequest  # noqa: Y015
+
+@_typing.final
+class ImportArticleResponse(_message.Message):
+    """The document is inserted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
+    REFERENCE_IDS_FIELD_NUMBER: _builtins.int
+    OMITTED_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """Required. Number of operations committed to the document, including this one."""
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required. Ids of the new blocks in order."""
+
+    @_builtins.property
+    def reference_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required, possibly empty. Ids of the references that were added."""
+
+    @_builtins.property
+    def omitted(self) -> _containers.RepeatedCompositeFieldContainer[Global___Omission]:
+        """Required, possibly empty, at most 1,000. Parts that documents do not hold."""
+
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+        ids: _abc.Iterable[_builtins.str] | None = ...,
+        reference_ids: _abc.Iterable[_builtins.str] | None = ...,
+        omitted: _abc.Iterable[Global___Omission] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "omitted", b"omitted", "reference_ids", b"reference_ids", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImportArticleResponse: _TypeAlias = ImportArticleResponse  # noqa: Y015
+
+@_typing.final
+class FormatReferencesRequest(_message.Message):
+    """Names a document, and the style of its citations."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    STYLE_FIELD_NUMBER: _builtins.int
+    LOCALE_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    style: _builtins.str
+    """Optional, at most 100 characters; that of the article when absent."""
+    locale: _builtins.str
+    """Optional, at most 35 characters, BCP 47; that of the style when absent."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        style: _builtins.str = ...,
+        locale: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["locale", b"locale", "session_id", b"session_id", "style", b"style"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FormatReferencesRequest: _TypeAlias = FormatReferencesRequest  # noqa: Y015
+
+@_typing.final
+class FormatReferencesResponse(_message.Message):
+    """Citations and references, as Markdown on one line each."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CITATIONS_FIELD_NUMBER: _builtins.int
+    BIBLIOGRAPHY_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """Required. Number of operations committed to the document."""
+    @_builtins.property
+    def citations(self) -> _containers.RepeatedCompositeFieldContainer[Global___FormattedCitation]:
+        """Required, possibly empty. In document order."""
+
+    @_builtins.property
+    def bibliography(self) -> _containers.RepeatedCompositeFieldContainer[Global___FormattedReference]:
+        """Required, possibly empty. All references, in the order of the style."""
+
+    def __init__(
+        self,
+        *,
+        citations: _abc.Iterable[Global___FormattedCitation] | None = ...,
+        bibliography: _abc.Iterable[Global___FormattedReference] | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bibliography", b"bibliography", "citations", b"citations", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FormatReferencesResponse: _TypeAlias = FormatReferencesResponse  # noqa: Y015
+
+@_typing.final
+class FormattedCitation(_message.Message):
+    """A citation in a style."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BLOCK_ID_FIELD_NUMBER: _builtins.int
+    REFERENCE_IDS_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    block_id: _builtins.str
+    """Required. The element that cites."""
+    text: _builtins.str
+    """Required."""
+    @_builtins.property
+    def reference_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required."""
+
+    def __init__(
+        self,
+        *,
+        block_id: _builtins.str = ...,
+        reference_ids: _abc.Iterable[_builtins.str] | None = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block_id", b"block_id", "reference_ids", b"reference_ids", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FormattedCitation: _TypeAlias = FormattedCitation  # noqa: Y015
+
+@_typing.final
+class FormattedReference(_message.Message):
+    """A reference in a style."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REFERENCE_ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    reference_id: _builtins.str
+    """Required."""
+    text: _builtins.str
+    """Required."""
+    def __init__(
+        self,
+        *,
+        reference_id: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reference_id", b"reference_id", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FormattedReference: _TypeAlias = FormattedReference  # noqa: Y015
 
 @_typing.final
 class ReadOutlineRequest(_message.Message):

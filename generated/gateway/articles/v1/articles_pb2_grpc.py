@@ -123,6 +123,21 @@ class ArticleEditorServiceStub:
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ExportReferencesRequest.SerializeToString,
                 response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ExportReferencesResponse.FromString,
                 _registered_method=True)
+        self.ExportArticle = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ExportArticle',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ExportArticleRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ExportArticleResponse.FromString,
+                _registered_method=True)
+        self.ImportArticle = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ImportArticle',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ImportArticleRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ImportArticleResponse.FromString,
+                _registered_method=True)
+        self.FormatReferences = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/FormatReferences',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.FormatReferencesRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.FormatReferencesResponse.FromString,
+                _registered_method=True)
         self.ListHistory = channel.unary_unary(
                 '/gateway.articles.v1.ArticleEditorService/ListHistory',
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ListHistoryRequest.SerializeToString,
@@ -312,6 +327,39 @@ class ArticleEditorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExportArticle(self, request, context):
+        """Returns a document in another format, as text or as a new file of the caller. Pictures in files
+        are part of it; those at web addresses are not loaded.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: the format has no text, the text is too long, there is no
+        such style, or a conversion exceeds its limits; 40004: the format), and those of sessions.
+        UNIMPLEMENTED (50101): a library is not installed. UNAVAILABLE: too many conversions are
+        waiting. Those of FileStoreService.CreateFile.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportArticle(self, request, context):
+        """Inserts a document in another format as blocks, as one edit; its pictures become files of the
+        caller, and its references are added.
+
+        Statuses: those of ApplyEdit and of ExportArticle. NOT_FOUND (40409): the caller has no such
+        file.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FormatReferences(self, request, context):
+        """Returns the citations and the references of a document in a style.
+
+        Statuses: those of ExportArticle.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListHistory(self, request, context):
         """Lists the edits of a document, the newest first. Old ones may no longer be available.
 
@@ -432,6 +480,21 @@ def add_ArticleEditorServiceServicer_to_server(servicer, server):
                     servicer.ExportReferences,
                     request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ExportReferencesRequest.FromString,
                     response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ExportReferencesResponse.SerializeToString,
+            ),
+            'ExportArticle': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExportArticle,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ExportArticleRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ExportArticleResponse.SerializeToString,
+            ),
+            'ImportArticle': grpc.unary_unary_rpc_method_handler(
+                    servicer.ImportArticle,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ImportArticleRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ImportArticleResponse.SerializeToString,
+            ),
+            'FormatReferences': grpc.unary_unary_rpc_method_handler(
+                    servicer.FormatReferences,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.FormatReferencesRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.FormatReferencesResponse.SerializeToString,
             ),
             'ListHistory': grpc.unary_unary_rpc_method_handler(
                     servicer.ListHistory,
@@ -856,6 +919,87 @@ class ArticleEditorService:
             '/gateway.articles.v1.ArticleEditorService/ExportReferences',
             gateway_dot_articles_dot_v1_dot_articles__pb2.ExportReferencesRequest.SerializeToString,
             gateway_dot_articles_dot_v1_dot_articles__pb2.ExportReferencesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportArticle(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ExportArticle',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ExportArticleRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ExportArticleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportArticle(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ImportArticle',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ImportArticleRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ImportArticleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FormatReferences(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/FormatReferences',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.FormatReferencesRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.FormatReferencesResponse.FromString,
             options,
             channel_credentials,
             insecure,

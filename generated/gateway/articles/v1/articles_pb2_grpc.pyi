@@ -136,6 +136,27 @@ class ArticleEditorServiceStub:
 
     Statuses: OK, INVALID_ARGUMENT (40004: the format), and those of sessions. NOT_FOUND (40404).
     """
+    ExportArticle: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ExportArticleRequest, _articles_pb2.ExportArticleResponse]
+    """Returns a document in another format, as text or as a new file of the caller. Pictures in files
+    are part of it; those at web addresses are not loaded.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: the format has no text, the text is too long, there is no
+    such style, or a conversion exceeds its limits; 40004: the format), and those of sessions.
+    UNIMPLEMENTED (50101): a library is not installed. UNAVAILABLE: too many conversions are
+    waiting. Those of FileStoreService.CreateFile.
+    """
+    ImportArticle: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ImportArticleRequest, _articles_pb2.ImportArticleResponse]
+    """Inserts a document in another format as blocks, as one edit; its pictures become files of the
+    caller, and its references are added.
+
+    Statuses: those of ApplyEdit and of ExportArticle. NOT_FOUND (40409): the caller has no such
+    file.
+    """
+    FormatReferences: _grpc.UnaryUnaryMultiCallable[_articles_pb2.FormatReferencesRequest, _articles_pb2.FormatReferencesResponse]
+    """Returns the citations and the references of a document in a style.
+
+    Statuses: those of ExportArticle.
+    """
     ListHistory: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ListHistoryRequest, _articles_pb2.ListHistoryResponse]
     """Lists the edits of a document, the newest first. Old ones may no longer be available.
 
@@ -272,6 +293,27 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     """Returns references of a document in a format of bibliographies.
 
     Statuses: OK, INVALID_ARGUMENT (40004: the format), and those of sessions. NOT_FOUND (40404).
+    """
+    ExportArticle: _aio.UnaryUnaryMultiCallable[_articles_pb2.ExportArticleRequest, _articles_pb2.ExportArticleResponse]  # type: ignore[assignment]
+    """Returns a document in another format, as text or as a new file of the caller. Pictures in files
+    are part of it; those at web addresses are not loaded.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: the format has no text, the text is too long, there is no
+    such style, or a conversion exceeds its limits; 40004: the format), and those of sessions.
+    UNIMPLEMENTED (50101): a library is not installed. UNAVAILABLE: too many conversions are
+    waiting. Those of FileStoreService.CreateFile.
+    """
+    ImportArticle: _aio.UnaryUnaryMultiCallable[_articles_pb2.ImportArticleRequest, _articles_pb2.ImportArticleResponse]  # type: ignore[assignment]
+    """Inserts a document in another format as blocks, as one edit; its pictures become files of the
+    caller, and its references are added.
+
+    Statuses: those of ApplyEdit and of ExportArticle. NOT_FOUND (40409): the caller has no such
+    file.
+    """
+    FormatReferences: _aio.UnaryUnaryMultiCallable[_articles_pb2.FormatReferencesRequest, _articles_pb2.FormatReferencesResponse]  # type: ignore[assignment]
+    """Returns the citations and the references of a document in a style.
+
+    Statuses: those of ExportArticle.
     """
     ListHistory: _aio.UnaryUnaryMultiCallable[_articles_pb2.ListHistoryRequest, _articles_pb2.ListHistoryResponse]  # type: ignore[assignment]
     """Lists the edits of a document, the newest first. Old ones may no longer be available.
@@ -490,6 +532,45 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Returns references of a document in a format of bibliographies.
 
         Statuses: OK, INVALID_ARGUMENT (40004: the format), and those of sessions. NOT_FOUND (40404).
+        """
+
+    @_abc_1.abstractmethod
+    def ExportArticle(
+        self,
+        request: _articles_pb2.ExportArticleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.ExportArticleResponse, _abc.Awaitable[_articles_pb2.ExportArticleResponse]]:
+        """Returns a document in another format, as text or as a new file of the caller. Pictures in files
+        are part of it; those at web addresses are not loaded.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: the format has no text, the text is too long, there is no
+        such style, or a conversion exceeds its limits; 40004: the format), and those of sessions.
+        UNIMPLEMENTED (50101): a library is not installed. UNAVAILABLE: too many conversions are
+        waiting. Those of FileStoreService.CreateFile.
+        """
+
+    @_abc_1.abstractmethod
+    def ImportArticle(
+        self,
+        request: _articles_pb2.ImportArticleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.ImportArticleResponse, _abc.Awaitable[_articles_pb2.ImportArticleResponse]]:
+        """Inserts a document in another format as blocks, as one edit; its pictures become files of the
+        caller, and its references are added.
+
+        Statuses: those of ApplyEdit and of ExportArticle. NOT_FOUND (40409): the caller has no such
+        file.
+        """
+
+    @_abc_1.abstractmethod
+    def FormatReferences(
+        self,
+        request: _articles_pb2.FormatReferencesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.FormatReferencesResponse, _abc.Awaitable[_articles_pb2.FormatReferencesResponse]]:
+        """Returns the citations and the references of a document in a style.
+
+        Statuses: those of ExportArticle.
         """
 
     @_abc_1.abstractmethod

@@ -18,6 +18,7 @@ from services.articles.tree.operations.bibliography import (
 )
 from services.articles.tree.operations.blocks import DeleteBlocks, InsertBlocks, RestoreElements
 from services.articles.tree.operations.conversions import ConvertBlocks
+from services.articles.tree.operations.imports import ImportDocument
 from services.articles.tree.operations.leaves import Cite, SetLeafStyle
 from services.articles.tree.operations.markdown import WriteMarkdown
 from services.articles.tree.operations.moves import BlockPlace, DuplicateBlock, MoveBlock
@@ -51,6 +52,7 @@ __all__ = [
     "EditOutcome",
     "EditTable",
     "EditText",
+    "ImportDocument",
     "ImportReferences",
     "InsertBlocks",
     "MoveBlock",

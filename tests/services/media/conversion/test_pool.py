@@ -16,6 +16,7 @@ from services.media.conversion import pool as pools
 from services.media.conversion import worker as workers
 from services.media.conversion.parts import Source
 from services.media.conversion.pool import ConversionPool, PooledConverter
+from services.media.conversion.worker import Worker
 from tests.bench import processes
 from tests.waiting import until
 
@@ -242,7 +243,7 @@ async def test_idle_workers_leave(make, monkeypatch):
 
 
 async def test_a_worker_is_replaced_after_many_uses(make, monkeypatch):
-    monkeypatch.setattr(pools, "MAX_USES", 2)
+    monkeypatch.setattr(Worker, "max_uses", 2)
     pool = make(max_parallel_conversions=1)
     seen = [(await do(pool, "echo")).title for _ in range(3)]
     assert seen[0] == seen[1] != seen[2]

@@ -1,0 +1,360 @@
+"""A document as pandoc's tree."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from services.articles.bibliography.entries import Omission
+from services.articles.pandoc import citations, syntax
+from services.articles.pandoc.inlines import InlineWriter
+from services.articles.pandoc.syntax import NO_ATTRIBUTES, Node
+from services.articles.tree.document import Document
+from services.articles.tree.labels import LabelNumber, ref_text
+from services.articles.tree.nodes import HEADING_TYPES, Element, Json, Leaf
+from services.articles.tree.style import computed_style
+
+_LEVELS = {"title": 1, **{kind: level for level, kind in enumerate(HEADING_TYPES, 1)}}
+_ALIGNMENTS = {"start": "AlignLeft", "center": "AlignCenter", "end": "AlignRight"}
+_NUMBERINGS = {
+    "decimal": "Decimal",
+    "lower-alpha": "LowerAlpha",
+    "upper-alpha": "UpperAlpha",
+    "lower-roman": "LowerRoman",
+    "upper-roman": "UpperRoman",
+}
+_ABSTRACT_NAMES = {"en": "Abstract:", "zh": "摘要\uff1a"}
+# The first block of each of these types is metadata of the tree.
+_PROPERTIES = {"date": "date", "keywords": "keywords", "language": "lang", "direction": "dir"}
+_METADATA = ("title", "author", "abstract")
+_WEB = ("http://", "https://")
+
+
+class TreeOptions(NamedTuple):
+    """How a document becomes a tree.
+
+    Attributes:
+        addresses: addresses of pictures, by the id of their file or their `data:` URL.
+        shows_web_pictures: whether the format can show pictures at web addresses.
+        has_style: whether a style of citations will be applied.
+        numbers_captions: whether captions need their numbers, as the format has none.
+        has_keywords: whether the format can have keywords. Pandoc writes them into the code of
+            Typst, which would run them.
+    """
+
+    addresses: Mapping[str, str] = {}
+    shows_web_pictures: bool = True
+    has_style: bool = False
+    numbers_captions: bool = False
+    has_keywords: bool = True
+
+
+class Tree(NamedTuple):
+    """A tree, and what is missing in it.
+
+    Attributes:
+        root: the tree.
+        omitted: what is missing.
+        numbers_sections: whether sections are numbered, as references to them are.
+    """
+
+    root: Node
+    omitted: Sequence[Omission]
+    numbers_sections: bool = False
+
+
+def tree_of(document: Document, options: TreeOptions) -> Tree:
+    """Return a document as a tree, with the references that it cites at the end."""
+    writer = _Writer(document, options)
+    root = writer.root()
+    return Tree(root, writer.texts.omitted, writer.numbers_sections)
+
+
+@dataclass(slots=True)
+class _Writer:
+    document: Document
+    options: TreeOptions
+    texts: InlineWriter = field(init=False)
+    _numbers: Mapping[str, LabelNumber] = field(init=False)
+    _language: Json = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.texts = InlineWriter(self.document)
+        self._numbers = self.document.label_numbers()
+        self._language = self.document.properties.get("language")
+
+    @property
+    def numbers_sections(self) -> bool:
+        """Whether references to sections show their numbers."""
+        return any(one.kind == "section" and one.number for one in self._numbers.values())
+
+    def root(self) -> Node:
+        metadata: dict[str, Node] = {
+            _PROPERTIES[name]: syntax.meta(value)
+            for name, value in self.document.properties.items()
+            if name in _PROPERTIES
+        }
+        if not self.options.has_keywords and metadata.pop("keywords", None):
+            self.texts.omitted.append(Omission("keywords", "the format has none"))
+        blocks: list[Node] = []
+        for element in self.document.blocks:
+            if element.type in _METADATA and element.type not in metadata:
+                blocks += self._metadata(element, metadata)
+            else:
+                blocks += self.blocks(element)
+        title = syntax.text_of(metadata.get("title", {})) or self._first_heading()
+        metadata["pagetitle"] = syntax.meta(title)
+        blocks += self._references(metadata)
+        return syntax.document(metadata, blocks)
+
+    def _first_heading(self) -> str:
+        for element in self.document.blocks:
+            if element.type in _LEVELS and (text := _text(element).strip()):
+                return text
+        return "Document"
+
+    def _metadata(self, element: Element, metadata: dict[str, Node]) -> Iterator[Node]:
+        """Add a block to the metadata; yield what has no place there."""
+        match element.type:
+            case "title":
+                if inlines := self._inlines(element):
+                    metadata["title"] = syntax.node("MetaInlines", inlines)
+            case "abstract":
+                if blocks := list(self._prose(element)):
+                    metadata["abstract"] = syntax.node("MetaBlocks", blocks)
+            case _:
+                names, institutions = self._authors(element)
+                if names:
+                    metadata["author"] = syntax.node(
+                        "MetaList", [syntax.node("MetaInlines", name) for name in names]
+                    )
+                yield from institutions
+
+    def _references(self, metadata: dict[str, Node]) -> Iterator[Node]:
+        references = self.document.references
+        cited = [references[one] for one in self.document.numbers()]
+        if not cited:
+            return
+        yield citations.heading(str(self._language or ""))
+        if self.options.has_style:
+            metadata["references"] = citations.references_meta(cited)
+            yield citations.styled_list()
+        else:
+            yield from citations.plain_list(cited)
+
+    def blocks(self, element: Element) -> Iterator[Node]:
+        """Yield the nodes of a block."""
+        yield from _WRITERS[element.type](self, element)
+
+    def _inlines(self, element: Element) -> list[Node]:
+        return self.texts.inlines(element.leaves)
+
+    def _heading(self, element: Element) -> Iterator[Node]:
+        if inlines := self._inlines(element):
+            one_line = [syntax.node("Space") if i["t"] == "LineBreak" else i for i in inlines]
+            is_hidden = bool(computed_style(self.document.style, element).get("isHideIndex"))
+            classes = ("unnumbered",) if is_hidden or element.type == "title" else ()
+            yield syntax.header(_LEVELS[element.type], one_line, (element.label or "", classes, ()))
+
+    def _prose(self, element: Element) -> Iterator[Node]:
+        if inlines := self._inlines(element):
+            yield syntax.para(inlines)
+
+    def _quote(self, element: Element) -> Iterator[Node]:
+        if blocks := list(self._prose(element)):
+            yield syntax.node("BlockQuote", blocks)
+
+    def _abstract(self, element: Element) -> Iterator[Node]:
+        language = str(computed_style(self.document.style, element).get("language"))
+        if inlines := self._inlines(element):
+            name = syntax.words(_ABSTRACT_NAMES.get(language, ""))
+            if name:
+                inlines = [syntax.node("Strong", name), syntax.node("Space"), *inlines]
+            yield syntax.para(inlines)
+
+    def _label(self, element: Element) -> Iterator[Node]:
+        if not element.elements:
+            yield from self._prose(element)
+        for item in element.elements:
+            name = syntax.words(str(item.content["name"]).replace("\n", " "))
+            inlines = [syntax.node("Strong", name), syntax.node("Space")] if name else []
+            inlines += self._inlines(item)
+            if inlines:
+                yield syntax.para(inlines)
+
+    def _equation(self, element: Element) -> Iterator[Node]:
+        if latex := str(element.content["equation"]).strip():
+            number = self._numbers.get(element.label or "")
+            shown = f"{latex} \\qquad ({number.number})" if number else latex
+            formula = self.texts.formula(shown, is_display=True)
+            if element.label:
+                formula = syntax.node("Span", (element.label, (), ()), [formula])
+            yield syntax.para([formula])
+
+    def _code(self, element: Element) -> Iterator[Node]:
+        if code := str(element.content["code"]):
+            language = str(element.content["language"]).lower()
+            classes = [language] if language else []
+            yield syntax.node("CodeBlock", (element.label or "", classes, ()), code)
+
+    def _image(self, element: Element) -> Iterator[Node]:
+        pictures: Any = element.content["image"]
+        caption = self._caption(element)
+        for picture in pictures or ():
+            is_last = picture is pictures[-1]
+            own = caption if is_last else []
+            yield self._picture(picture, own, (element.label or "") if is_last else "")
+
+    def _caption(self, element: Element) -> list[Node]:
+        """Return a caption, with its number where the format shows none."""
+        caption = self.texts.inlines(element.caption)
+        number = self._numbers.get(element.label or "")
+        if number is None or not self.options.numbers_captions:
+            return caption
+        name = syntax.words(ref_text(number, None, self._language))
+        return [*name, syntax.node("Str", ":"), syntax.node("Space"), *caption]
+
+    def _picture(self, picture: Mapping[str, Any], caption: list[Node], label: str) -> Node:
+        alternative = str(picture.get("alt") or "")
+        caption = caption or syntax.words(str(picture.get("title") or ""))
+        key = picture.get("fileId") or picture["url"]
+        address = self.options.addresses.get(key)
+        is_web = key.lower().startswith(_WEB) and "fileId" not in picture
+        if address is None and is_web and self.options.shows_web_pictures:
+            address = key
+        if address is None:
+            return self._missing_picture(key if is_web else "", alternative, caption)
+        sizes = [
+            (name, _length(picture[name])) for name in ("width", "height") if picture.get(name)
+        ]
+        image = syntax.node("Image", ("", (), sizes), syntax.words(alternative), (address, ""))
+        if not caption and not label:
+            return syntax.para([image])
+        return syntax.node(
+            "Figure", (label, (), ()), (None, [syntax.plain(caption)]), [syntax.plain([image])]
+        )
+
+    def _missing_picture(self, url: str, alternative: str, caption: list[Node]) -> Node:
+        shown = caption or syntax.words(alternative or url or "picture")
+        if url:
+            problem = "a picture at a web address, which is a link in this format"
+            self.texts.omitted.append(Omission(url[:200], problem))
+            return syntax.para([syntax.node("Link", NO_ATTRIBUTES, shown, (url, ""))])
+        place = syntax.text_of(shown)[:200]
+        problem = "a picture that was deleted, is too large, or no picture; its text is here"
+        self.texts.omitted.append(Omission(place, problem))
+        return syntax.para(shown)
+
+    def _author(self, element: Element) -> Iterator[Node]:
+        names, institutions = self._authors(element)
+        if names:
+            joined: list[Node] = []
+            for name in names:
+                joined += [syntax.node("Str", ","), syntax.node("Space")] if joined else []
+                joined += name
+            yield syntax.para(joined)
+        yield from institutions
+
+    def _authors(self, element: Element) -> tuple[list[list[Node]], list[Node]]:
+        """Return the names with numbers of institutions above, and paragraphs of these."""
+        authors: Any = element.content["author"]
+        institutions: Any = element.content["institution"]
+        numbers = {one["id"]: str(number) for number, one in enumerate(institutions, 1)}
+        names = []
+        for author in authors:
+            ids = author.get("institutionIds") or [author["institutionId"]]
+            marks = [numbers[one] for one in ids if one in numbers]
+            marks += ["*"] if author["isStar"] else []
+            above = [_above(",".join(marks))] if marks else []
+            name = syntax.words(author["name"])
+            if "orcid" in author:
+                address = f"https://orcid.org/{author['orcid']}"
+                name = [syntax.node("Link", NO_ATTRIBUTES, name, (address, ""))]
+            if "email" in author:
+                above += [syntax.node("Space"), *syntax.words(author["email"])]
+            names.append([*name, *above])
+        paragraphs = [
+            syntax.para([_above(numbers[one["id"]]), *syntax.words(one["name"])])
+            for one in institutions
+        ]
+        return names, paragraphs
+
+    def _list(self, element: Element) -> Iterator[Node]:
+        items = [list(self._item(item)) for item in element.elements]
+        if not items:
+            return
+        order = str(computed_style(self.document.style, element).get("orderType"))
+        if order == "disc":
+            yield syntax.node("BulletList", items)
+            return
+        style = syntax.node(_NUMBERINGS.get(order, "Decimal"))
+        start = element.content.get("start", 1)
+        yield syntax.node("OrderedList", (start, style, syntax.node("Period")), items)
+
+    def _item(self, item: Element) -> Iterator[Node]:
+        yield syntax.plain(self._inlines(item))
+        for nested in item.elements:
+            yield from self._list(nested)
+
+    def _table(self, element: Element) -> Iterator[Node]:
+        columns: Any = element.content["colLength"]
+        if not element.elements or not columns:
+            return
+        style = computed_style(self.document.style, element)
+        align: Any = element.content.get("align") or [None] * columns
+        everywhere = str(style.get("textAlign"))
+        specs = [
+            (
+                syntax.node(_ALIGNMENTS.get(one or everywhere, "AlignDefault")),
+                syntax.node("ColWidthDefault"),
+            )
+            for one in align
+        ]
+        caption = self._caption(element)
+        rows = [self._row(row) for row in element.elements]
+        # A cell of the head cannot reach into the body.
+        spans = any(cell.content["rowSpan"] != 1 for cell in element.elements[0].elements)
+        head = 0 if spans or len(rows) == 1 else 1
+        yield syntax.node(
+            "Table",
+            (element.label or "", (), ()),
+            (None, [syntax.plain(caption)] if caption else []),
+            specs,
+            (NO_ATTRIBUTES, rows[:head]),
+            [(NO_ATTRIBUTES, 0, [], rows[head:])],
+            (NO_ATTRIBUTES, []),
+        )
+
+    def _row(self, row: Element) -> Any:
+        cells = []
+        for cell in row.elements:
+            spans = (cell.content["rowSpan"], cell.content["colSpan"])
+            content = [syntax.plain(self._inlines(cell))]
+            cells.append((NO_ATTRIBUTES, syntax.node("AlignDefault"), *spans, content))
+        return (NO_ATTRIBUTES, cells)
+
+
+_WRITERS: Mapping[str, Callable[[_Writer, Element], Iterator[Node]]] = {
+    **dict.fromkeys(_LEVELS, _Writer._heading),
+    "paragraph": _Writer._prose,
+    "quote": _Writer._quote,
+    "abstract": _Writer._abstract,
+    "label": _Writer._label,
+    "equation": _Writer._equation,
+    "code": _Writer._code,
+    "image": _Writer._image,
+    "author": _Writer._author,
+    "list": _Writer._list,
+    "table": _Writer._table,
+}
+
+
+def _above(text: str) -> Node:
+    return syntax.node("Superscript", [syntax.node("Str", text)])
+
+
+def _length(value: Any) -> str:
+    return f"{value}px" if isinstance(value, int | float) else str(value)
+
+
+def _text(element: Element) -> str:
+    return "".join(leaf.text for leaf in element.children if isinstance(leaf, Leaf))
