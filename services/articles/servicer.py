@@ -52,6 +52,7 @@ _PARSED = ("edit_text", "apply_edits", "import_references", "write_markdown")
 # References from which on they are written in a thread.
 _MANY_REFERENCES = 20
 _MAX_SESSION_ID = 64  # characters
+_MAX_CLIENT_ID = 64
 
 Context = grpc.aio.ServicerContext
 
@@ -91,7 +92,8 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         """Open a document."""
         user_id = await self._user_id()
         plan = plan_name(caller.get().plan)
-        session_id, reused = await self._sessions.open(user_id, plan, request.article_id)
+        client_id = _client_id(request)
+        session_id, reused = await self._sessions.open(user_id, plan, request.article_id, client_id)
         state = await self._committer.read(SessionRef(session_id, user_id))
         return wire.CreateSessionResponse(
             session_id=session_id,
@@ -409,3 +411,20 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         if self._grants is not None and not await self._grants.has_grant(user_id):
             raise failure(NO_GRANT, "", "editing documents requires a grant; ask the operator")
         return user_id
+
+
+def _client_id(request: wire.CreateSessionRequest) -> str:
+    """Return the id of the client that opens a document, or "" if it does not name itself.
+
+    Raises:
+        GatewayError: 40003.
+    """
+    if not request.HasField("client_id"):
+        return ""
+    client_id = request.client_id
+    if not (
+        1 <= len(client_id) <= _MAX_CLIENT_ID and client_id.isascii() and client_id.isprintable()
+    ):
+        problem = f"must have 1 to {_MAX_CLIENT_ID} printable ASCII characters"
+        raise failure(SCHEMA, "/clientId", problem)
+    return client_id

@@ -1,6 +1,7 @@
 """Sessions: the documents that users have open, each with its expiry.
 
-A user has at most one live session on a document, whichever API keys they use. Every call that
+A user has at most one live session on a document, whichever API keys they use, and one more for
+each client that names itself. Every call that
 names a session extends its expiry. An expired session stays expired; its row is kept for a while,
 so that callers get the error of an expired session.
 """
@@ -80,8 +81,17 @@ class SessionRepository:
         self._most = settings.max_sessions
         self._usage = OwnerUsage(settings)
 
-    async def open(self, user_id: str, plan: str, article_id: str) -> tuple[str, bool]:
+    async def open(
+        self, user_id: str, plan: str, article_id: str, client_id: str = ""
+    ) -> tuple[str, bool]:
         """Open a document; return the id of the user's session, and whether it existed.
+
+        Args:
+            user_id: the user.
+            plan: name of the user's plan.
+            article_id: the document.
+            client_id: the client of the user's, which has a session of its own; "" for the one
+                that all others share.
 
         Raises:
             GatewayError: 40402; 42901, when the user has too many others.
@@ -92,7 +102,7 @@ class SessionRepository:
                 async def transact(connection: AsyncConnection) -> Any:
                     await find(connection, user_id, article_id)
                     await self._usage.set_plan(connection, user_id, plan)
-                    return await self._find_or_make(connection, user_id, article_id)
+                    return await self._find_or_make(connection, user_id, article_id, client_id)
 
                 return await write(self._engine, transact)
             except IntegrityError:
@@ -182,13 +192,14 @@ class SessionRepository:
         return removed.rowcount
 
     async def _find_or_make(
-        self, connection: AsyncConnection, user_id: str, article_id: str
+        self, connection: AsyncConnection, user_id: str, article_id: str, client_id: str
     ) -> tuple[str, bool]:
         now_ms = self._now_ms()
         ends_ms = now_ms + self._length_ms
         latest = (
             sessions.c.user_id == user_id,
             sessions.c.article_id == article_id,
+            sessions.c.client_id == client_id,
             sessions.c.latest,
         )
         reused = await connection.execute(
@@ -210,6 +221,7 @@ class SessionRepository:
                 id=session_id,
                 user_id=user_id,
                 article_id=article_id,
+                client_id=client_id,
                 latest=True,
                 expires_at_ms=ends_ms,
             )

@@ -128,12 +128,15 @@ sessions = Table(
     Column("id", String(64), primary_key=True),
     Column("user_id", String(64), nullable=False),
     Column("article_id", String(20), ForeignKey("articles.id"), nullable=False),
+    # The client of the user's that the session is for; "" for all that do not name themselves.
+    Column("client_id", String(64), nullable=False, server_default=""),
     Column("latest", Boolean, nullable=False),
     Column("expires_at_ms", BigInteger, nullable=False),
     Index(
         "ix_article_sessions_latest",
         "user_id",
         "article_id",
+        "client_id",
         unique=True,
         sqlite_where=text("latest"),
     ),

@@ -53,8 +53,8 @@ ROWS = [
     ),
     (
         "session/create",
-        {"docId": "17"},
-        pb.CreateSessionRequest(article_id="17"),
+        {"docId": "17", "clientId": "c"},
+        pb.CreateSessionRequest(article_id="17", client_id="c"),
         pb.CreateSessionResponse(session_id="s"),
         {"sessionId": "s", "blockCount": 0, "reused": False, "revision": 0},
     ),

@@ -30,6 +30,11 @@ class CreateSession(ArticleBody):
     """Names the document to open."""
 
     docId: str = Field(description="Document id, from doc/create or doc/list.")
+    clientId: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
+        None,
+        description="Name of a client, in printable ASCII characters, such as one of several "
+        "agents with one key: it has a session of its own, which no other ends.",
+    )
 
 
 class OfSession(ArticleBody):

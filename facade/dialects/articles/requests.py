@@ -29,7 +29,7 @@ _MAX_DEPTH = 64
 
 def create_session(body: bodies.CreateSession) -> articles_pb2.CreateSessionRequest:
     """Return the request to open a document."""
-    return articles_pb2.CreateSessionRequest(article_id=body.docId)
+    return articles_pb2.CreateSessionRequest(article_id=body.docId, client_id=body.clientId)
 
 
 def destroy_session(body: bodies.OfSession) -> articles_pb2.DestroySessionRequest:

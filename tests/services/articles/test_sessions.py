@@ -43,6 +43,24 @@ async def test_two_keys_of_one_user_share_the_session(editors: EditorServices) -
     await other.insert(opened.session_id, "a")
 
 
+async def test_each_named_client_of_a_user_has_a_session(editors: EditorServices) -> None:
+    ada = editors.client()
+    article = await ada.create()
+    opened = [
+        (await ada.call("CreateSession", article_id=article.id, client_id=client_id))
+        for client_id in ("one", "two", None, "one")
+    ]
+    assert [session.reused for session in opened] == [False, False, False, True]
+    one, two, shared, again = [session.session_id for session in opened]
+    assert len({one, two, shared}) == 3 and again == one
+    await ada.call("DestroySession", session_id=one)
+    await ada.insert(two, "kept")
+    assert await ada.texts(shared) == ["kept"]
+    for client_id in ("", "x" * 65, "é", "a\nb"):
+        opening = ada.call("CreateSession", article_id=article.id, client_id=client_id)
+        assert await code(opening) == 40003, client_id
+
+
 async def test_concurrent_opens_share_one_session(editors: EditorServices) -> None:
     await editors.start()
     article = await editors.client().create()

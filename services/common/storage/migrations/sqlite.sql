@@ -168,6 +168,7 @@ CREATE TABLE article_sessions (
 	id VARCHAR(64) NOT NULL,
 	user_id VARCHAR(64) NOT NULL,
 	article_id VARCHAR(20) NOT NULL,
+	client_id VARCHAR(64) DEFAULT '' NOT NULL,
 	latest BOOLEAN NOT NULL,
 	expires_at_ms BIGINT NOT NULL,
 	CONSTRAINT pk_article_sessions PRIMARY KEY (id),
@@ -871,7 +872,7 @@ CREATE INDEX ix_article_requests_at_ms ON article_requests (at_ms);
 CREATE INDEX ix_article_requests_user_id ON article_requests (user_id, article_id, at_ms);
 CREATE INDEX ix_article_sessions_article_id ON article_sessions (article_id);
 CREATE INDEX ix_article_sessions_expires_at_ms ON article_sessions (expires_at_ms);
-CREATE UNIQUE INDEX ix_article_sessions_latest ON article_sessions (user_id, article_id) WHERE latest;
+CREATE UNIQUE INDEX ix_article_sessions_latest ON article_sessions (user_id, article_id, client_id) WHERE latest;
 CREATE INDEX ix_article_sessions_user_id ON article_sessions (user_id);
 CREATE INDEX ix_articles_creator_id ON articles (creator_id);
 CREATE INDEX ix_articles_deleted_at_ms ON articles (deleted_at_ms);

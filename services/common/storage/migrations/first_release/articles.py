@@ -95,6 +95,7 @@ def _create_sessions() -> None:
         sa.Column("id", sa.String(64), nullable=False),
         sa.Column("user_id", sa.String(64), nullable=False),
         sa.Column("article_id", sa.String(20), nullable=False),
+        sa.Column("client_id", sa.String(64), nullable=False, server_default=""),
         sa.Column("latest", sa.Boolean(), nullable=False),
         sa.Column("expires_at_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_article_sessions"),
@@ -105,7 +106,7 @@ def _create_sessions() -> None:
     op.create_index(
         "ix_article_sessions_latest",
         "article_sessions",
-        ["user_id", "article_id"],
+        ["user_id", "article_id", "client_id"],
         unique=True,
         sqlite_where=sa.text("latest"),
         postgresql_where=sa.text("latest"),
