@@ -204,6 +204,7 @@ async def _start_articles(shared: Shared, started: Started) -> None:
         shared.secrets.service_credential,
         shared.for_rows,
         shared.pool,
+        AccountRepository(shared.database, shared.clock).names_of,
     )
     shared.server.add(
         articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server,

@@ -4,7 +4,7 @@
 """
 
 import secrets as randomness
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -26,6 +26,9 @@ from services.common.clock import Clock
 from services.common.errors import invalid_api_key
 from services.common.grpc.authentication import Caller
 from services.common.storage.database import reading, reading_once, writing_alone
+
+# Ids in one query: databases limit the parameters of a statement.
+_IDS_AT_ONCE = 10_000
 
 
 class AccountRepository:
@@ -110,6 +113,17 @@ class AccountRepository:
         if owner is None:
             raise unknown_user(user)
         return Caller(user_id=owner.id, team_id=owner.team_id or "", plan=PLANS[owner.plan])
+
+    async def names_of(self, user_ids: Collection[str]) -> Mapping[str, str]:
+        """Return the names of those users, by their ids, that exist."""
+        names: dict[str, str] = {}
+        ordered_ids = sorted(user_ids)
+        async with reading(self._engine) as connection:
+            for start in range(0, len(ordered_ids), _IDS_AT_ONCE):
+                some = users.c.id.in_(ordered_ids[start : start + _IDS_AT_ONCE])
+                rows = await connection.execute(select(users.c.id, users.c.name).where(some))
+                names.update({row.id: row.name for row in rows})
+        return names
 
     async def create_key(self, user: str, team: str | None = None, plan: str | None = None) -> str:
         """Create a key, and its user and team if they are new; return the key itself.

@@ -1,5 +1,6 @@
 """Builds the article service from settings."""
 
+from functools import partial
 from typing import Self
 
 import grpc
@@ -7,7 +8,9 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.articles.cache import DocumentCache
+from services.articles.callers import Callers, UserNames
 from services.articles.committer import DocumentCommitter
+from services.articles.copies import ArticleCopier
 from services.articles.files import FileStoreClient
 from services.articles.groups import GroupRepository
 from services.articles.history import History
@@ -22,6 +25,7 @@ from services.articles.sweeper import article_sweeper
 from services.articles.usage import OwnerUsage
 from services.common.clock import Clock
 from services.common.grpc.authentication import caller_id
+from services.common.ids import new_id
 from services.common.settings import Settings
 from services.common.storage.disk import DiskReserve
 from services.common.storage.sweeping import Sweeper, sweeper_lease
@@ -59,6 +63,7 @@ class ArticleService:
         credential: bytes,
         reserve: DiskReserve,
         pool: ConversionPool,
+        names_of: UserNames,
     ) -> Self:
         """Start the service on a migrated database.
 
@@ -71,6 +76,7 @@ class ArticleService:
             credential: the gateway's service credential.
             reserve: the free space that edits must leave.
             pool: converts documents in processes of their own.
+            names_of: returns the names of users.
         """
         limits = settings.articles
         metrics = ArticleMetrics(counters)
@@ -87,12 +93,17 @@ class ArticleService:
             usage,
             requests,
         )
+        articles = ArticleRepository(database, clock, owner_usage=usage)
+        groups = GroupRepository(database, clock)
         servicer = ArticleEditorServicer(
-            ArticleRepository(database, clock, owner_usage=usage),
+            articles,
             sessions,
             committer,
             FileStoreClient(channel, credential),
-            GroupRepository(database, clock) if limits.require_grant else None,
+            Callers(groups if limits.require_grant else None),
+            groups,
+            names_of,
+            ArticleCopier(database, articles, operation_log, usage, partial(new_id, "")),
             reserve,
             History(committer, operation_log),
             PooledConverter(pool, caller_id),

@@ -7,15 +7,14 @@ documents belong to those documents, whose logs keep the id of a user that no lo
 from sqlalchemy import Table, and_, delete, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.articles.groups import pass_on_groups
 from services.articles.retention import PURGING_MS, Retention
-from services.articles.tables import articles, grants, groups, members, requests, sessions, usage
+from services.articles.tables import articles, grants, members, requests, sessions, usage
 from services.articles.usage import OwnerUsage, lock
 from services.common.storage.database import reading_once, write
 from services.common.storage.erasing import CountErased
 
 _AT_ONCE = 500
-# The creator of a group whose creator was erased.
-_NOBODY = ""
 
 
 class ArticleErasure:
@@ -50,8 +49,7 @@ class ArticleErasure:
             removed = ended.rowcount + forgotten.rowcount
             for kind, table in (("memberships", members), ("grants", grants)):
                 removed += await self._remove_rows(connection, user_id, count, kind, table)
-            changed = update(groups).where(groups.c.creator_id == user_id)
-            await connection.execute(changed.values(creator_id=_NOBODY))
+            await pass_on_groups(connection, user_id)
             await connection.execute(
                 delete(usage).where(
                     usage.c.owner_id == user_id,

@@ -8,14 +8,21 @@ only marked: it can be restored until the sweeper purges it.
 
 import secrets as randomness
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Row, Select, and_, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.articles.v1 import articles_pb2
-from services.articles.errors import NO_RIGHT, SCHEMA, failure, no_document, no_group
+from services.articles.errors import (
+    FIELDS,
+    NO_RIGHT,
+    SCHEMA,
+    failure,
+    no_document,
+    no_group,
+)
 from services.articles.retention import PURGING_MS
 from services.articles.tables import (
     GROUP_ONLY,
@@ -39,6 +46,10 @@ UNTITLED = "Untitled"
 # the number of documents. After 2039 ids exceed 2^63; ids are text, and their column has room.
 _RANDOM_BITS = 22
 _MAX_ID_LENGTH = 20
+
+
+# Called in the transaction that creates a document, with its id.
+FillDocument = Callable[[AsyncConnection, str], Awaitable[None]]
 
 
 class AccessRights(NamedTuple):
@@ -125,16 +136,27 @@ class ArticleRepository:
         self._random_bits = random_bits
 
     async def create(
-        self, user_id: str, plan: str, group_id: int, name: str
+        self,
+        user_id: str,
+        plan: str,
+        group_id: int,
+        name: str,
+        fill: FillDocument | None = None,
     ) -> articles_pb2.Article:
-        """Create an empty document.
+        """Create a document.
+
+        Args:
+            user_id: its creator.
+            plan: name of the creator's plan.
+            group_id: its group; 0 is the private one.
+            name: its name; "" for "Untitled".
+            fill: stores its content, in the same transaction; without it, the document is empty.
 
         Raises:
             GatewayError: 40003, the name is invalid; 40303, the quota of the plan is reached;
                 40406, the user is not in the group.
         """
-        if len(name) > MAX_NAME or "\0" in name:
-            raise failure(SCHEMA, "/name", f"must have at most {MAX_NAME} characters, without NUL")
+        _check_name(name)
         now_ms = self._now_ms()
         row = {
             "id": str(now_ms << _RANDOM_BITS | self._random_bits(_RANDOM_BITS)),
@@ -152,7 +174,10 @@ class ArticleRepository:
                 await _must_be_member(connection, group_id, user_id)
             await self._usage.add_document(connection, user_id, plan)
             inserted = await connection.execute(insert(articles).values(row).returning(articles))
-            return _to_article(inserted.one())
+            article = _to_article(inserted.one())
+            if fill is not None:
+                await fill(connection, article.id)
+            return article
 
         return await write(self._engine, insert_document)
 
@@ -208,24 +233,59 @@ class ArticleRepository:
 
         await write(self._engine, transact)
 
-    async def set_permission(self, article_id: str, permission: str) -> None:
-        """Set who may read and edit a document: private or group-only.
+    async def rename(self, user_id: str, article_id: str, name: str) -> articles_pb2.Article:
+        """Give a document another name.
 
         Raises:
-            GatewayError: invalid_request, when no document has that id.
+            GatewayError: 40003, the name is invalid; 40402.
         """
+        if not name:
+            raise failure(SCHEMA, "/name", "must not be empty")
+        _check_name(name)
 
-        async def transact(connection: AsyncConnection) -> Any:
-            changed = await connection.execute(
-                update(articles)
-                .where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
-                .values(permission=permission)
-            )
-            return changed
+        async def transact(connection: AsyncConnection) -> articles_pb2.Article:
+            await find(connection, user_id, article_id)
+            return await _changed(connection, article_id, {"name": name})
 
-        changed = await write(self._engine, transact)
-        if not changed.rowcount:
-            raise invalid("document", "document: no document has this id")
+        return await write(self._engine, transact)
+
+    async def share(
+        self,
+        article_id: str,
+        permission: str | None = None,
+        group_id: int | None = None,
+        by_user_id: str | None = None,
+    ) -> articles_pb2.Article:
+        """Change who may read and edit a document, or move it to another group.
+
+        Args:
+            article_id: the document.
+            permission: private or group-only; None to keep it.
+            group_id: the group; 0 is the creator's private one; None to keep it.
+            by_user_id: the user who shares it; None for an operator.
+
+        Raises:
+            GatewayError: 40004, neither is present; 40402; 40301, the user is not its creator;
+                40406, there is no such group, or the user is not in it.
+        """
+        changes: dict[str, Any] = {}
+        if permission is not None:
+            changes["permission"] = permission
+        if group_id is not None:
+            changes["group_id"] = group_id or None
+        if not changes:
+            raise failure(FIELDS, "", "at least one of permission and group is required")
+
+        async def transact(connection: AsyncConnection) -> articles_pb2.Article:
+            if by_user_id is not None:
+                rights = await find(connection, by_user_id, article_id)
+                if not rights.is_creator:
+                    raise failure(NO_RIGHT, "/docId", "only the document's creator may share it")
+                if group_id:
+                    await _must_be_member(connection, group_id, by_user_id)
+            return await _changed(connection, article_id, changes)
+
+        return await write(self._engine, transact)
 
     async def list_groups(self, user_id: str) -> list[articles_pb2.ArticleGroup]:
         """Return a user's groups, the private one first, with the documents they may read."""
@@ -271,7 +331,9 @@ class ArticleRepository:
         return int(self._clock.now() * 1000)
 
 
-async def find(connection: AsyncConnection, user_id: str, article_id: str) -> AccessRights:
+async def find(
+    connection: AsyncConnection, user_id: str, article_id: str, pointer: str = "/docId"
+) -> AccessRights:
     """Return a user's rights to a document that exists and that they may read.
 
     Raises:
@@ -286,7 +348,27 @@ async def find(connection: AsyncConnection, user_id: str, article_id: str) -> Ac
             rights = access_rights_of(row, user_id)
             if rights.may_read:
                 return rights
-    raise no_document()
+    raise no_document(pointer)
+
+
+async def _changed(
+    connection: AsyncConnection, article_id: str, changes: dict[str, Any]
+) -> articles_pb2.Article:
+    changed = await connection.execute(
+        update(articles)
+        .where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
+        .values(changes)
+        .returning(articles)
+    )
+    row = changed.one_or_none()
+    if row is None:
+        raise no_document()
+    return _to_article(row)
+
+
+def _check_name(name: str) -> None:
+    if len(name) > MAX_NAME or "\0" in name:
+        raise failure(SCHEMA, "/name", f"must have at most {MAX_NAME} characters, without NUL")
 
 
 def _joined(user_id: str) -> Select[Any]:

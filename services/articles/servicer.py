@@ -8,19 +8,18 @@ from typing import Any
 import grpc
 
 from gateway.articles.v1 import articles_pb2 as wire
-from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceServicer
 from services.articles import codec, responses
+from services.articles.callers import Callers, UserNames
 from services.articles.committer import DocumentCommitter
 from services.articles.conversions import DocumentConverter
+from services.articles.copies import ArticleCopier
 from services.articles.edit_calls import EditConditions
 from services.articles.edit_results import EditResult
 from services.articles.errors import (
     FIELDS,
-    NO_GRANT,
     SCHEMA,
     block_changed,
     failure,
-    no_session,
 )
 from services.articles.exports import DocumentExporter
 from services.articles.files import FileAccess, check_ownership, referenced_files
@@ -33,6 +32,7 @@ from services.articles.reference_styles import format_references
 from services.articles.repeats import RepeatableRequest
 from services.articles.repository import ArticleRepository
 from services.articles.sessions import SessionRef, SessionRepository
+from services.articles.sharing import SharingCalls
 from services.articles.tree.edits import named_block
 from services.articles.tree.operations import DocumentEdit
 from services.common import ids
@@ -51,13 +51,12 @@ _LARGE_PARSED = 2 << 10
 _PARSED = ("edit_text", "apply_edits", "import_references", "write_markdown")
 # References from which on they are written in a thread.
 _MANY_REFERENCES = 20
-_MAX_SESSION_ID = 64  # characters
-_MAX_CLIENT_ID = 64
+_MAX_CLIENT_ID = 64  # characters
 
 Context = grpc.aio.ServicerContext
 
 
-class ArticleEditorServicer(ArticleEditorServiceServicer):
+class ArticleEditorServicer(SharingCalls):
     """The gRPC servicer of ArticleEditorService, for documents that the caller may edit."""
 
     def __init__(
@@ -66,21 +65,27 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         sessions: SessionRepository,
         committer: DocumentCommitter,
         files: FileAccess,
-        grants: GroupRepository | None,
+        callers: Callers,
+        groups: GroupRepository,
+        names_of: UserNames,
+        copier: ArticleCopier,
         reserve: DiskReserve,
         history: History,
         converter: DocumentConverter,
         *,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
-        """Initialize the servicer; without `grants` every user may edit documents."""
+        """Initialize the servicer."""
         self._reserve = reserve
         self._history = history
         self._articles = articles
         self._sessions = sessions
         self._committer = committer
         self._files = files
-        self._grants = grants
+        self._callers = callers
+        self._groups = groups
+        self._names_of = names_of
+        self._copier = copier
         self._new_id = partial(new_id, "")
         self._converter = converter
         self._exporter = DocumentExporter(files, converter)
@@ -90,7 +95,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.CreateSessionRequest, context: "Context[Any, Any]"
     ) -> wire.CreateSessionResponse:
         """Open a document."""
-        user_id = await self._user_id()
+        user_id = await self._callers.user_id()
         plan = plan_name(caller.get().plan)
         client_id = _client_id(request)
         session_id, reused = await self._sessions.open(user_id, plan, request.article_id, client_id)
@@ -106,31 +111,34 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.DestroySessionRequest, context: "Context[Any, Any]"
     ) -> wire.DestroySessionResponse:
         """Close a document: end its session."""
-        await self._sessions.end(await self._session(request.session_id))
+        await self._sessions.end(await self._callers.session(request.session_id))
         return wire.DestroySessionResponse()
 
     async def ListArticles(
         self, request: wire.ListArticlesRequest, context: "Context[Any, Any]"
     ) -> wire.ListArticlesResponse:
         """List the caller's groups with their documents."""
-        groups = await self._articles.list_groups(await self._user_id())
+        groups = await self._articles.list_groups(await self._callers.user_id())
         return wire.ListArticlesResponse(groups=groups)
 
     async def CreateArticle(
         self, request: wire.CreateArticleRequest, context: "Context[Any, Any]"
     ) -> wire.CreateArticleResponse:
-        """Create an empty document."""
-        user_id = await self._user_id()
+        """Create a document."""
+        user_id = await self._callers.user_id()
         self._reserve.check()
         plan = plan_name(caller.get().plan)
-        article = await self._articles.create(user_id, plan, request.group_id, request.name)
+        if request.HasField("source_id"):
+            article = await self._copier.create(user_id, plan, request)
+        else:
+            article = await self._articles.create(user_id, plan, request.group_id, request.name)
         return wire.CreateArticleResponse(article=article)
 
     async def DeleteArticle(
         self, request: wire.DeleteArticleRequest, context: "Context[Any, Any]"
     ) -> wire.DeleteArticleResponse:
         """Delete a document."""
-        await self._articles.delete(await self._user_id(), request.article_id)
+        await self._articles.delete(await self._callers.user_id(), request.article_id)
         self._committer.forget(request.article_id)
         return wire.DeleteArticleResponse()
 
@@ -138,21 +146,21 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.ReadArticleRequest, context: "Context[Any, Any]"
     ) -> wire.ReadArticleResponse:
         """Return a document."""
-        state = await self._committer.read(await self._session(request.session_id))
+        state = await self._committer.read(await self._callers.session(request.session_id))
         return await offload_if(state.size >= _LARGE, responses.read_article, state, request)
 
     async def ReadBlock(
         self, request: wire.ReadBlockRequest, context: "Context[Any, Any]"
     ) -> wire.ReadBlockResponse:
         """Return a block."""
-        state = await self._committer.read(await self._session(request.session_id))
+        state = await self._committer.read(await self._callers.session(request.session_id))
         return await offload_if(state.size >= _LARGE, responses.read_block, state, request.block_id)
 
     async def ReadBlocks(
         self, request: wire.ReadBlocksRequest, context: "Context[Any, Any]"
     ) -> wire.ReadBlocksResponse:
         """Return several blocks."""
-        session = await self._session(request.session_id)
+        session = await self._callers.session(request.session_id)
         state = await self._committer.read(session)
         if not 1 <= len(request.block_ids) <= limits.BLOCKS_A_READ:
             takes = f"must contain 1 to {limits.BLOCKS_A_READ} ids"
@@ -165,7 +173,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.ReadImageRequest, context: "Context[Any, Any]"
     ) -> AsyncIterator[wire.ReadImageResponse]:
         """Read a picture, which need not belong to the caller."""
-        state = await self._committer.read(await self._session(request.session_id))
+        state = await self._committer.read(await self._callers.session(request.session_id))
         picture = picture_at(state.document, request.block_id, request.index)
         async for message in read_picture(picture, self._files):
             yield message
@@ -175,7 +183,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     ) -> wire.ReadChangesResponse:
         """Return the changes since a revision."""
         since = request.since if request.HasField("since") else None
-        session = await self._session(request.session_id)
+        session = await self._callers.session(request.session_id)
         state, before = await self._committer.read_since(session, since)
         if state.revision == since:
             return wire.ReadChangesResponse(revision=state.revision)
@@ -185,7 +193,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.ApplyEditRequest, context: "Context[Any, Any]"
     ) -> wire.ApplyEditResponse:
         """Apply an edit."""
-        session = await self._session(request.session_id)
+        session = await self._callers.session(request.session_id)
         is_parsed = request.edit.WhichOneof("kind") in _PARSED
         is_large = request.edit.ByteSize() >= (_LARGE_PARSED if is_parsed else _LARGE)
         try:
@@ -202,7 +210,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.ReadOutlineRequest, context: "Context[Any, Any]"
     ) -> wire.ReadOutlineResponse:
         """Return the headings of a document."""
-        state = await self._committer.read(await self._session(request.session_id))
+        state = await self._committer.read(await self._callers.session(request.session_id))
         headings = await offload_if(state.size >= _LARGE, outline, state.document)
         return wire.ReadOutlineResponse(headings=headings, revision=state.revision)
 
@@ -210,7 +218,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.FindTextRequest, context: "Context[Any, Any]"
     ) -> wire.FindTextResponse:
         """Find a text in a document."""
-        state = await self._committer.read(await self._session(request.session_id))
+        state = await self._committer.read(await self._callers.session(request.session_id))
         if not 1 <= len(request.query) <= limits.QUERY:
             raise failure(SCHEMA, "/query", f"must have 1 to {limits.QUERY} characters")
         limit = request.limit if request.HasField("limit") else limits.PLACES
@@ -225,7 +233,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.ExportReferencesRequest, context: "Context[Any, Any]"
     ) -> wire.ExportReferencesResponse:
         """Return references in a format of bibliographies."""
-        state = await self._committer.read(await self._session(request.session_id))
+        state = await self._committer.read(await self._callers.session(request.session_id))
         return await offload_if(
             len(state.document.references) >= _MANY_REFERENCES,
             responses.export_references,
@@ -270,7 +278,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.ListHistoryRequest, context: "Context[Any, Any]"
     ) -> wire.ListHistoryResponse:
         """List edits of a document."""
-        session = await self._session(request.session_id)
+        session = await self._callers.session(request.session_id)
         limit = request.limit if request.HasField("limit") else limits.ENTRIES_A_PAGE
         if not 1 <= limit <= limits.ENTRIES_A_PAGE:
             await self._committer.keep_alive(session)
@@ -283,7 +291,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.ReverseEditRequest, context: "Context[Any, Any]"
     ) -> wire.ReverseEditResponse:
         """Undo or redo the caller's last edit."""
-        session = await self._session(request.session_id)
+        session = await self._callers.session(request.session_id)
         self._reserve.check()
         repeatable = RepeatableRequest.of(request)
         reversal = self._history.reverse(session, repeatable, is_redo=request.redo)
@@ -294,7 +302,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.RestoreRevisionRequest, context: "Context[Any, Any]"
     ) -> wire.RestoreRevisionResponse:
         """Restore an earlier state of a document."""
-        session = await self._session(request.session_id)
+        session = await self._callers.session(request.session_id)
         self._reserve.check()
         repeatable = RepeatableRequest.of(request)
         restoration = self._history.restore(session, request.revision, repeatable)
@@ -305,7 +313,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.ReadDifferencesRequest, context: "Context[Any, Any]"
     ) -> wire.ReadDifferencesResponse:
         """Return the blocks that differ between two revisions."""
-        session = await self._session(request.session_id)
+        session = await self._callers.session(request.session_id)
         last = request.last if request.HasField("last") else None
         blocks, has_more = await self._history.differences(session, request.first, last)
         return wire.ReadDifferencesResponse(blocks=blocks, has_more=has_more)
@@ -314,7 +322,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.KeepSessionAliveRequest, context: "Context[Any, Any]"
     ) -> wire.KeepSessionAliveResponse:
         """Keep a session alive."""
-        await self._committer.keep_alive(await self._session(request.session_id))
+        await self._committer.keep_alive(await self._callers.session(request.session_id))
         return wire.KeepSessionAliveResponse()
 
     async def _edit(
@@ -397,20 +405,6 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
                 self._files,
                 {file_id: at for file_id, at in pointers.items() if file_id not in shown_ids},
             )
-
-    async def _session(self, session_id: str) -> SessionRef:
-        session = SessionRef(session_id, await self._user_id())
-        if len(session_id) > _MAX_SESSION_ID or not (
-            session_id.isascii() and session_id.isprintable()
-        ):
-            raise no_session()
-        return session
-
-    async def _user_id(self) -> str:
-        user_id = caller.get().user_id
-        if self._grants is not None and not await self._grants.has_grant(user_id):
-            raise failure(NO_GRANT, "", "editing documents requires a grant; ask the operator")
-        return user_id
 
 
 def _client_id(request: wire.CreateSessionRequest) -> str:

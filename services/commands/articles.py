@@ -115,7 +115,7 @@ def share(
     async def work(engine: "AsyncEngine", settings: "Settings") -> None:
         from services.articles.repository import ArticleRepository
 
-        await ArticleRepository(engine).set_permission(document, permission)
+        await ArticleRepository(engine).share(document, permission)
 
     on_database(work)
 

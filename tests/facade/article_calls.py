@@ -5,6 +5,7 @@ import orjson
 from gateway.articles.v1 import articles_pb2 as pb
 from gateway.articles.v1 import edits_pb2
 from tests.facade.article_reading_calls import READING_ROWS
+from tests.facade.article_sharing_calls import SHARING_ROWS
 from tests.facade.article_structure_calls import STRUCTURE_ROWS
 
 S = {"sessionId": "s"}
@@ -416,6 +417,7 @@ ROWS = [
         DONE,
     ),
     *READING_ROWS,
+    *SHARING_ROWS,
     *STRUCTURE_ROWS,
 ]
 STRICT = {"block/style", "style/leaf", "style/article"}

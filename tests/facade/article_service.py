@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from facade.server import Facade
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
@@ -57,7 +58,7 @@ class FakeArticleService(articles_pb2_grpc.ArticleEditorServiceServicer):
         self.calls.append(request)
         if self.failure is not None:
             raise self.failure
-        return self.answer or getattr(pb, f"{rpc}Response")()
+        return self.answer or GetMessageClass(RPCS[rpc].output_type)()
 
 
 def _serving(rpc: str) -> Any:

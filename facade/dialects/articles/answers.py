@@ -46,7 +46,7 @@ def articles(_: bodies.ListArticles, answer: pb.ListArticlesResponse) -> Data:
 
 def created(_: bodies.CreateArticle, answer: pb.CreateArticleResponse) -> Data:
     """Return the data of doc/create."""
-    return {"article": _node(answer.article), "group": answer.article.group_id}
+    return {"article": node(answer.article), "group": answer.article.group_id}
 
 
 def deleted(body: bodies.DeleteArticle, answer: pb.DeleteArticleResponse) -> Data:
@@ -263,12 +263,13 @@ def _group(group: pb.ArticleGroup) -> Data:
         "group_id": group.group_id,
         "name": group.name,
         "isCreator": group.is_creator,
-        "articles": [_node(article) for article in group.articles],
+        "articles": [node(article) for article in group.articles],
         "time_create": group.created_at,
     }
 
 
-def _node(article: pb.Article) -> Data:
+def node(article: pb.Article) -> Data:
+    """Return a document in a list."""
     return {
         "outer_id": article.id,
         "name": article.name,

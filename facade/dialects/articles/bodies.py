@@ -54,6 +54,17 @@ class CreateArticle(ArticleBody):
         0, description="Id of one of the caller's groups; 0 is the private group."
     )
     name: str | None = Field(None, description="At most 200 characters; `Untitled` if omitted.")
+    source: str | None = Field(
+        None,
+        alias="from",
+        description="Id of a document that the caller may read, whose style and blocks the new one "
+        "gets.",
+    )
+    content: Literal["template", "all"] = Field(
+        "template",
+        description="With `from`: only the top-level blocks with `isTemplate`, and the references "
+        "that they cite, or all blocks and references.",
+    )
 
 
 class DeleteArticle(ArticleBody):

@@ -17,6 +17,15 @@ _NODE = {
     "fileholderDeep": 0,
     "time_create": 1793232000,
 }
+_GROUP_ID = 7265431098273645
+_USER = "user_01M8XK3V7A"
+_GROUP = {
+    "group_id": _GROUP_ID,
+    "name": "Tides lab",
+    "isCreator": True,
+    "time_create": 1793232060,
+    "members": [{"user": _USER, "name": "tester", "isCreator": True, "time_join": 1793232060}],
+}
 _CELL = {"type": "table-cell", "children": [{"text": "Moon"}]}
 _ROW = {"type": "table-row", "children": [_CELL]}
 _TITLE, _TEXT = "block_title", "block_text"
@@ -323,6 +332,17 @@ EXAMPLES = {
             "revision": 24,
         },
     ),
+    "doc/rename": Example(
+        {"docId": _DOCUMENT, "name": "Of tides"}, {"article": {**_NODE, "name": "Of tides"}}
+    ),
+    "group/create": Example({"name": "Tides lab"}, {"group": _GROUP}),
+    "group/list": Example({}, {"user": _USER, "groups": [_GROUP]}),
+    "group/add": Example({"group": _GROUP_ID, "user": _USER}, {"ok": True}),
+    "doc/share": Example(
+        {"docId": _DOCUMENT, "group": _GROUP_ID, "permission": "group-only"},
+        {"article": {**_NODE, "name": "Of tides", "group": _GROUP_ID}},
+    ),
     "session/destroy": Example(dict(_SESSION), {"ok": True}),
     "doc/delete": Example({"docId": _DOCUMENT}, {"article": _DOCUMENT}),
+    "group/remove": Example({"group": _GROUP_ID}, {"ok": True}),
 }

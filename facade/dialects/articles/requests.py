@@ -44,7 +44,12 @@ def list_articles(body: bodies.ListArticles) -> articles_pb2.ListArticlesRequest
 
 def create_article(body: bodies.CreateArticle) -> articles_pb2.CreateArticleRequest:
     """Return the request to create a document."""
-    return articles_pb2.CreateArticleRequest(group_id=body.group or 0, name=body.name or "")
+    return articles_pb2.CreateArticleRequest(
+        group_id=body.group or 0,
+        name=body.name or "",
+        source_id=body.source,
+        copies_all=body.content == "all",
+    )
 
 
 def delete_article(body: bodies.DeleteArticle) -> articles_pb2.DeleteArticleRequest:

@@ -1,7 +1,7 @@
 """Document editing."""
 
-from facade.routes.articles import endpoints, image
+from facade.routes.articles import endpoints, image, sharing
 
-ENDPOINTS = (*endpoints.ENDPOINTS, image.ENDPOINT)
+ENDPOINTS = (*endpoints.ENDPOINTS, *sharing.ENDPOINTS, image.ENDPOINT)
 
 __all__ = ["ENDPOINTS"]

@@ -23,6 +23,10 @@ TOP_LEVEL_BLOCKS = 10_000
 ELEMENTS = 50_000
 DEPTH = 8
 
+# Groups that a user is in; members of a group.
+GROUPS_OF_A_USER = 100
+MEMBERS = 200
+
 LEAF_TEXT = 50_000
 EQUATION = 10_000
 CODE = 200_000

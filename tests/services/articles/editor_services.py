@@ -1,12 +1,15 @@
 """Article services over one database, with gRPC clients of several users."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import grpc
 import orjson
 import pytest
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 from prometheus_client import CollectorRegistry
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -21,7 +24,9 @@ from gateway.articles.v1.edits_pb2 import Edit
 from services.articles import codec
 from services.articles.assembly import SERVICE_NAME
 from services.articles.cache import DocumentCache
+from services.articles.callers import Callers
 from services.articles.committer import DocumentCommitter
+from services.articles.copies import ArticleCopier
 from services.articles.groups import GroupRepository
 from services.articles.history import History
 from services.articles.metrics import ArticleMetrics
@@ -41,6 +46,8 @@ from services.common.grpc.authentication import Caller, call_metadata, caller, c
 from services.common.grpc.channels import Metadata, open_channel
 from services.common.grpc.server import Server
 from services.common.settings import Articles, Limits
+from services.common.ids import new_id
+from services.common.settings import Articles
 from services.common.storage.database import reading
 from services.common.storage.sweeping import Sweeper, sweeper_lease
 from services.media.conversion.pool import ConversionPool, PooledConverter
@@ -48,6 +55,7 @@ from tests.disks import Disk
 from tests.manual_clock import ManualClock
 
 MAX_MESSAGE = 8 << 20
+RPCS = wire.DESCRIPTOR.services_by_name["ArticleEditorService"].methods_by_name
 
 
 @dataclass
@@ -65,6 +73,10 @@ class Users:
         key = f"gw-{len(self.known):043}"
         self.known[key] = Caller(f"user_{user}", "", PLAN_PERSONAL_FREE)
         return key
+
+    async def names_of(self, user_ids: Collection[str]) -> Mapping[str, str]:
+        ids = {caller.user_id for caller in self.known.values()}
+        return {user_id: user_id.removeprefix("user_") for user_id in ids & {*user_ids}}
 
     async def identify(self, key: str) -> Caller:
         caller = self.known[key]
@@ -93,7 +105,8 @@ class Client:
 
     async def call(self, method: str, **fields: Any) -> Any:
         """Call a method with a request of these fields."""
-        return await self._call(method, getattr(wire, f"{method}Request")(**fields))
+        request = GetMessageClass(RPCS[method].input_type)
+        return await self._call(method, request(**fields))
 
     async def edit(
         self, session_id: str, kind: str, if_revision: int | None = None, **fields: Any
@@ -215,7 +228,10 @@ class EditorServices:
             sessions,
             committer,
             self.files,
-            self.groups if self.settings.require_grant else None,
+            Callers(self.groups if self.settings.require_grant else None),
+            self.groups,
+            self.users.names_of,
+            ArticleCopier(self.engine, self.articles, log, self.owner_usage, partial(new_id, "")),
             self.disk.reserve,
             History(committer, log),
             PooledConverter(ConversionPool(Limits(), registry), caller_id),

@@ -114,7 +114,7 @@ async def test_a_private_document_in_a_group_is_its_creators_alone(editors: Edit
     ada, bob = editors.client("ada"), editors.client("bob")
     article = await bob.create("mine", group)
     session_id = (await ada.open(article.id)).session_id
-    await editors.articles.set_permission(article.id, "private")
+    await editors.articles.share(article.id, "private")
     assert await code(ada.insert(session_id, "x")) == 40402
     assert await code(ada.open(article.id)) == 40402
     assert await code(ada.call("DeleteArticle", article_id=article.id)) == 40402

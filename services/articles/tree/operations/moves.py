@@ -125,7 +125,7 @@ class DuplicateBlock:
         path: Path = (*source[:-1], source[-1] + len(elements))
         if self.place is not None:
             path = self.place.resolve(document)
-        copies = tuple([_copied(element, self.new_id) for element in elements])
+        copies = tuple([copied(element, self.new_id) for element in elements])
         insertion = InsertBlocks(path, copies)
         return replace(
             insertion.apply(document),
@@ -170,9 +170,10 @@ def _without(document: Document, holder: Path, start: int, stop: int) -> Documen
     return document.replaced(holder, with_checked_children(old, children, "/blockId"))
 
 
-def _copied(element: Element, new_id: NewId) -> Element:
+def copied(element: Element, new_id: NewId) -> Element:
+    """Return a copy of an element, with new ids."""
     children: list[Node] = [
-        child if isinstance(child, Leaf) else _copied(child, new_id) for child in element.children
+        child if isinstance(child, Leaf) else copied(child, new_id) for child in element.children
     ]
     # A label is of one block.
     content = {key: value for key, value in element.content.items() if key != "label"}
