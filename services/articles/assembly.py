@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.articles.cache import DocumentCache
 from services.articles.callers import Callers, UserNames
+from services.articles.comments import CommentRepository
 from services.articles.committer import DocumentCommitter
 from services.articles.copies import ArticleCopier
 from services.articles.files import FileStoreClient
@@ -21,6 +22,7 @@ from services.articles.repository import ArticleRepository
 from services.articles.retention import Retention
 from services.articles.servicer import ArticleEditorServicer
 from services.articles.sessions import SessionRepository
+from services.articles.suggestions import SuggestionRepository
 from services.articles.sweeper import article_sweeper
 from services.articles.usage import OwnerUsage
 from services.common.clock import Clock
@@ -104,6 +106,8 @@ class ArticleService:
             groups,
             names_of,
             ArticleCopier(database, articles, operation_log, usage, partial(new_id, "")),
+            CommentRepository(database, clock),
+            SuggestionRepository(database, clock, requests),
             reserve,
             History(committer, operation_log),
             PooledConverter(pool, caller_id),

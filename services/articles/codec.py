@@ -6,6 +6,7 @@ import orjson
 
 from gateway.articles.v1.edits_pb2 import Edit
 from services.articles.errors import SCHEMA, failure
+from services.articles.tree.block_patches import BlockPatch
 from services.articles.tree.document import Document
 from services.articles.tree.edits import read_edit
 from services.articles.tree.errors import EditError
@@ -72,6 +73,22 @@ def apply(document: Document, edit: DocumentEdit) -> AppliedOperation:
         EditOutcome(change.ids, change.omitted),
         change.of_edits,
     )
+
+
+def suggested_patch(
+    document: Document, edit: DocumentEdit
+) -> tuple[BlockPatch, EditOutcome, tuple[EditOutcome, ...]]:
+    """Return what a caller's edit would change, its outcome, and those of its edits.
+
+    Raises:
+        GatewayError: the edit does not fit the document.
+    """
+    try:
+        change = edit.apply(document)
+    except EditError as error:
+        raise to_gateway_error(error) from None
+    patch = BlockPatch.between(document, change.document)
+    return patch, EditOutcome(change.ids, change.omitted), change.of_edits
 
 
 def replay(document: Document, operation: bytes) -> Document:

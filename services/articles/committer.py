@@ -36,6 +36,7 @@ from services.articles.operation_log import OperationLog
 from services.articles.repeats import AnsweredRequests, RepeatableRequest, RequestKey
 from services.articles.sessions import SessionRef, SessionRepository
 from services.articles.snapshots import SnapshotTaker
+from services.articles.suggestions import lock_pending, remove_accepted
 from services.articles.tree.document import Document
 from services.articles.tree.operations import DocumentEdit
 from services.articles.usage import OwnerUsage, add_to_documents, blocks_for
@@ -211,12 +212,20 @@ class DocumentCommitter:
             if keys:
                 stored = await self._requests.find(connection, keys)
                 transaction.stored_requests.update(stored)
+            if accepting_ids := {
+                suggestion_id
+                for call, _ in admitted
+                if (suggestion_id := call.conditions.suggestion_id) is not None
+            }:
+                transaction.pending_ids = await lock_pending(connection, accepting_ids)
             # Edits of any length run in a thread: a short one may delete a table of 10,000 cells.
             edits = any(call.kind is CallKind.EDIT for call, _ in admitted)
             await offload_if(edits, apply_calls, admitted, transaction)
             if transaction.entries and await self._charge(connection, transaction):
                 await self._log.append(connection, transaction.entries)
                 await _store_shown_files(connection, transaction)
+            if transaction.accepted_ids:
+                await remove_accepted(connection, transaction.accepted_ids)
             if transaction.new_requests:
                 await self._requests.add(connection, transaction.new_requests)
             return transaction

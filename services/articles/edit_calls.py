@@ -1,7 +1,7 @@
 """Calls that wait for a transaction, and how those of one transaction are applied."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from services.articles import codec
 from services.articles.cache import DocumentState
 from services.articles.edit_results import EditResult
-from services.articles.errors import block_changed, stale
+from services.articles.errors import block_changed, no_suggestion, stale
 from services.articles.operation_log import LogEntry
 from services.articles.repeats import RepeatableRequest, RequestKey, StoredRequest
 from services.articles.sessions import LiveSession, SessionRef
@@ -26,13 +26,21 @@ class EditConditions(NamedTuple):
     Attributes:
         revision: the revision of the document.
         block: a block with its id as in the document, position aside.
+        suggestion_id: a suggestion that is pending, and is accepted by the edit.
     """
 
     revision: int | None = None
     block: Element | None = None
+    suggestion_id: str | None = None
 
-    def check(self, state: DocumentState) -> None:
-        """Raise `GatewayError` 40901 unless a document fulfils the conditions."""
+    def check(self, state: DocumentState, pending_ids: Collection[str] = ()) -> None:
+        """Check the conditions for a document, with the ids of pending suggestions.
+
+        Raises:
+            GatewayError: 40901; 40411.
+        """
+        if self.suggestion_id is not None and self.suggestion_id not in pending_ids:
+            raise no_suggestion()
         if self.revision not in (None, state.revision):
             raise stale(state.revision)
         if self.block is not None and state.document.element(self.block.id) != self.block:
@@ -83,6 +91,8 @@ class Transaction:
         entries: the operations to append to the log.
         stored_requests: requests of the calls that were answered before.
         new_requests: requests of the calls that are answered now.
+        pending_ids: suggestions that can be accepted.
+        accepted_ids: suggestions that are.
         results: the calls that succeed, with their results.
         errors: the calls that fail, with their errors.
     """
@@ -93,6 +103,8 @@ class Transaction:
     entries: list[LogEntry] = field(default_factory=list)
     stored_requests: dict[RequestKey, StoredRequest] = field(default_factory=dict)
     new_requests: dict[RequestKey, StoredRequest] = field(default_factory=dict)
+    pending_ids: set[str] = field(default_factory=set)
+    accepted_ids: list[str] = field(default_factory=list)
     results: list[tuple[Call, CallAnswer]] = field(default_factory=list)
     errors: list[tuple[Call, Exception]] = field(default_factory=list)
 
@@ -110,7 +122,10 @@ class Transaction:
     def refuse(self, error: GatewayError) -> None:
         """Answer the only call with an error, and store nothing of it."""
         [(call, _)] = self.results
-        for changes in (self.states, self.entries, self.new_requests, self.results):
+        for changes in (
+            *(self.states, self.entries, self.new_requests, self.accepted_ids),
+            self.results,
+        ):
             changes.clear()
         self.errors.append((call, error))
 
@@ -158,7 +173,7 @@ def _applied(
 ) -> EditResult:
     """Return the result of an edit that is applied to its document."""
     state = transaction.states[article_id]
-    call.conditions.check(state)
+    call.conditions.check(state, transaction.pending_ids)
     applied = codec.apply(state.document, edit)
     if state.document.is_same(applied.document):
         # Nothing to log: the edit is answered as one that was made, at the same revision.
@@ -175,6 +190,9 @@ def _applied(
         )
         entry = (article_id, result.revision, call.session.user_id)
         transaction.entries.append(LogEntry(*entry, applied.operation, applied.inverse))
+    if call.conditions.suggestion_id is not None:
+        transaction.pending_ids.remove(call.conditions.suggestion_id)
+        transaction.accepted_ids.append(call.conditions.suggestion_id)
     key = request_key(call, article_id)
     if key is not None and call.request is not None:
         transaction.new_requests[key] = StoredRequest(call.request.fingerprint, result)

@@ -16,15 +16,19 @@ class EditResult(NamedTuple):
         revision: the revision of the document right after the edit.
         outcome: what the edit made.
         of_edits: if several edits were applied together, what each made.
+        suggestion_id: id of the suggestion that was stored instead; otherwise "".
     """
 
     revision: int
     outcome: EditOutcome = EditOutcome()
     of_edits: tuple[EditOutcome, ...] = ()
+    suggestion_id: str = ""
 
     def to_message(self) -> wire.ApplyEditResponse:
         """Return the response for the caller."""
-        response = wire.ApplyEditResponse(revision=self.revision, ids=self.outcome.ids)
+        response = wire.ApplyEditResponse(
+            revision=self.revision, ids=self.outcome.ids, suggestion_id=self.suggestion_id
+        )
         if self.outcome.omitted:
             response.omitted.extend(omission_messages(self.outcome.omitted))
         for each in self.of_edits:
@@ -46,7 +50,7 @@ class EditResult(NamedTuple):
     def of(cls, message: wire.ApplyEditResponse) -> "EditResult":
         """Return the result in a response."""
         of_edits = tuple([_outcome(result) for result in message.results])
-        return cls(message.revision, _outcome(message), of_edits)
+        return cls(message.revision, _outcome(message), of_edits, message.suggestion_id)
 
 
 def omission_messages(omitted: Iterable[Omission]) -> list[wire.Omission]:

@@ -1,20 +1,31 @@
-"""Erasure of a user's documents, sessions, requests, memberships of groups, and grants.
+"""Erasure of a user's documents, sessions, requests, comments, memberships of groups, and grants.
 
 A document belongs to the user who created it, whoever can read it. The user's edits of others'
 documents belong to those documents, whose logs keep the id of a user that no longer exists.
 """
 
-from sqlalchemy import Table, and_, delete, select, tuple_, update
+from sqlalchemy import Table, and_, delete, exists, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles.groups import pass_on_groups
 from services.articles.retention import PURGING_MS, Retention
-from services.articles.tables import articles, grants, members, requests, sessions, usage
+from services.articles.tables import (
+    articles,
+    comments,
+    grants,
+    members,
+    requests,
+    sessions,
+    suggestions,
+    usage,
+)
 from services.articles.usage import OwnerUsage, lock
 from services.common.storage.database import reading_once, write
 from services.common.storage.erasing import CountErased
 
 _AT_ONCE = 500
+# The author of a comment whose author was erased.
+_NOBODY = ""
 
 
 class ArticleErasure:
@@ -47,6 +58,13 @@ class ArticleErasure:
             forgotten = await connection.execute(delete(requests).where(answered, key.in_(some)))
             await count(connection, "requests", forgotten.rowcount)
             removed = ended.rowcount + forgotten.rowcount
+            removed += await self._remove_comments(connection, user_id, count)
+            withdrawn = suggestions.c.user_id == user_id
+            some = select(suggestions.c.id).where(withdrawn).limit(_AT_ONCE).with_for_update()
+            removed_rows = delete(suggestions).where(suggestions.c.id.in_(some))
+            gone = await connection.execute(removed_rows)
+            await count(connection, "suggestions", gone.rowcount)
+            removed += gone.rowcount
             for kind, table in (("memberships", members), ("grants", grants)):
                 removed += await self._remove_rows(connection, user_id, count, kind, table)
             await pass_on_groups(connection, user_id)
@@ -85,6 +103,30 @@ class ArticleErasure:
         await write(self._engine, mark_deleted)
         await self._retention.purge_document(article_id, count_document)
         return True
+
+    @staticmethod
+    async def _remove_comments(
+        connection: AsyncConnection, user_id: str, count: CountErased
+    ) -> int:
+        """Remove some comments; those that others replied to stay without text and author."""
+        theirs = comments.c.user_id == user_id
+        some = select(comments.c.id).where(theirs).order_by(comments.c.id).limit(_AT_ONCE)
+        comment_ids = (await connection.scalars(some.with_for_update())).all()
+        if not comment_ids:
+            return 0
+        reply = comments.alias()
+        answered = exists().where(
+            reply.c.thread_id == comments.c.id,
+            reply.c.id != comments.c.id,
+            reply.c.user_id != user_id,
+        )
+        erased = comments.c.id.in_(comment_ids)
+        await connection.execute(
+            update(comments).where(erased, answered).values(user_id=_NOBODY, text="")
+        )
+        await connection.execute(delete(comments).where(erased, theirs))
+        await count(connection, "comments", len(comment_ids))
+        return len(comment_ids)
 
     @staticmethod
     async def _remove_rows(

@@ -19,6 +19,8 @@ BLOCK = 40403
 GROUP = 40406
 IMAGE = 40407
 MEMBER = 40409
+COMMENT = 40410
+SUGGESTION = 40411
 STALE = 40901
 NOTHING_TO_REVERSE = 40904
 REQUEST_DIFFERS = 40905
@@ -81,6 +83,17 @@ def no_document(pointer: str = "/docId") -> GatewayError:
 def no_group() -> GatewayError:
     """Return the 404 error for a group that does not exist or that the caller is not in."""
     return failure(GROUP, "/group", "no such group, or you are not a member")
+
+
+def no_comment() -> GatewayError:
+    """Return the 404 error for a comment that the document does not have."""
+    return failure(COMMENT, "/commentId", "no comment with this id in the document")
+
+
+def no_suggestion() -> GatewayError:
+    """Return the 404 error for a suggestion that the document does not have."""
+    problem = "no suggestion with this id in the document; it may have been accepted or rejected"
+    return failure(SUGGESTION, "/suggestionId", problem)
 
 
 def stale(revision: int) -> GatewayError:

@@ -13,6 +13,7 @@ from sqlalchemy import and_, delete, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.articles.v1 import articles_pb2 as wire
+from gateway.articles.v1.suggestions_pb2 import AcceptSuggestionRequest
 from services.articles.edit_results import EditResult
 from services.articles.errors import SCHEMA, failure, request_differs
 from services.articles.tables import requests
@@ -34,6 +35,7 @@ EditRequest = (
     | wire.ReverseEditRequest
     | wire.RestoreRevisionRequest
     | wire.ImportArticleRequest
+    | AcceptSuggestionRequest
 )
 
 

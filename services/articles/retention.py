@@ -15,7 +15,16 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.articles.tables import articles, operations, requests, sessions, snapshots, usage
+from services.articles.tables import (
+    articles,
+    comments,
+    operations,
+    requests,
+    sessions,
+    snapshots,
+    suggestions,
+    usage,
+)
 from services.articles.usage import OPERATION_BYTES, OwnerUsage, length_of, lock
 from services.common.clock import Clock
 from services.common.storage.database import reading, write
@@ -120,7 +129,7 @@ class Retention:
 
         async def transact(connection: AsyncConnection) -> None:
             await lock(connection, owner_id)
-            for table in (sessions, requests, snapshots, operations):
+            for table in (sessions, requests, comments, suggestions, snapshots, operations):
                 await connection.execute(delete(table).where(table.c.article_id == article_id))
             await remove_files_of(connection, article_id)
             size = await connection.scalar(

@@ -10,6 +10,8 @@ import grpc
 from gateway.articles.v1 import articles_pb2 as wire
 from services.articles import codec, responses
 from services.articles.callers import Callers, UserNames
+from services.articles.commenting import CommentCalls
+from services.articles.comments import CommentRepository
 from services.articles.committer import DocumentCommitter
 from services.articles.conversions import DocumentConverter
 from services.articles.copies import ArticleCopier
@@ -33,6 +35,8 @@ from services.articles.repeats import RepeatableRequest
 from services.articles.repository import ArticleRepository
 from services.articles.sessions import SessionRef, SessionRepository
 from services.articles.sharing import SharingCalls
+from services.articles.suggesting import SuggestionCalls
+from services.articles.suggestions import SuggestedEdit, SuggestionRepository
 from services.articles.tree.edits import named_block
 from services.articles.tree.operations import DocumentEdit
 from services.common import ids
@@ -56,7 +60,7 @@ _MAX_CLIENT_ID = 64  # characters
 Context = grpc.aio.ServicerContext
 
 
-class ArticleEditorServicer(SharingCalls):
+class ArticleEditorServicer(SharingCalls, CommentCalls, SuggestionCalls):
     """The gRPC servicer of ArticleEditorService, for documents that the caller may edit."""
 
     def __init__(
@@ -69,6 +73,8 @@ class ArticleEditorServicer(SharingCalls):
         groups: GroupRepository,
         names_of: UserNames,
         copier: ArticleCopier,
+        comments: CommentRepository,
+        suggestions: SuggestionRepository,
         reserve: DiskReserve,
         history: History,
         converter: DocumentConverter,
@@ -86,6 +92,8 @@ class ArticleEditorServicer(SharingCalls):
         self._groups = groups
         self._names_of = names_of
         self._copier = copier
+        self._comments = comments
+        self._suggestions = suggestions
         self._new_id = partial(new_id, "")
         self._converter = converter
         self._exporter = DocumentExporter(files, converter)
@@ -343,12 +351,34 @@ class ArticleEditorServicer(SharingCalls):
             await self._committer.keep_alive(session)
             raise
         conditions = await self._conditions(session, request)
+        if request.suggest:
+            return await self._suggest(session, request, edit, conditions, repeatable)
         if not request.dry_run:
             return await self._committer.edit(session, edit, conditions, repeatable)
         state = await self._committer.read(session)
         conditions.check(state)
         applied = await asyncio.to_thread(codec.apply, state.document, edit)
         return EditResult(state.revision, applied.outcome, applied.of_edits)
+
+    async def _suggest(
+        self,
+        session: SessionRef,
+        request: wire.ApplyEditRequest,
+        edit: DocumentEdit,
+        conditions: EditConditions,
+        repeatable: RepeatableRequest | None,
+    ) -> EditResult:
+        """Store an edit as a suggestion."""
+        article_id, state = await self._committer.open(session)
+        if request.dry_run:
+            raise failure(FIELDS, "/suggest", "cannot be combined with dryRun")
+        conditions.check(state)
+        patch, outcome, of_edits = await asyncio.to_thread(
+            codec.suggested_patch, state.document, edit
+        )
+        result = EditResult(state.revision, outcome, of_edits)
+        suggested = SuggestedEdit(request.edit, patch, result)
+        return await self._suggestions.add(article_id, session.user_id, suggested, repeatable)
 
     async def _once(
         self,

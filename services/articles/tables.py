@@ -10,6 +10,7 @@ from sqlalchemy import (
     LargeBinary,
     String,
     Table,
+    Text,
     text,
 )
 
@@ -143,6 +144,46 @@ sessions = Table(
     Index("ix_article_sessions_article_id", "article_id"),
     Index("ix_article_sessions_user_id", "user_id"),
     Index("ix_article_sessions_expires_at_ms", "expires_at_ms"),
+)
+
+# Comments, and the replies to them, which have the id of the first comment as `thread_id`. Only
+# that one has an element, an anchor (JSON, if it is on a passage), and may be resolved. An erased
+# author is "".
+comments = Table(
+    "article_comments",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("article_id", String(20), ForeignKey("articles.id"), nullable=False),
+    Column("thread_id", String(64), nullable=False),
+    Column("user_id", String(64), nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("edited_at_ms", BigInteger),
+    Column("text", Text, nullable=False),
+    Column("element_id", String(64), nullable=False, server_default=""),
+    Column("anchor", LargeBinary),
+    Column("resolved_at_ms", BigInteger),
+    Column("size_bytes", BigInteger, nullable=False),
+    Index("ix_article_comments_article_id", "article_id", "id"),
+    Index("ix_article_comments_thread_id", "thread_id"),
+    Index("ix_article_comments_user_id", "user_id"),
+)
+
+# Pending edits, each as the change of blocks that it makes (JSON); see `tree.block_patches`. `kind`
+# is the field of `Edit`; `edit` its message, if it can be made again on blocks that have changed.
+suggestions = Table(
+    "article_suggestions",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("article_id", String(20), ForeignKey("articles.id"), nullable=False),
+    Column("user_id", String(64), nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("patch", LargeBinary, nullable=False),
+    Column("edit", LargeBinary),
+    Column("size_bytes", BigInteger, nullable=False),
+    Index("ix_article_suggestions_article_id", "article_id", "id"),
+    Index("ix_article_suggestions_user_id", "user_id"),
 )
 
 # Requests with an id of their caller's, and their answers: see `repeats`.

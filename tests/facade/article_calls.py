@@ -4,9 +4,11 @@ import orjson
 
 from gateway.articles.v1 import articles_pb2 as pb
 from gateway.articles.v1 import edits_pb2
+from tests.facade.article_comment_calls import COMMENT_ROWS
 from tests.facade.article_reading_calls import READING_ROWS
 from tests.facade.article_sharing_calls import SHARING_ROWS
 from tests.facade.article_structure_calls import STRUCTURE_ROWS
+from tests.facade.article_suggestion_calls import SUGGESTION_ROWS
 
 S = {"sessionId": "s"}
 B = {**S, "blockId": "b"}
@@ -417,6 +419,8 @@ ROWS = [
         DONE,
     ),
     *READING_ROWS,
+    *COMMENT_ROWS,
+    *SUGGESTION_ROWS,
     *SHARING_ROWS,
     *STRUCTURE_ROWS,
 ]

@@ -21,6 +21,14 @@ class _Answer(BaseModel):
     model_config = ConfigDict(defer_build=True)
 
 
+class _EditAnswer(_Answer):
+    revision: Revision
+    suggestionId: Annotated[
+        str,
+        Field(description="With `suggest`: id of the suggestion; other ids are those it makes."),
+    ] = _ABSENT
+
+
 class Session(_Answer):
     """An open document."""
 
@@ -38,10 +46,8 @@ class Done(_Answer):
     ok: Literal[True]
 
 
-class Edited(Done):
+class Edited(Done, _EditAnswer):
     """Success of an edit, which is durable."""
-
-    revision: Revision
 
 
 class SharePermission(_Answer):
@@ -175,18 +181,16 @@ class DocumentChanges(_Answer):
     ] = _ABSENT
 
 
-class Inserted(_Answer):
+class Inserted(_EditAnswer):
     """The blocks that an edit inserted, copied or converted, or new rows or cells of a table."""
 
     ids: Annotated[list[str], Field(description="Their ids, in order.")]
-    revision: Revision
 
 
-class TextEdited(_Answer):
+class TextEdited(_EditAnswer):
     """The blocks in which texts were replaced."""
 
     changed: Annotated[list[str], Field(description="Ids of the changed blocks, in order.")]
-    revision: Revision
 
 
 class Omission(_Answer):
@@ -196,7 +200,7 @@ class Omission(_Answer):
     reason: str
 
 
-class ReferencesImported(_Answer):
+class ReferencesImported(_EditAnswer):
     """The added references, and what was left out."""
 
     ids: Annotated[list[str], Field(description="Ids of the added references, in order.")]
@@ -204,10 +208,9 @@ class ReferencesImported(_Answer):
         list[Omission],
         Field(description="Entries, and fields of entries, that the document does not hold."),
     ]
-    revision: Revision
 
 
-class Written(_Answer):
+class Written(_EditAnswer):
     """The blocks of a text, and what was lost."""
 
     ids: Annotated[list[str], Field(description="Ids of the blocks, in order.")]
@@ -215,7 +218,6 @@ class Written(_Answer):
         list[Omission],
         Field(description="At most 1,000 parts of the text that documents do not hold."),
     ]
-    revision: Revision
 
 
 class ReferencesExported(_Answer):
@@ -276,21 +278,19 @@ class ReferencesFormatted(_Answer):
     revision: Revision
 
 
-class EditsApplied(_Answer):
+class EditsApplied(_EditAnswer):
     """The results of edits, and the revision after all of them."""
 
     results: Annotated[
         list[dict[str, Any]],
         Field(description="For each edit the data of its endpoint, without `revision`."),
     ]
-    revision: Revision
 
 
-class ReferenceAdded(_Answer):
+class ReferenceAdded(_EditAnswer):
     """The added reference."""
 
     id: str
-    revision: Revision
 
 
 class OutlineHeading(_Answer):

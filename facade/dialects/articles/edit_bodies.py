@@ -49,6 +49,11 @@ class EditBody(RepeatableBody):
         description="Expected revision; the request fails with 409 if the document has a "
         "newer one.",
     )
+    suggest: bool = Field(
+        False,
+        description="Store the edit as a suggestion, which suggestion/accept applies, and change "
+        "nothing.",
+    )
 
 
 class BlockEditBody(EditBody):

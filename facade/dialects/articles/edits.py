@@ -13,7 +13,7 @@ from gateway.articles.v1.edits_pb2 import Edit
 from services.common.errors import GatewayError
 
 # Fields of the whole request.
-_OF_REQUEST = ("sessionId", "requestId", "ifRevision", "ifBlockRevision", "dryRun")
+_OF_REQUEST = ("sessionId", "requestId", "ifRevision", "ifBlockRevision", "dryRun", "suggest")
 
 
 class EditKind(NamedTuple):

@@ -19,6 +19,8 @@ _NODE = {
 }
 _GROUP_ID = 7265431098273645
 _USER = "user_01M8XK3V7A"
+_SUGGESTION = "suggestion_01M8XK3VAC"
+_COMMENT = "comment_01M8XK3V9B"
 _GROUP = {
     "group_id": _GROUP_ID,
     "name": "Tides lab",
@@ -32,10 +34,17 @@ _TITLE, _TEXT = "block_title", "block_text"
 
 
 class Example(NamedTuple):
-    """The body of a request and the `data` of its response."""
+    """The body of a request and the `data` of its response.
+
+    Attributes:
+        body: see above.
+        data: see above.
+        before: a path with an example that must be run before.
+    """
 
     body: dict[str, Any]
     data: dict[str, Any]
+    before: "tuple[str, Example] | None" = None
 
 
 # In the order of execution.
@@ -332,6 +341,97 @@ EXAMPLES = {
             "revision": 24,
         },
     ),
+    "comment/add": Example(
+        {**_SESSION, "blockId": _TEXT, "quote": "a day", "text": "On most coasts."},
+        {"commentId": _COMMENT, "revision": 24},
+    ),
+    "comment/reply": Example(
+        {**_SESSION, "commentId": _COMMENT, "text": "Which not?"},
+        {"commentId": "comment_01M8XK4A2C"},
+    ),
+    "comment/edit": Example(
+        {**_SESSION, "commentId": "comment_01M8XK4A2C", "text": "Where not?"}, {"ok": True}
+    ),
+    "comment/resolve": Example({**_SESSION, "commentId": _COMMENT}, {"ok": True}),
+    "comment/list": Example(
+        {**_SESSION, "blockId": _TEXT, "resolved": True},
+        {
+            "comments": [
+                {
+                    "id": _COMMENT,
+                    "text": "On most coasts.",
+                    "author": {"user": _USER, "name": "tester"},
+                    "own": True,
+                    "time": 1793232030000,
+                    "blockId": _TEXT,
+                    "quote": "a day",
+                    "offset": 20,
+                    "orphaned": False,
+                    "resolved": True,
+                    "replies": [
+                        {
+                            "id": "comment_01M8XK4A2C",
+                            "text": "Where not?",
+                            "author": {"user": _USER, "name": "tester"},
+                            "own": True,
+                            "time": 1793232040000,
+                            "edited": 1793232050000,
+                        }
+                    ],
+                }
+            ],
+            "revision": 24,
+        },
+    ),
+    "suggestion/list": Example(
+        {**_SESSION, "limit": 1},
+        {
+            "suggestions": [
+                {
+                    "id": _SUGGESTION,
+                    "author": {"user": _USER, "name": "tester"},
+                    "own": True,
+                    "time": 1793232035000,
+                    "revision": 24,
+                    "endpoint": "block/text/append",
+                    "stale": False,
+                    "blocks": [
+                        {
+                            "blockId": _TEXT,
+                            "before": "*The sea rises* ***twice*** *a day.*",
+                            "after": "*The sea rises* ***twice*** *a day.* And falls.",
+                        }
+                    ],
+                    "references": [],
+                    "style": False,
+                }
+            ],
+            "hasMore": False,
+            "revision": 24,
+        },
+        before=(
+            "block/text/append",
+            Example(
+                {**_SESSION, "blockId": _TEXT, "text": " And falls.", "suggest": True},
+                {"ok": True, "revision": 24, "suggestionId": _SUGGESTION},
+            ),
+        ),
+    ),
+    "suggestion/accept": Example(
+        {**_SESSION, "suggestionId": _SUGGESTION}, {"ok": True, "revision": 25}
+    ),
+    "suggestion/reject": Example(
+        {**_SESSION, "suggestionId": "suggestion_01M8XK5D3E"},
+        {"ok": True},
+        before=(
+            "block/delete",
+            Example(
+                {**_SESSION, "blockId": _TEXT, "suggest": True},
+                {"ok": True, "revision": 25, "suggestionId": "suggestion_01M8XK5D3E"},
+            ),
+        ),
+    ),
+    "comment/delete": Example({**_SESSION, "commentId": _COMMENT}, {"ok": True}),
     "doc/rename": Example(
         {"docId": _DOCUMENT, "name": "Of tides"}, {"article": {**_NODE, "name": "Of tides"}}
     ),

@@ -20,7 +20,9 @@ _CONTENT = (
     *("children", "equation", "code", "language", "image", "author", "institution"),
     *("label", "caption", "align", "start"),
 )
-_BLOCK_STYLE = frozenset({"sessionId", "requestId", "blockId", "ifRevision", "ifBlockRevision"})
+_BLOCK_STYLE = frozenset(
+    {"sessionId", "requestId", "blockId", "ifRevision", "ifBlockRevision", "suggest"}
+)
 _LEAF_STYLE = _BLOCK_STYLE | {"leafPath", "anchorId"}
 # Larger than any document: indices beyond it are clamped and not found either.
 _MAX_INDEX = 2**32 - 1
@@ -146,6 +148,7 @@ def apply_edit(
         if_block_revision=getattr(body, "ifBlockRevision", None),
         dry_run=getattr(body, "dryRun", False),
         request_id=body.requestId,
+        suggest=body.suggest,
         edit=edit_of(body),
     )
 

@@ -19,7 +19,11 @@ from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.parsing import check_values
 from facade.routes.generation import rpc_metadata
-from gateway.articles.v1.articles_pb2 import KeepSessionAliveRequest, ReadArticleResponse
+from gateway.articles.v1.articles_pb2 import (
+    ApplyEditResponse,
+    KeepSessionAliveRequest,
+    ReadArticleResponse,
+)
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.process.offload import offload_if
 from services.common.text.texts import quoted
@@ -87,9 +91,19 @@ def edit_endpoint(
     """Return the spec of an endpoint that applies one of `EDITS`."""
     kind = EDITS[path]
     request = partial(requests.apply_edit, kind.edit)
+    data = partial(_edit_data, kind.data)
     return rpc_endpoint(
-        path, operation_id, "ApplyEdit", summary, kind.body, request, kind.answer, kind.data
+        path, operation_id, "ApplyEdit", summary, kind.body, request, kind.answer, data
     )
+
+
+def _edit_data(
+    data: Callable[[Any, Any], answers.Data], body: BaseModel, response: ApplyEditResponse
+) -> answers.Data:
+    """Return the data of an edit, with the id of the suggestion if it is one."""
+    if not response.suggestion_id:
+        return data(body, response)
+    return {**data(body, response), "suggestionId": response.suggestion_id}
 
 
 async def _handle(call: _Call, exchange: Exchange) -> Response:

@@ -16,6 +16,7 @@ class EditErrorCode(IntEnum):
     NO_LEAF = 40405
     REFERENCE_EXISTS = 40902
     CHANGED_SINCE = 40903
+    SUGGESTION_STALE = 40907
 
 
 class EditError(Exception):

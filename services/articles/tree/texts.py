@@ -28,6 +28,15 @@ def texts(element: Element) -> Iterator[tuple[str, str]]:
         yield from texts(child)
 
 
+def own_text(element: Element) -> str:
+    """Return the texts in an element, without those of elements in it, as one.
+
+    Between two texts is a NUL, which no text has.
+    """
+    own = [*content_texts(element.content), "".join([leaf.text for leaf in element.leaves])]
+    return "\0".join(own) if len(own) > 1 else own[0]
+
+
 def count_characters(elements: Iterable[Element]) -> int:
     """Return the number of characters of all texts in and below elements."""
     return sum(len(text) for element in elements for _, text in texts(element))

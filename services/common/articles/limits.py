@@ -27,6 +27,17 @@ DEPTH = 8
 GROUPS_OF_A_USER = 100
 MEMBERS = 200
 
+# Comments of a document, with replies, and their bytes; characters of a comment, and of the passage
+# that it is on.
+COMMENTS = 2_000
+COMMENTS_BYTES = 4 << 20
+COMMENT = 5_000
+QUOTE = 2_000
+# Suggestions of a document, and their bytes.
+SUGGESTIONS = 500
+SUGGESTIONS_BYTES = 8 << 20
+SUGGESTIONS_A_PAGE = 50
+
 LEAF_TEXT = 50_000
 EQUATION = 10_000
 CODE = 200_000

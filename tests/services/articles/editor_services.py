@@ -25,6 +25,7 @@ from services.articles import codec
 from services.articles.assembly import SERVICE_NAME
 from services.articles.cache import DocumentCache
 from services.articles.callers import Callers
+from services.articles.comments import CommentRepository
 from services.articles.committer import DocumentCommitter
 from services.articles.copies import ArticleCopier
 from services.articles.groups import GroupRepository
@@ -36,6 +37,7 @@ from services.articles.repository import ArticleRepository
 from services.articles.retention import Retention
 from services.articles.servicer import ArticleEditorServicer
 from services.articles.sessions import SessionRepository
+from services.articles.suggestions import SuggestionRepository
 from services.articles.sweeper import article_sweeper
 from services.articles.tables import operations, snapshots
 from services.articles.tree.document import Document
@@ -109,7 +111,15 @@ class Client:
         return await self._call(method, request(**fields))
 
     async def edit(
-        self, session_id: str, kind: str, if_revision: int | None = None, **fields: Any
+        self,
+        session_id: str,
+        kind: str,
+        if_revision: int | None = None,
+        *,
+        suggest: bool = False,
+        dry_run: bool = False,
+        request_id: str | None = None,
+        **fields: Any,
     ) -> wire.ApplyEditResponse:
         """Apply an edit; what a bytes field is given is written as JSON."""
         edit = Edit()
@@ -120,7 +130,14 @@ class Client:
                 fields[name] = orjson.dumps(value)
         message.MergeFrom(type(message)(**fields))
         message.SetInParent()
-        request = wire.ApplyEditRequest(session_id=session_id, if_revision=if_revision, edit=edit)
+        request = wire.ApplyEditRequest(
+            session_id=session_id,
+            if_revision=if_revision,
+            edit=edit,
+            suggest=suggest,
+            dry_run=dry_run,
+            request_id=request_id,
+        )
         response: wire.ApplyEditResponse = await self._call("ApplyEdit", request)
         return response
 
@@ -232,6 +249,10 @@ class EditorServices:
             self.groups,
             self.users.names_of,
             ArticleCopier(self.engine, self.articles, log, self.owner_usage, partial(new_id, "")),
+            CommentRepository(self.engine, self.clock),
+            SuggestionRepository(
+                self.engine, self.clock, AnsweredRequests(self.engine, self.clock)
+            ),
             self.disk.reserve,
             History(committer, log),
             PooledConverter(ConversionPool(Limits(), registry), caller_id),

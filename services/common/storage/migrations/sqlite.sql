@@ -200,6 +200,34 @@ CREATE TABLE article_files (
 	file_id VARCHAR(64) NOT NULL,
 	CONSTRAINT pk_article_files PRIMARY KEY (article_id, file_id)
 );
+CREATE TABLE article_comments (
+	id VARCHAR(64) NOT NULL,
+	article_id VARCHAR(20) NOT NULL,
+	thread_id VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	edited_at_ms BIGINT,
+	text TEXT NOT NULL,
+	element_id VARCHAR(64) DEFAULT '' NOT NULL,
+	anchor BLOB,
+	resolved_at_ms BIGINT,
+	size_bytes BIGINT NOT NULL,
+	CONSTRAINT pk_article_comments PRIMARY KEY (id),
+	CONSTRAINT fk_article_comments_article_id FOREIGN KEY(article_id) REFERENCES articles (id)
+);
+CREATE TABLE article_suggestions (
+	id VARCHAR(64) NOT NULL,
+	article_id VARCHAR(20) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	revision BIGINT NOT NULL,
+	kind VARCHAR(32) NOT NULL,
+	patch BLOB NOT NULL,
+	edit BLOB,
+	size_bytes BIGINT NOT NULL,
+	CONSTRAINT pk_article_suggestions PRIMARY KEY (id),
+	CONSTRAINT fk_article_suggestions_article_id FOREIGN KEY(article_id) REFERENCES articles (id)
+);
 CREATE TABLE memory_owners (
 	owner_id VARCHAR(64) NOT NULL,
 	memories BIGINT NOT NULL,
@@ -865,6 +893,9 @@ CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
 CREATE UNIQUE INDEX ix_api_keys_replaces ON api_keys (replaces);
 CREATE INDEX ix_api_keys_user_id ON api_keys (user_id);
+CREATE INDEX ix_article_comments_article_id ON article_comments (article_id, id);
+CREATE INDEX ix_article_comments_thread_id ON article_comments (thread_id);
+CREATE INDEX ix_article_comments_user_id ON article_comments (user_id);
 CREATE INDEX ix_article_files_file_id ON article_files (file_id);
 CREATE INDEX ix_article_group_members_user_id ON article_group_members (user_id);
 CREATE INDEX ix_article_groups_creator_id ON article_groups (creator_id);
@@ -874,6 +905,8 @@ CREATE INDEX ix_article_sessions_article_id ON article_sessions (article_id);
 CREATE INDEX ix_article_sessions_expires_at_ms ON article_sessions (expires_at_ms);
 CREATE UNIQUE INDEX ix_article_sessions_latest ON article_sessions (user_id, article_id, client_id) WHERE latest;
 CREATE INDEX ix_article_sessions_user_id ON article_sessions (user_id);
+CREATE INDEX ix_article_suggestions_article_id ON article_suggestions (article_id, id);
+CREATE INDEX ix_article_suggestions_user_id ON article_suggestions (user_id);
 CREATE INDEX ix_articles_creator_id ON articles (creator_id);
 CREATE INDEX ix_articles_deleted_at_ms ON articles (deleted_at_ms);
 CREATE INDEX ix_articles_group_id ON articles (group_id);

@@ -11,6 +11,7 @@ def create() -> None:
     _create_sessions()
     _create_usage()
     _create_requests()
+    _create_comments()
 
 
 def _create_groups() -> None:
@@ -156,3 +157,47 @@ def _create_requests() -> None:
         sa.PrimaryKeyConstraint("article_id", "file_id", name="pk_article_files"),
     )
     op.create_index("ix_article_files_file_id", "article_files", ["file_id"])
+
+
+def _create_comments() -> None:
+    op.create_table(
+        "article_comments",
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("article_id", sa.String(20), nullable=False),
+        sa.Column("thread_id", sa.String(64), nullable=False),
+        sa.Column("user_id", sa.String(64), nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("edited_at_ms", sa.BigInteger()),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("element_id", sa.String(64), nullable=False, server_default=""),
+        sa.Column("anchor", sa.LargeBinary()),
+        sa.Column("resolved_at_ms", sa.BigInteger()),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_article_comments"),
+        sa.ForeignKeyConstraint(
+            ["article_id"], ["articles.id"], name="fk_article_comments_article_id"
+        ),
+    )
+    op.create_index("ix_article_comments_article_id", "article_comments", ["article_id", "id"])
+    op.create_index("ix_article_comments_thread_id", "article_comments", ["thread_id"])
+    op.create_index("ix_article_comments_user_id", "article_comments", ["user_id"])
+    op.create_table(
+        "article_suggestions",
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("article_id", sa.String(20), nullable=False),
+        sa.Column("user_id", sa.String(64), nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("revision", sa.BigInteger(), nullable=False),
+        sa.Column("kind", sa.String(32), nullable=False),
+        sa.Column("patch", sa.LargeBinary(), nullable=False),
+        sa.Column("edit", sa.LargeBinary()),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_article_suggestions"),
+        sa.ForeignKeyConstraint(
+            ["article_id"], ["articles.id"], name="fk_article_suggestions_article_id"
+        ),
+    )
+    op.create_index(
+        "ix_article_suggestions_article_id", "article_suggestions", ["article_id", "id"]
+    )
+    op.create_index("ix_article_suggestions_user_id", "article_suggestions", ["user_id"])
