@@ -1,5 +1,6 @@
 // An open document: its blocks, the Markdown beside them, and its references.
 import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useLocation } from "preact-iso";
 import { useEffect, useMemo, useState } from "preact/hooks";
 
@@ -16,12 +17,16 @@ import { look } from "./look";
 import { MarkdownPane } from "./markdown_pane";
 import { DocumentProperties } from "./properties";
 import { References } from "./references";
-import type { Css } from "./types";
+import { ReviewPane } from "./review_pane";
+import { ShareButton } from "./share";
+import type { Article, Css } from "./types";
 
 const CITATIONS_KEY = "gateway.citations";
 const WIDE = "(min-width: 70rem)";
 
-export function Editor({ docId, name }: { docId: string; name: string }) {
+export function Editor({ article }: { article: Article }) {
+  const docId = article.outer_id;
+  const [current, setCurrent] = useState(article);
   const shared = useMemo(() => {
     const document = new OpenDocument(docId);
     const chosen = CITATION_STYLES[sessionStorage.getItem(CITATIONS_KEY) ?? ""];
@@ -29,6 +34,7 @@ export function Editor({ docId, name }: { docId: string; name: string }) {
     return { document, edits: new Edits(document), citations };
   }, [docId]);
   const [hasMarkdown, setMarkdown] = useState(() => matchMedia(WIDE).matches);
+  const [hasReviews, setReviews] = useState(false);
   useEffect(() => {
     const controller = new AbortController();
     void shared.document.follow(controller.signal);
@@ -36,14 +42,33 @@ export function Editor({ docId, name }: { docId: string; name: string }) {
   }, [shared]);
   return (
     <ShareDocument value={shared}>
-      <h1>{name}</h1>
-      <Bar hasMarkdown={hasMarkdown} onMarkdown={() => setMarkdown(!hasMarkdown)} />
-      <Panes hasMarkdown={hasMarkdown} />
+      <h1>{current.name}</h1>
+      <Bar
+        hasMarkdown={hasMarkdown}
+        onMarkdown={() => setMarkdown(!hasMarkdown)}
+        hasReviews={hasReviews}
+        onReviews={() => setReviews(!hasReviews)}
+      >
+        <ShareButton article={current} onChanged={setCurrent} />
+      </Bar>
+      <Panes hasMarkdown={hasMarkdown} hasReviews={hasReviews} />
     </ShareDocument>
   );
 }
 
-function Bar({ hasMarkdown, onMarkdown }: { hasMarkdown: boolean; onMarkdown: () => void }) {
+function Bar({
+  hasMarkdown,
+  onMarkdown,
+  hasReviews,
+  onReviews,
+  children,
+}: {
+  hasMarkdown: boolean;
+  onMarkdown: () => void;
+  hasReviews: boolean;
+  onReviews: () => void;
+  children: ComponentChildren;
+}) {
   const { document, edits } = useDocument();
   const { route } = useLocation();
   const [error, setError] = useState<unknown>();
@@ -94,6 +119,10 @@ function Bar({ hasMarkdown, onMarkdown }: { hasMarkdown: boolean; onMarkdown: ()
         <button type="button" class="quiet" aria-pressed={hasMarkdown} onClick={onMarkdown}>
           Markdown
         </button>
+        <button type="button" class="quiet" aria-pressed={hasReviews} onClick={onReviews}>
+          Comments
+        </button>
+        {children}
         <button
           type="button"
           class="quiet"
@@ -119,7 +148,7 @@ function Bar({ hasMarkdown, onMarkdown }: { hasMarkdown: boolean; onMarkdown: ()
   );
 }
 
-function Panes({ hasMarkdown }: { hasMarkdown: boolean }) {
+function Panes({ hasMarkdown, hasReviews }: { hasMarkdown: boolean; hasReviews: boolean }) {
   const { document, citations } = useDocument();
   const style = Object.keys(CITATION_STYLES).find(
     (key) => CITATION_STYLES[key] === citations.value,
@@ -128,7 +157,7 @@ function Panes({ hasMarkdown }: { hasMarkdown: boolean }) {
     return document.problem.value === undefined ? <p role="status">Opening…</p> : null;
   }
   return (
-    <div class={hasMarkdown ? "panes" : undefined}>
+    <div class={hasMarkdown || hasReviews ? "panes" : undefined}>
       <div>
         <Blocks />
         <References
@@ -139,7 +168,12 @@ function Panes({ hasMarkdown }: { hasMarkdown: boolean }) {
           }}
         />
       </div>
-      {hasMarkdown && <MarkdownPane />}
+      {(hasMarkdown || hasReviews) && (
+        <div class="beside">
+          {hasReviews && <ReviewPane />}
+          {hasMarkdown && <MarkdownPane />}
+        </div>
+      )}
     </div>
   );
 }

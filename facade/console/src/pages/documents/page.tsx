@@ -14,7 +14,7 @@ export default function Documents() {
 function OneDocument({ id }: { id: string }) {
   const { data, error } = useLoaded(listGroups, []);
   const article = data?.flatMap((group) => group.articles).find((one) => one.outer_id === id);
-  if (article !== undefined) return <Editor docId={id} name={article.name} />;
+  if (article !== undefined) return <Editor article={article} />;
   return (
     <>
       <h1>Documents</h1>

@@ -1,0 +1,260 @@
+// Comments on the document, and suggested edits, which are accepted or rejected here.
+import { useEffect, useState } from "preact/hooks";
+
+import { ConfirmButton } from "../../parts/confirm";
+import { Failure } from "../../parts/failure";
+import { when } from "../../parts/formats";
+import { useLoaded } from "../../parts/loading";
+import { useDocument } from "./context";
+import {
+  type Comment,
+  type Suggestion,
+  type Thread,
+  authorName,
+  readReviews,
+} from "./reviews";
+import type { Block } from "./types";
+
+const EVERY_MS = 5000;
+
+type Run = (path: string, body: object) => Promise<boolean>;
+
+export function ReviewPane() {
+  const { document: opened } = useDocument();
+  const [hasResolved, setResolved] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const reviews = useLoaded(
+    (signal) => readReviews(opened.session, hasResolved, signal),
+    [opened, hasResolved],
+  );
+  const { reload } = reviews;
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!document.hidden) reload();
+    }, EVERY_MS);
+    return () => clearInterval(timer);
+  }, [reload]);
+
+  /** Send a call, show what it changed, and return whether it was answered. */
+  async function run(path: string, body: object): Promise<boolean> {
+    setError(undefined);
+    try {
+      await opened.session.call(path, () => body);
+      await opened.refresh();
+      return true;
+    } catch (failure) {
+      setError(failure);
+      return false;
+    } finally {
+      reload();
+    }
+  }
+
+  const threads = reviews.data?.threads ?? [];
+  const suggestions = reviews.data?.suggestions ?? [];
+  return (
+    <section aria-labelledby="reviews" class="review-pane">
+      <h2 id="reviews">Comments</h2>
+      <NewComment run={run} />
+      <Failure error={error ?? reviews.error} />
+      {suggestions.map((one) => (
+        <SuggestionCard key={one.id} suggestion={one} run={run} />
+      ))}
+      {reviews.data?.hasMore && <p class="hint">There are more suggestions.</p>}
+      {threads.map((thread) => (
+        <ThreadCard key={thread.id} thread={thread} run={run} />
+      ))}
+      {reviews.data !== undefined && threads.length + suggestions.length === 0 && (
+        <p class="hint">There are no comments and no suggestions.</p>
+      )}
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={hasResolved}
+          onChange={(event) => setResolved(event.currentTarget.checked)}
+        />
+        Show resolved comments
+      </label>
+    </section>
+  );
+}
+
+/** Return the selected block, and the words that were marked in it last. */
+function useTarget(): { blockId: string; quote: string } {
+  const { document: opened } = useDocument();
+  const [marked, setMarked] = useState({ blockId: "", quote: "" });
+  useEffect(() => {
+    function look(): void {
+      const selection = getSelection();
+      const frame = selection?.anchorNode?.parentElement?.closest<HTMLElement>("[data-block]");
+      const quote = selection?.toString().trim() ?? "";
+      // A click into the form takes the selection away, but not what it is about.
+      if (frame) setMarked({ blockId: frame.dataset["block"] ?? "", quote });
+    }
+    document.addEventListener("selectionchange", look);
+    return () => document.removeEventListener("selectionchange", look);
+  }, []);
+  const blockId = opened.order.value.find((id) => opened.entry(id).isSelected.value) ?? "";
+  return { blockId, quote: marked.blockId === blockId ? marked.quote : "" };
+}
+
+function NewComment({ run }: { run: Run }) {
+  const { blockId, quote } = useTarget();
+  const [text, setText] = useState("");
+  if (blockId === "") {
+    return <p class="hint">Select a block, or words in it, to comment on them.</p>;
+  }
+  return (
+    <form
+      aria-label="New comment"
+      onSubmit={async (event) => {
+        event.preventDefault();
+        const body = quote === "" ? { blockId, text } : { blockId, text, quote };
+        if (await run("comment/add", body)) setText("");
+      }}
+    >
+      <label>
+        {quote === "" ? "Comment on the selected block" : `Comment on “${shortened(quote)}”`}
+        <textarea
+          rows={2}
+          maxLength={5000}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+      </label>
+      <button type="submit" disabled={text.trim() === ""}>
+        Comment
+      </button>
+    </form>
+  );
+}
+
+function ThreadCard({ thread, run }: { thread: Thread; run: Run }) {
+  const { document: opened } = useDocument();
+  const [reply, setReply] = useState("");
+  const commentId = thread.id;
+  const holder = opened.order.value.find((id) =>
+    holds(opened.entry(id).state.value?.block, thread.blockId),
+  );
+  return (
+    <article class="review" aria-label={`Comment of ${authorName(thread)}`}>
+      {thread.quote !== undefined && <blockquote>{shortened(thread.quote)}</blockquote>}
+      {thread.orphaned && <p class="hint">What this is about is no longer in the document.</p>}
+      {[thread, ...thread.replies].map((comment) => (
+        <CommentText key={comment.id} comment={comment} />
+      ))}
+      <div class="actions">
+        {holder !== undefined && (
+          <button
+            type="button"
+            class="quiet"
+            onClick={() => {
+              opened.wanted.value = holder;
+            }}
+          >
+            Show
+          </button>
+        )}
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => void run("comment/resolve", { commentId, resolved: !thread.resolved })}
+        >
+          {thread.resolved ? "Open again" : "Resolve"}
+        </button>
+        {thread.own && (
+          <ConfirmButton
+            label="Delete"
+            name="comment"
+            question="Delete this comment with its replies?"
+            onConfirm={async () => {
+              await run("comment/delete", { commentId });
+            }}
+          />
+        )}
+      </div>
+      <form
+        class="actions"
+        aria-label="Reply"
+        onSubmit={async (event) => {
+          event.preventDefault();
+          if (await run("comment/reply", { commentId, text: reply })) setReply("");
+        }}
+      >
+        <input
+          aria-label="Text of the reply"
+          placeholder="Reply"
+          maxLength={5000}
+          value={reply}
+          onInput={(event) => setReply(event.currentTarget.value)}
+        />
+        <button type="submit" class="quiet" disabled={reply.trim() === ""}>
+          Reply
+        </button>
+      </form>
+    </article>
+  );
+}
+
+function CommentText({ comment }: { comment: Comment }) {
+  return (
+    <>
+      <p class="hint">
+        {authorName(comment)} · {when(comment.time / 1000)}
+      </p>
+      <p class="said">{comment.text || "(erased)"}</p>
+    </>
+  );
+}
+
+function SuggestionCard({ suggestion, run }: { suggestion: Suggestion; run: Run }) {
+  const suggestionId = suggestion.id;
+  return (
+    <article class="review suggestion" aria-label={`Suggestion of ${authorName(suggestion)}`}>
+      <p class="hint">
+        {authorName(suggestion)} · {when(suggestion.time / 1000)} ·{" "}
+        <code>{suggestion.endpoint}</code>
+      </p>
+      {suggestion.blocks.map((block) => (
+        <div key={block.blockId}>
+          {block.before !== undefined && <del>{block.before}</del>}
+          {block.after !== undefined && <ins>{block.after}</ins>}
+        </div>
+      ))}
+      {suggestion.references.length > 0 && (
+        <p class="hint">References: {suggestion.references.join(", ")}</p>
+      )}
+      {suggestion.style && <p class="hint">The style of the document</p>}
+      {suggestion.stale && (
+        <p class="hint">What it changes has been edited since: it cannot be accepted.</p>
+      )}
+      <div class="actions">
+        <button
+          type="button"
+          disabled={suggestion.stale}
+          onClick={() => void run("suggestion/accept", { suggestionId })}
+        >
+          Accept
+        </button>
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => void run("suggestion/reject", { suggestionId })}
+        >
+          {suggestion.own ? "Withdraw" : "Reject"}
+        </button>
+      </div>
+    </article>
+  );
+}
+
+/** Return whether a block is an element, or contains it. */
+function holds(block: Block | undefined, elementId: string): boolean {
+  if (block === undefined) return false;
+  if (block.id === elementId) return true;
+  return (block.children ?? []).some((child) => "id" in child && holds(child, elementId));
+}
+
+function shortened(text: string): string {
+  return text.length > 120 ? `${text.slice(0, 120)}…` : text;
+}
