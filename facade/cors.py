@@ -15,10 +15,10 @@ _ALLOWED = frozenset(
     {
         *("accept", "authorization", "cache-control", "compat-version", "content-type"),
         *("idempotency-key", "if-match", "if-none-match", "if-range", "range", "user-agent"),
-        *("x-api-key", "x-request-id"),
+        *("x-api-key", "x-goog-api-key", "x-request-id"),
     }
 )
-_ALLOWED_FAMILIES = ("anthropic-", "openai-", "x-stainless-")
+_ALLOWED_FAMILIES = ("anthropic-", "openai-", "x-goog-", "x-stainless-")
 _LIMITS = ("limit", "remaining", "reset")
 # Response headers readable by pages, beside those that are always readable.
 EXPOSED = (

@@ -1,7 +1,8 @@
 """The credential of a request, and the format of its responses.
 
-The API key is sent in one of two headers, `Authorization: Bearer` or `x-api-key`. Both together are
-an error, except on the endpoints for coding agents, some of which send their key in both. Document
+The API key is sent in one of two headers, `Authorization: Bearer` or `x-api-key`; on the endpoints
+of Google's dialect, the second is `x-goog-api-key`. Both together are an error, except on the
+endpoints for coding agents, some of which send their key in both, and of Google's dialect. Document
 editing accepts only `x-api-key`. Official Anthropic clients are recognized by `anthropic-version`,
 whichever header has their key. Whether a version header is required depends on the endpoint.
 """
@@ -25,6 +26,7 @@ class ApiFormat(Enum):
 
     OPENAI = "OpenAI's"
     ANTHROPIC = "Anthropic's"
+    GOOGLE = "Google's"
     ENVELOPE = "document editing's"
 
 
@@ -51,6 +53,7 @@ class Rules:
         version: whether a version header is needed: "always", "with x-api-key" or "never".
         takes_bearer: whether the key may come in `Authorization`.
         takes_both: whether the same key may come in both headers.
+        key_header: the header of a key without a scheme.
         key: the kind of the key that is needed.
     """
 
@@ -58,6 +61,7 @@ class Rules:
     version: str
     takes_bearer: bool = True
     takes_both: bool = False
+    key_header: str = "x-api-key"
     key: KeyKind = KeyKind.CALLER
 
 
@@ -66,6 +70,9 @@ MESSAGES = Rules(api_format=ApiFormat.ANTHROPIC, version="always")
 BY_CREDENTIAL = Rules(api_format=None, version="with x-api-key")
 CODING_MESSAGES = Rules(api_format=ApiFormat.ANTHROPIC, version="never", takes_both=True)
 CODING_MODELS = Rules(api_format=None, version="never", takes_both=True)
+GOOGLE = Rules(
+    api_format=ApiFormat.GOOGLE, version="never", takes_both=True, key_header="x-goog-api-key"
+)
 ADMIN = Rules(api_format=ApiFormat.OPENAI, version="never", key=KeyKind.ADMIN)
 CONSOLE = Rules(api_format=ApiFormat.OPENAI, version="never", key=KeyKind.NONE)
 PUBLIC = Rules(api_format=None, version="never", key=KeyKind.NONE)
@@ -94,7 +101,7 @@ def key_of(headers: Mapping[str, str], rules: Rules) -> str:
             with different keys; invalid_api_key if the key is missing or malformed.
     """
     authorization = headers.get("authorization")
-    api_key = headers.get("x-api-key")
+    api_key = headers.get(rules.key_header)
     if authorization is not None and api_key is not None:
         return _key_of_both(authorization, api_key, rules)
     if authorization is not None and rules.takes_bearer:
@@ -103,7 +110,7 @@ def key_of(headers: Mapping[str, str], rules: Rules) -> str:
         bearer = "`Authorization: Bearer <API_KEY>` or " if rules.takes_bearer else ""
         raise GatewayError(
             errors_pb2.REASON_INVALID_API_KEY,
-            f"an API key is required: send {bearer}`x-api-key: <API_KEY>`",
+            f"an API key is required: send {bearer}`{rules.key_header}: <API_KEY>`",
             article_code=_KEY_MISSING,
         )
     if not is_key(api_key):
@@ -112,14 +119,13 @@ def key_of(headers: Mapping[str, str], rules: Rules) -> str:
 
 
 def _key_of_both(authorization: str, api_key: str, rules: Rules) -> str:
+    names = f"Authorization, {rules.key_header}"
     if not rules.takes_both:
-        raise invalid(
-            "Authorization", "Authorization, x-api-key: send one of the two headers, not both"
-        )
+        raise invalid("Authorization", f"{names}: send one of the two headers, not both")
     if authorization.partition(" ")[2].strip() != api_key:
         raise invalid(
             "Authorization",
-            "Authorization, x-api-key: the two headers carry different keys; send one of them,"
+            f"{names}: the two headers carry different keys; send one of them,"
             " or the same key in both",
         )
     return bearer_key(authorization)
@@ -167,6 +173,8 @@ _RULES = (
     ("/beta/v1/embeddings", CHAT),
     ("/coding/v1/messages", CODING_MESSAGES),
     ("/coding/v1/", CODING_MODELS),
+    ("/v1beta/", GOOGLE),
+    ("/upload/v1beta/", GOOGLE),
     ("/article/v1/", ARTICLES),
     ("/admin/", ADMIN),
     ("/console/", CONSOLE),

@@ -24,7 +24,7 @@ from facade.unserved import instead_of
 from services.common.errors import GatewayError, invalid
 
 # Names are in the spelling of the error message.
-_CREDENTIALS = ("Authorization", "x-api-key")
+_CREDENTIALS = ("Authorization", "x-api-key", "x-goog-api-key")
 
 
 class Serve(Protocol):

@@ -37,6 +37,7 @@ def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], li
             "base64": parsed.base64,
             "metadata": parsed.metadata,
             "end_user": parsed.end_user,
+            "includes_thoughts": parsed.includes_thoughts,
             "state": None if parsed.state is None else parsed.state.dump(),
         }
         return head, parts

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
-from facade.dialects import anthropic, openai, responses
+from facade.dialects import anthropic, gemini, openai, responses
 from facade.dialects.openai.forwarding import FORWARD_NAMES, parse_forwarded
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import FieldNames, SourceMap
@@ -96,6 +96,23 @@ def _parse_response(held: list[bytes], _: Options, lazily: bool) -> ParsedReques
     return responses.parse_request(held.pop(), lazily=lazily)
 
 
+def _parse_generate_content(held: list[bytes], options: Options, lazily: bool) -> ParsedRequest:
+    model, stream = options["model"], options["stream"]
+    return gemini.parse_generate(held.pop(), model=model, stream=stream)
+
+
+def _parse_count_content_tokens(held: list[bytes], options: Options, _: bool) -> ParsedRequest:
+    return gemini.parse_count_tokens(held.pop(), model=options["model"])
+
+
+def _parse_embed_content(held: list[bytes], options: Options, _: bool) -> ParsedRequest:
+    return gemini.parse_embed(held.pop(), model=options["model"])
+
+
+def _parse_batch_embed_contents(held: list[bytes], options: Options, _: bool) -> ParsedRequest:
+    return gemini.parse_batch_embed(held.pop(), model=options["model"])
+
+
 CHAT: Final = BodyFormat(
     "chat",
     conversation_pb2.DIALECT_OPENAI,
@@ -130,8 +147,33 @@ RESPONSES: Final = BodyFormat(
     responses.FIELD_NAMES,
     passes_streams=True,
 )
+_GEMINI = conversation_pb2.DIALECT_GEMINI
+GENERATE_CONTENT: Final = BodyFormat(
+    "generate_content", _GEMINI, _parse_generate_content, gemini.FIELD_NAMES
+)
+COUNT_CONTENT_TOKENS: Final = BodyFormat(
+    "count_content_tokens", _GEMINI, _parse_count_content_tokens, gemini.FIELD_NAMES
+)
+EMBED_CONTENT: Final = BodyFormat(
+    "embed_content",
+    _GEMINI,
+    _parse_embed_content,
+    gemini.EMBEDDING_NAMES,
+    message=EmbedRequest,
+)
+BATCH_EMBED_CONTENTS: Final = BodyFormat(
+    "batch_embed_contents",
+    _GEMINI,
+    _parse_batch_embed_contents,
+    gemini.EMBEDDING_NAMES,
+    message=EmbedRequest,
+)
 FORMATS: Final[Mapping[str, BodyFormat]] = {
-    each.name: each for each in (CHAT, EMBEDDINGS, FORWARDED, MESSAGES, COUNT_TOKENS, RESPONSES)
+    each.name: each
+    for each in (
+        *(CHAT, EMBEDDINGS, FORWARDED, MESSAGES, COUNT_TOKENS, RESPONSES, GENERATE_CONTENT),
+        *(COUNT_CONTENT_TOKENS, EMBED_CONTENT, BATCH_EMBED_CONTENTS),
+    )
 }
 
 

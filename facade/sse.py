@@ -8,12 +8,13 @@ that arrives with it.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 import grpc
 
 from facade.dialects.foreign_parts import foreign_parts_of_events
+from facade.dialects.stream_formats import StreamFormat
 from facade.failures import to_gateway_error
 from facade.http.exchange import AnswerSummary, Exchange
 from facade.http.responses import StreamedResponse
@@ -36,6 +37,7 @@ class Encoder(Protocol):
     """Encodes events as the stream of a dialect.
 
     Attributes:
+        format: the format of the stream.
         route: the model that serves the answer, once known.
         usage: token usage so far.
     """
@@ -43,7 +45,11 @@ class Encoder(Protocol):
     route: RouteInfo
     usage: Usage
 
-    def encode(self, events: Iterable[Event]) -> bytes:
+    @property
+    def format(self) -> StreamFormat:
+        """See the class."""
+
+    def encode(self, events: Sequence[Event]) -> bytes:
         """Return the bytes of a batch of events, possibly none."""
         ...
 
@@ -233,7 +239,7 @@ class _EventStream:
         """Write the last data, and wait while the client does not read."""
         response = self._response or self._begin()
         self.stop()
-        note = self._note() if self._dropped else b""
+        note = self._note() if self._dropped and self._encoder.format.has_comments else b""
         response.write(*self._held, note, data, is_last=True)
         if self._connection.writing_paused:
             await self._connection.drain()
@@ -276,7 +282,8 @@ class _EventStream:
         if self._dropped:
             add_dropped(self._headers, self._dropped)
             self._dropped.clear()
-        self._response = response = StreamedResponse(self._exchange, self._headers)
+        content_type = self._encoder.format.content_type
+        self._response = response = StreamedResponse(self._exchange, self._headers, content_type)
         return response
 
     def _note(self) -> bytes:

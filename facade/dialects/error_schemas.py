@@ -5,6 +5,7 @@ from typing import Final
 
 from facade.credentials import ApiFormat
 from facade.dialects.json_schemas import (
+    INTEGER,
     OBJECT,
     OPTIONAL_STRING,
     STRING,
@@ -38,6 +39,14 @@ _ANTHROPIC = open_object(
     },
     optional=["code", "param", "attempts"],
 )
+_GOOGLE = open_object(
+    {
+        "code": described(INTEGER, "HTTP status."),
+        "message": _MESSAGE,
+        "status": described(STRING, "Name of the status, such as `INVALID_ARGUMENT`."),
+        "details": array(OBJECT),
+    }
+)
 _ENVELOPE = closed_object(
     {
         "code": {
@@ -56,5 +65,6 @@ ERRORS: Final[Mapping[ApiFormat, NamedSchema]] = {
         "FormatBError",
         open_object({"type": {"const": "error"}, "error": _ANTHROPIC, "request_id": STRING}),
     ),
+    ApiFormat.GOOGLE: NamedSchema("GoogleError", open_object({"error": _GOOGLE})),
     ApiFormat.ENVELOPE: NamedSchema("articles.Error", _ENVELOPE),
 }

@@ -1,7 +1,7 @@
 """Errors in the formats of the dialects."""
 
 from facade.credentials import ApiFormat
-from facade.dialects import anthropic, articles, openai
+from facade.dialects import anthropic, articles, gemini, openai
 from services.common.errors import GatewayError
 
 
@@ -12,5 +12,7 @@ def render_error(api_format: ApiFormat, error: GatewayError, request_id: str) ->
             return openai.render_error(error, request_id)
         case ApiFormat.ANTHROPIC:
             return anthropic.render_error(error, request_id)
+        case ApiFormat.GOOGLE:
+            return gemini.render_error(error, request_id)
         case ApiFormat.ENVELOPE:
             return articles.render_error(error)

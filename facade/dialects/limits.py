@@ -38,6 +38,8 @@ def set_limits(
             prefix, own = openai.LIMIT_HEADERS, openai.limit_headers(limits, now_ms)
         case ApiFormat.ANTHROPIC:
             prefix, own = anthropic.LIMIT_HEADERS, anthropic.limit_headers(limits)
+        case ApiFormat.GOOGLE:
+            prefix, own = "", {}  # Google has no headers for limits
         case ApiFormat.ENVELOPE:
             return
     budgets = [one for one in limits if one.measure in SPEND]

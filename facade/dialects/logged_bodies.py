@@ -14,7 +14,15 @@ _DATA = b"data: "
 _NOT_TEXT = frozenset(
     {
         *("id", "type", "role", "object", "model", "data", "url", "image_url", "file_data"),
-        *("signature", "encrypted_content", "call_id", "tool_call_id", "tool_use_id", "status"),
+        *(
+            "signature",
+            "thoughtSignature",
+            "encrypted_content",
+            "call_id",
+            "tool_call_id",
+            "tool_use_id",
+            "status",
+        ),
     }
 )
 

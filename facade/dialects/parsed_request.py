@@ -28,6 +28,7 @@ class ParsedRequest:
         base64: whether the answer has vectors in base64.
         metadata: the caller's notes, not validated; None without any.
         end_user: the end user of the caller, or "".
+        includes_thoughts: for `generateContent`, whether the answer has the model's thoughts.
         state: for responses, the storage options and the fields that the response echoes.
     """
 
@@ -40,4 +41,5 @@ class ParsedRequest:
     base64: bool = False
     metadata: Mapping[str, Any] | None = None
     end_user: str = ""
+    includes_thoughts: bool = False
     state: ResponseState | None = None

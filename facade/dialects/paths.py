@@ -28,6 +28,7 @@ _KINDS = frozenset(
         *("refusal", "opaque", "server_tool_use", "server_tool_result", "extra"),
     )
 )
+_TOOL = re.compile(r"tools\[(\d+)\]")
 _EXTRA = re.compile(r"\.extra(?=\.|$)")
 # Lists whose items are named in a path; of other lists only the field is named.
 _COUNTED = frozenset(("content", "tool_calls"))
@@ -50,11 +51,13 @@ class SourceMap:
         steps: the source maps of fallback steps' conversations, by step index.
         chain: the caller's paths of the models of the steps, if they are entries of a field of the
             dialect; see `dialect_chain`.
+        tools: the caller's paths of the tools, if a canonical tool is no entry of the list.
     """
 
     mappings: "array[int]" = field(default_factory=partial(array, "i"))
     steps: dict[int, "SourceMap"] = field(default_factory=dict)
     chain: list[str] = field(default_factory=list)
+    tools: list[str] = field(default_factory=list)
 
     def add_mapping(self, message: int, block: int, index: int, place: int, name: int = 0) -> None:
         """Store the position of a canonical block and those after it.
@@ -92,15 +95,24 @@ class SourceMap:
         within_step = path[step.end() :]
         return model if within_step == ".model" else model.removesuffix(".model") + within_step
 
+    def path_of_tool(self, index: int, canonical: str) -> str:
+        """Return the caller's path of a tool; its canonical path if they do not differ."""
+        return self.tools[index] if index < len(self.tools) else canonical
+
     def dump(self) -> dict[str, Any]:
         """Serialize the source map as JSON."""
-        steps = {str(index): step.dump() for index, step in self.steps.items()}
-        return {"mappings": self.mappings.tolist(), "steps": steps, "chain": self.chain}
+        return {
+            "mappings": self.mappings.tolist(),
+            "steps": {str(index): step.dump() for index, step in self.steps.items()},
+            "chain": self.chain,
+            "tools": self.tools,
+        }
 
     @classmethod
     def load(cls, dumped: Mapping[str, Any]) -> "SourceMap":
         """Load the source map from JSON."""
         source_map = cls(array("i", dumped["mappings"]), chain=dumped["chain"])
+        source_map.tools = dumped["tools"]
         source_map.steps = {int(index): cls.load(step) for index, step in dumped["steps"].items()}
         return source_map
 
@@ -134,6 +146,9 @@ class FieldNames:
             return source_map.path_of_step(path)
         if path in self.names:
             return self.names[path]
+        if source_map.tools and (tool := _TOOL.match(path)):
+            within = self._renamed(f"tools[]{path[tool.end() :]}").removeprefix("tools[]")
+            return _EXTRA.sub("", source_map.path_of_tool(int(tool[1]), tool[0]) + within)
         if place := _BLOCK.fullmatch(path):
             return self._in_messages(source_map, *place.groups())
         return _EXTRA.sub("", self._renamed(path)).removeprefix("extra.")

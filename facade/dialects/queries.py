@@ -6,19 +6,21 @@ from services.common.errors import invalid
 from services.common.text.texts import parse_digits
 
 
-def parse_limit(query: Mapping[str, str], *, default: int, largest: int) -> int:
-    """Parse the `limit` of a list.
+def parse_limit(
+    query: Mapping[str, str], *, default: int, largest: int, name: str = "limit"
+) -> int:
+    """Parse the limit of a list, the parameter `name`.
 
     Raises:
         GatewayError: invalid, if it is not a whole number from 1 to `largest`.
     """
-    text = query.get("limit")
+    text = query.get(name)
     if text is None:
         return default
     # Nine digits already exceed the range, and int() of many digits is slow.
     number = parse_digits(text) or 0
     if not 1 <= number <= largest:
-        raise invalid("limit", f"limit: must be an integer from 1 to {largest}")
+        raise invalid(name, f"{name}: must be an integer from 1 to {largest}")
     return number
 
 

@@ -122,3 +122,7 @@ SERVER_CALL = "srvtoolu_gw"
 def new_server_call_id() -> str:
     """Return an id for a call of one of the gateway's own tools."""
     return f"{SERVER_CALL}{os.urandom(10).hex()}"
+
+
+# Prefix of the ids of calls whose provider or caller named none, in dialects without them.
+UNNAMED_CALL = "gwcall_"

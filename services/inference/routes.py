@@ -7,6 +7,7 @@ from typing import Protocol
 
 from gateway.conversation.v1.conversation_pb2 import (
     DIALECT_ANTHROPIC,
+    DIALECT_GEMINI,
     DIALECT_OPENAI,
     DIALECT_RESPONSES,
     Dialect,
@@ -103,6 +104,7 @@ class Routes:
                 DIALECT_OPENAI: self.providers,
                 DIALECT_ANTHROPIC: {**self.providers, **self.messages},
                 DIALECT_RESPONSES: of_responses,
+                DIALECT_GEMINI: self.providers,
             },
         )
         # Not a method: it is called for every request.

@@ -35,6 +35,7 @@ EOF = grpc.aio.EOF
 
 
 class TextEncoder:
+    format = EVENTS
     """Writes the words of an answer as they are, and a sign where it starts.
 
     Attributes:

@@ -1,19 +1,18 @@
 """Parts shared by whole and streamed answers."""
 
 import binascii
-import json
 import re
 from typing import Any
 
 import orjson
 
 from facade.dialects.anthropic.web_results import citation_json, result_json
+from facade.dialects.call_arguments import arguments_object
 from facade.dialects.gateway_objects import helpers_json
 from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Finish, GenerateResponse
 from services.common.messages.passthrough_answer import TokenCounts
 from services.common.messages.plain_answer import PlainChoice
-from services.common.text.lenient_json import parse_leniently
 
 _STOP_REASONS = {
     pb.FINISH_REASON_UNSPECIFIED: None,
@@ -161,7 +160,7 @@ def block_json(block: pb.Block) -> dict[str, Any]:
                 "type": "tool_use",
                 "id": tool_use.id,
                 "name": tool_use.name,
-                "input": _tool_input(tool_use.input),
+                "input": arguments_object(tool_use.input),
             }
         case "server_tool_use":
             tool_use = block.server_tool_use
@@ -169,7 +168,7 @@ def block_json(block: pb.Block) -> dict[str, Any]:
                 "type": "server_tool_use",
                 "id": tool_use.id,
                 "name": tool_use.name,
-                "input": _tool_input(tool_use.input),
+                "input": arguments_object(tool_use.input),
             }
         case "server_tool_result":
             fields = result_json(block.server_tool_result)
@@ -185,20 +184,3 @@ def _media_json(media: pb.Media) -> dict[str, Any]:
         "type": "image" if media.kind == pb.MEDIA_KIND_IMAGE else "document",
         "source": {"type": "base64", "media_type": media.mime_type, "data": data},
     }
-
-
-def _tool_input(text: str) -> object:
-    """Return the arguments of a call as an object, as this dialect requires.
-
-    Models sometimes write malformed JSON, and token limits truncate it. The fallback follows
-    Anthropic's documentation of fine-grained tool streaming.
-    """
-    if not text:
-        return {}
-    try:
-        parsed = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        parsed = parse_leniently(text.encode())
-        text = json.dumps(parsed, ensure_ascii=False) if isinstance(parsed, dict) else text
-    # Keep the original text, for numbers beyond 64 bits or of many digits.
-    return orjson.Fragment(text) if isinstance(parsed, dict) else {"INVALID_JSON": text}

@@ -15,6 +15,7 @@ from facade.dialects.anthropic.parts import (
     usage_json,
 )
 from facade.dialects.anthropic.web_results import citation_json
+from facade.dialects.stream_formats import EVENTS
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event, Finish, RouteInfo, Start
 from services.common.errors import GatewayError, internal
@@ -63,9 +64,12 @@ class MessageStream:
     then.
 
     Attributes:
+        format: the format of the stream.
         route: the model that serves the answer, once known.
         usage: token usage so far.
     """
+
+    format = EVENTS
 
     def __init__(self, request_id: str) -> None:
         self._request_id = request_id

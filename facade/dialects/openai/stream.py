@@ -17,6 +17,7 @@ from facade.dialects.openai.response import (
     with_thinking,
 )
 from facade.dialects.openai.signed_thinking import SentThinking, is_signed
+from facade.dialects.stream_formats import EVENTS
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
     FinishReason,
@@ -188,12 +189,14 @@ class ChatStream:
             others.
 
     Attributes:
+        format: the format of the stream.
         choice_type: class of the state of a choice.
         finish_reasons: the names of the reasons why a choice ended.
         route: the model that serves the answer, once known.
         usage: token usage so far.
     """
 
+    format = EVENTS
     choice_type = Choice
     finish_reasons: ClassVar[Mapping[FinishReason.ValueType, str]] = FINISH_REASONS
 

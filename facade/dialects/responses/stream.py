@@ -25,6 +25,7 @@ from facade.dialects.responses.response import (
 from facade.dialects.responses.state import Echo
 from facade.dialects.responses.unknown_fields import native_fields
 from facade.dialects.responses.writer import EventWriter
+from facade.dialects.stream_formats import EVENTS
 from facade.dialects.validation import to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Block, Opaque, Usage
 from gateway.inference.v1.inference_pb2 import Event, Finish, RouteInfo, Start
@@ -48,10 +49,13 @@ class ResponseStream:
         now: returns Unix seconds.
 
     Attributes:
+        format: the format of the stream.
         route: the model that serves the answer, once known.
         usage: token usage so far.
         response: the response object, once the answer is queued or has ended.
     """
+
+    format = EVENTS
 
     def __init__(
         self, response_id: str, created: int, echo: Echo, now: Callable[[], float]

@@ -20,6 +20,7 @@ from typing import Final
 
 from gateway.conversation.v1.conversation_pb2 import (
     DIALECT_ANTHROPIC,
+    DIALECT_GEMINI,
     DIALECT_OPENAI,
     DIALECT_RESPONSES,
     Dialect,
@@ -43,6 +44,7 @@ _OF_ACCOUNTS = re.compile(
 # Headers of requests that neither select nor name anything stored at a provider, in lower case.
 # The gateway writes `anthropic-version`, and `anthropic-beta` from `GenerateRequest.betas`.
 _OPENAI_REQUESTS = frozenset({"openai-beta"})
+_GEMINI_REQUESTS = frozenset({"x-goog-api-client"})
 _ANTHROPIC_REQUESTS = frozenset(
     {
         *("anthropic-client-name", "anthropic-client-platform", "anthropic-client-version"),
@@ -87,6 +89,13 @@ _FAMILIES: Mapping[Dialect.ValueType, _Family] = {
     ),
     DIALECT_OPENAI: _OPENAI,
     DIALECT_RESPONSES: _OPENAI,
+    DIALECT_GEMINI: _Family(
+        _GEMINI_REQUESTS,
+        "xX",
+        ("x-gemini-",),
+        "xX",
+        ("x-request-id", "x-goog-request-id"),
+    ),
 }
 
 

@@ -26,6 +26,8 @@ _UNREAD = frozenset(
         *("cache_control", "citations"),
     }
 )
+# Google's parts of calls and results of its own tools.
+_GOOGLE_PARTS = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
 # Levels of a result that are read; callers choose its depth.
 _MAX_DEPTH = 32
 _MEDIUM = "(not text)"
@@ -37,7 +39,8 @@ def text_of_block(fields: Json) -> str:
     """Return the text of a block in another provider's format; "" if it has none."""
     kind = fields.get("type")
     if not isinstance(kind, str):
-        return ""
+        # Google's parts have no type.
+        return "" if _GOOGLE_PARTS.isdisjoint(fields) else _quoted("a part of an answer", fields)
     match kind:
         case "compaction":
             summary = _plain_text(fields.get("content"))

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from gateway.conversation.v1.conversation_pb2 import (
+    DIALECT_GEMINI,
     DIALECT_OPENAI,
     DIALECT_RESPONSES,
     Dialect,
@@ -24,6 +25,8 @@ _CUSTOM = "custom"
 _NAMESPACE = "namespace"
 _MODES = {"auto": ToolChoice.MODE_AUTO, "required": ToolChoice.MODE_ANY}
 _DIALECTS = (DIALECT_OPENAI, DIALECT_RESPONSES)
+# Modes of Google's allowed functions; all others leave the choice to the model.
+_GOOGLE_MODES = {"any": ToolChoice.MODE_ANY}
 
 
 def limits_tools(request: GenerateRequest, dialect: Dialect.ValueType) -> bool:
@@ -31,9 +34,11 @@ def limits_tools(request: GenerateRequest, dialect: Dialect.ValueType) -> bool:
     choice = request.tool_choice
     return (
         choice.mode == ToolChoice.MODE_UNSPECIFIED
-        and choice.extra.dialect in _DIALECTS
         and choice.extra.dialect != dialect
-        and b'"allowed_tools"' in choice.extra.json
+        and (
+            (choice.extra.dialect in _DIALECTS and b'"allowed_tools"' in choice.extra.json)
+            or (choice.extra.dialect == DIALECT_GEMINI and b'"allowedFun' in choice.extra.json)
+        )
     )
 
 
@@ -47,6 +52,12 @@ def with_allowed_tools(request: GenerateRequest, dialect: Dialect.ValueType) -> 
     if not limits_tools(request, dialect):
         return request
     choice = orjson.loads(request.tool_choice.extra.json)
+    match choice:
+        case {"functionCallingConfig": {"allowedFunctionNames": list(functions)} as config}:
+            google_mode = _GOOGLE_MODES.get(str(config.get("mode")).lower(), ToolChoice.MODE_AUTO)
+            allowed_names = {name for name in functions if isinstance(name, str)}
+            named = [tool for tool in request.tools if tool.name in allowed_names]
+            return _with_tools(request, named, google_mode)
     # In chat completions the choice is nested in a field of its own.
     inner = choice.get(_TYPE, choice) if isinstance(choice, dict) else None
     if not isinstance(inner, dict) or choice.get("type") != _TYPE:
@@ -58,6 +69,13 @@ def with_allowed_tools(request: GenerateRequest, dialect: Dialect.ValueType) -> 
     names = _names(allowed)
     types = {_type_of(tool) for tool in allowed if tool.get("type") != _CUSTOM}
     kept = [tool for tool in request.tools if _is_allowed(tool, names, types)]
+    return _with_tools(request, kept, mode)
+
+
+def _with_tools(
+    request: GenerateRequest, kept: Sequence[Tool], mode: ToolChoice.Mode.ValueType
+) -> GenerateRequest:
+    """Return a request with some of its tools; none of them is called if there are none."""
     changed = copied(request)
     changed.tool_choice.ClearField("extra")
     if kept:

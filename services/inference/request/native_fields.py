@@ -45,6 +45,8 @@ CONTENT_FIELDS: Final = frozenset(
     {
         *("arguments", "parameters", "input_schema", "output_schema", "input_examples", "schema"),
         *("guided_json", "env", "headers", "attributes", "logit_bias", "filters"),
+        *("response_schema", "response_json_schema", "parameters_json_schema", "response"),
+        *("args", "labels"),
         "chat_template_kwargs",
         # A citation names its source, and gives no access to it.
         *("annotations", "citations", "logprobs"),

@@ -79,6 +79,8 @@ _WITH_OWN_IDS: Final = frozenset(
     {
         *("pending_safety_checks", "acknowledged_safety_checks", "plugins", "documents"),
         *("tool_calls", "reasoning_details"),
+        # Parts of Google's conversations.
+        *("executableCode", "codeExecutionResult", "toolCall", "toolResponse"),
         # An earlier recording of the model, for the caller that it was spoken to: the id is
         # random, and the recording is stored for an hour.
         "audio",

@@ -68,8 +68,8 @@ def _is_state_of(carried: str, dialect: Dialect.ValueType) -> bool:
     if carried.startswith(DETAILS):
         return dialect == conversation_pb2.DIALECT_OPENAI
     if carried.startswith(_GEMINIS):
-        # Gemini's own API has no dialect here, and it has one of OpenAI's dialect.
-        return dialect in (conversation_pb2.DIALECT_OPENAI, conversation_pb2.DIALECT_UNSPECIFIED)
+        # Google has an API of OpenAI's dialect too.
+        return dialect in (conversation_pb2.DIALECT_OPENAI, conversation_pb2.DIALECT_GEMINI)
     return dialect == conversation_pb2.DIALECT_ANTHROPIC
 
 

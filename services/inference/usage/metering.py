@@ -24,6 +24,7 @@ _ENDPOINTS: Mapping[Dialect.ValueType, str] = {
     conversation_pb2.DIALECT_OPENAI: "chat",
     conversation_pb2.DIALECT_ANTHROPIC: "messages",
     conversation_pb2.DIALECT_RESPONSES: "responses",
+    conversation_pb2.DIALECT_GEMINI: "generate_content",
 }
 _TASK = "task"
 _OUTCOMES: Mapping[str | None, UsageOutcome.ValueType] = {"served": SERVED, "cancelled": CANCELLED}

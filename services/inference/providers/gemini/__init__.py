@@ -12,8 +12,10 @@ from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.ids import IdGenerator, new_id
 from services.common.messages.lazy_request import LazyRequest
+from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.inference.offload import offload
 from services.inference.providers.base import (
+    AnswerForm,
     Call,
     EmbeddingCall,
     Target,
@@ -25,6 +27,7 @@ from services.inference.providers.failures import broken_answer
 from services.inference.providers.gemini import sanitizing
 from services.inference.providers.gemini.apis import DEVELOPER_API, Api
 from services.inference.providers.gemini.events import AnswerReader
+from services.inference.providers.gemini.passthrough import passthrough_answer
 from services.inference.providers.gemini.request import build_count, build_request
 from services.inference.providers.pruning import without_refused
 from services.inference.providers.request_fields import RequestFields, Rules
@@ -58,7 +61,7 @@ class GeminiProvider:
         new_id: generates ids that the server omits.
     """
 
-    dialect: Dialect.ValueType = conversation_pb2.DIALECT_UNSPECIFIED
+    dialect: Dialect.ValueType = conversation_pb2.DIALECT_GEMINI
     # Its thought signatures do not cover text that callers could send back.
     signs_thinking = checks_signatures = False
     prefills = False
@@ -84,23 +87,40 @@ class GeminiProvider:
         self._new_id = new_id
 
     def takes_lazy(self, lazy: LazyRequest, refused_fields: frozenset[str]) -> bool:
-        """Return False: callers do not use this dialect."""
+        """Return False: requests of this dialect are translated."""
         return False
 
-    async def whole(self, call: Call) -> Sequence[Event]:
+    async def whole(self, call: Call) -> Sequence[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""
         path = f"/{self._api.model_path(call.target.upstream)}:generateContent"
         answer = await self._upstream.post_unbounded(
-            path, await offload(self._body, call), call=call
+            path,
+            await offload(self._body, call),
+            headers=call.request_headers(self.dialect),
+            call=call,
         )
-        reader = AnswerReader(call, self._upstream, _names(call), self._new_id)
+        if call.accepts is AnswerForm.PASSTHROUGH:
+            passed = passthrough_answer(answer, max(1, call.request.n))
+            if passed is not None:
+                return passed
+        reader = self._reader(call)
         return self._upstream.events_of(answer, reader)
 
     def stream(self, call: Call) -> Batches:
         """Yield a streamed answer; see `Provider.stream`."""
         path = f"/{self._api.model_path(call.target.upstream)}:streamGenerateContent?alt=sse"
-        reader = AnswerReader(call, self._upstream, _names(call), self._new_id)
-        return self._upstream.stream(path, partial(self._body, call), reader=reader, call=call)
+        return self._upstream.stream(
+            path,
+            partial(self._body, call),
+            reader=self._reader(call),
+            headers=call.request_headers(self.dialect),
+            call=call,
+        )
+
+    def _reader(self, call: Call) -> AnswerReader:
+        is_native = call.request.dialect == self.dialect
+        names = {} if is_native else _names(call)
+        return AnswerReader(call, self._upstream, names, self._new_id, is_native=is_native)
 
     def _body(self, call: Call) -> bytes:
         body = build_request(

@@ -20,7 +20,7 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateRequest,
     ThinkingConfig,
 )
-from services.common.ids import IdGenerator
+from services.common.ids import UNNAMED_CALL, IdGenerator
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.gemini import signatures
 from services.inference.providers.gemini.grounding import CitedText
@@ -56,6 +56,10 @@ _NAMED = frozenset(
         *("safetyRatings", "tokenCount"),
     )
 )
+# The same for callers of this dialect, and fields of parts and calls with a canonical name.
+_READ = frozenset({"content", "finishReason", "index"})
+_TEXT = frozenset({"text", "thought"})
+_CALL = frozenset({"id", "name", "args"})
 _STOP = BlockStop()
 
 
@@ -68,6 +72,7 @@ class Candidate:
         names: the caller's names of functions by Gemini's, for renamed functions.
         new_id: generates ids for calls without one.
         bounds: the bounds of the answer.
+        is_native: whether the caller uses this dialect, and gets all fields of the candidate.
 
     Attributes:
         reason: Gemini's finish reason; "" until the candidate ends.
@@ -80,9 +85,12 @@ class Candidate:
         names: Mapping[str, str],
         new_id: IdGenerator,
         bounds: Bounds,
+        *,
+        is_native: bool = False,
     ) -> None:
         self.reason = ""
         self._number = number
+        self._is_native = is_native
         # Answers of a single text have signatures and unknown parts in fields of the message, as in
         # Google's OpenAI-compatible API.
         self._is_single_text = request.requires_single_text
@@ -115,12 +123,20 @@ class Candidate:
                 logprobs = b""
         if reason := chunk.get("finishReason"):
             self.reason = name_of(reason)
+        known = _READ if self._is_native else _NAMED
         for name, value in chunk.items():
-            if name not in _NAMED and value:
+            if name not in known and value:
                 self._extra_fields[name] = value
 
     def end(self, out: list[Event]) -> None:
         """Add the end of the answer."""
+        if self._is_native:
+            self._close(out)
+            own = dump({**self._extra_fields, "finishReason": self.reason})
+            finish = Finish(reason=self._finish_reason())
+            finish.extra.CopyFrom(Opaque(dialect=_GEMINI, json=own))
+            out.append(Event(choice=self._number, finish=finish))
+            return
         extra_fields = self._cite(out)
         self._close(out)
         if self._text_signature:
@@ -157,7 +173,40 @@ class Candidate:
             return conversation_pb2.FINISH_REASON_TOOL_USE
         return reason
 
+    def _native_part(self, part: Json, logprobs: bytes, out: list[Event]) -> None:
+        """Add a part for a caller of this dialect: with all of its fields."""
+        text, call = part.get("text"), part.get("functionCall")
+        if isinstance(call, dict):
+            self._close(out)
+            self._add_native_call(call, part, out)
+        elif text and part.keys() <= _TEXT:
+            if not isinstance(text, str):
+                raise TypeError("no text")
+            self._text(text, bool(part.get("thought")), "", logprobs, out)
+        elif part and (text != "" or len(part) > 1):
+            self._close(out)
+            self._add(Block(opaque=Opaque(dialect=_GEMINI, json=dump(part))), out)
+
+    def _add_native_call(self, call: Json, part: Json, out: list[Event]) -> None:
+        name = name_of(call.get("name"))
+        if not name:
+            raise ValueError("a call without a name")
+        args = dump(call.get("args") or {})
+        if not args.startswith(b"{"):
+            raise TypeError("arguments")
+        use = ToolUse(id=name_of(call.get("id") or self._new_id(UNNAMED_CALL)), name=name)
+        block = Block(tool_use=use)
+        others = {field: one for field, one in part.items() if field != "functionCall"}
+        if inner := {field: one for field, one in call.items() if field not in _CALL}:
+            others["functionCall"] = inner
+        if others:
+            block.extra.CopyFrom(Opaque(dialect=_GEMINI, json=dump(others)))
+        self._add_call(block, args, out)
+
     def _part(self, part: Json, logprobs: bytes, out: list[Event]) -> None:
+        if self._is_native:
+            self._native_part(part, logprobs, out)
+            return
         signature = signatures.of_part(part) if "thoughtSignature" in part else ""
         text = part.get("text")
         if text is not None:
@@ -233,6 +282,9 @@ class Candidate:
                 self._close(out)
                 self._add(Block(redacted_thinking=carried), out)
         self._close(out)
+        self._add_call(block, args, out)
+
+    def _add_call(self, block: Block, args: bytes, out: list[Event]) -> None:
         self._called = True
         self._bounds.part()
         number, at = self._number, self._block
@@ -281,6 +333,9 @@ class Candidate:
             self._cited.begin()
         else:
             event.block_start.thinking.SetInParent()
+            if self._is_native:
+                # A mark: the gateway's signature adds nothing for a caller of this dialect.
+                event.block_start.extra.CopyFrom(Opaque(dialect=_GEMINI, json=b"{}"))
         self._open = kind
         out.append(event)
 

@@ -21,7 +21,7 @@ from services.inference.providers.conversation_writer import (
     base64_of,
     image_type_of,
 )
-from services.inference.providers.gemini import sanitizing, signatures
+from services.inference.providers.gemini import native, sanitizing, signatures
 from services.inference.providers.request_fields import Json, RequestFields
 
 _SYSTEM_ROLES = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
@@ -35,12 +35,14 @@ _OF_MESSAGES = "messages[].extra"
 _OF_BLOCKS = "messages[].blocks[].extra"
 # Function name of a tool result whose call is not in the conversation.
 _UNKNOWN_FUNCTION = "unknown"
+_SIGNATURE = "thoughtSignature"
 
 
 class Conversation(ConversationWriter):
     """Translates the messages of one request, in order.
 
-    Consecutive messages of one role are merged. All system messages become the `systemInstruction`.
+    Consecutive messages of one role are merged, unless the request is of Google's dialect. All
+    system messages become the `systemInstruction`.
 
     Args:
         fields: decides which parts of the request may be sent.
@@ -70,7 +72,7 @@ class Conversation(ConversationWriter):
         self._signature = ""  # of the next function call
         for self._message, message in enumerate(request.messages):
             self._add(message)
-        for content in self.contents:
+        for content in () if fields.is_native else self.contents:
             if any("functionResponse" in part for part in content["parts"]):
                 # Google wants the responses directly after their calls.
                 content["parts"].sort(key=lambda part: "functionResponse" not in part)
@@ -102,12 +104,20 @@ class Conversation(ConversationWriter):
         if message.name:
             self._fields.drop("messages[].name")
         if message.HasField("extra"):
-            self._own_fields(message)
+            if self._fields.is_native:
+                self._add_native_fields(message)
+            else:
+                self._own_fields(message)
         if self.contents and not self.contents[-1]["parts"]:
             del self.contents[-1]
 
+    def _add_native_fields(self, message: Message) -> None:
+        path = f"messages[{self._message}].extra"
+        self.contents[-1] |= self._fields.native_fields(message.extra, path, _OF_MESSAGES)
+
     def _parts_of(self, role: str) -> list[Json]:
-        if not self.contents or self.contents[-1]["role"] != role:
+        is_native = self._fields.is_native
+        if is_native or not self.contents or self.contents[-1]["role"] != role:
             self.contents.append({"role": role, "parts": []})
         parts: list[Json] = self.contents[-1]["parts"]
         return parts
@@ -132,6 +142,8 @@ class Conversation(ConversationWriter):
             self._fields.drop_mark("messages[].blocks[].cache_control", block.extra, *holders)
         if not block.HasField("extra"):
             return {}
+        if self._fields.is_native:
+            return native.block_fields(block, self._path(), self._fields)
         path = f"{self._path()}.extra"
         return self._fields.leave_out(block.extra, path, _OF_BLOCKS, read=("extra_content",))
 
@@ -139,7 +151,11 @@ class Conversation(ConversationWriter):
         # The mark of a message is on its last block.
         extra = self._own_fields_of(block, of_message)
         kind = block.WhichOneof("kind")
-        if kind == "text" or kind == "refusal" or kind == "opaque":
+        count = len(self._parts)
+        if kind == "opaque" and self._fields.is_native_opaque(block.opaque):
+            path = self._path()
+            self._parts.append(self._fields.checked_object(block.opaque.json, path, is_part=True))
+        elif kind == "text" or kind == "refusal" or kind == "opaque":
             is_foreign = kind == "opaque"
             text = self._foreign_text(block.opaque) if is_foreign else block.text or block.refusal
             if text:
@@ -158,6 +174,10 @@ class Conversation(ConversationWriter):
             self._thinking("", block.redacted_thinking)
         else:
             raise invalid(self._path(), f"{self._path()}: a block must have content")
+        if self._fields.is_native and extra and len(self._parts) > count:
+            if not self._keeps_signatures:
+                extra.pop(_SIGNATURE, None)
+            self._parts[-1] = native.merged(self._parts[-1], extra)
 
     def _from_chat(self, fields: Json) -> str:
         return signatures.from_chat(fields) if self._keeps_signatures else ""
@@ -190,12 +210,16 @@ class Conversation(ConversationWriter):
             is_object = isinstance(orjson.loads(arguments), dict)
         except orjson.JSONDecodeError:
             is_object = False
-        name = self._functions[call.id] = sanitizing.function_name(call.name)
+        is_native = self._fields.is_native
+        name = call.name if is_native else sanitizing.function_name(call.name)
+        self._functions[call.id] = name
         # The JSON is passed through, so that numbers and keys stay as the model wrote them.
         # Arguments that are not an object were a mistake of the model, which its tool has already
         # reported to it.
         args = orjson.Fragment(arguments) if is_object else {"malformed": call.input}
         part: Json = {"functionCall": {"id": call.id, "name": name, "args": args}}
+        if is_native:
+            part = native.call_part(call, args)
         if signature:
             part["thoughtSignature"] = signature
         self._signature = ""
@@ -219,6 +243,10 @@ class Conversation(ConversationWriter):
             else:
                 raise self._refuse("parts of this type")
         self._inner = None
+        if self._fields.is_native:
+            name = self._functions.get(result.tool_use_id, _UNKNOWN_FUNCTION)
+            self._parts.append(native.result_part(result, name, texts, media))
+            return
         if media:
             self._attached.append({"text": f"[Attached to the result {result.tool_use_id}]"})
             self._attached += media
@@ -234,6 +262,8 @@ class Conversation(ConversationWriter):
         )
 
     def _media(self, media: Media) -> Json:
+        if self._fields.is_native and media.WhichOneof("source") == "data":
+            return native.medium(media, media.name)
         if media.detail not in ("", "auto"):
             self._fields.drop("messages[].blocks[].media.detail")
         source = media.WhichOneof("source")

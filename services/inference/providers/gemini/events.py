@@ -8,15 +8,16 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.conversation.v1.conversation_pb2 import DIALECT_GEMINI, Opaque, Usage
 from gateway.errors.v1 import errors_pb2
-from gateway.inference.v1.inference_pb2 import Event, Start
+from gateway.inference.v1.inference_pb2 import Event, ExtraFields, Start
 from services.common.errors import UpstreamError
 from services.common.ids import IdGenerator
 from services.inference.providers import failures
 from services.inference.providers.base import Call
-from services.inference.providers.bounds import Bounds, name_of, tokens
+from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.gemini.candidate import Candidate
+from services.inference.providers.gemini.usage import highest_counts, usage_of
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.sse import read_event
 from services.inference.stream.patience import has_content
@@ -25,10 +26,8 @@ Json = dict[str, Any]
 
 # Exceptions that values of wrong types cause in the parsing code.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-_COUNTS = (
-    *("promptTokenCount", "toolUsePromptTokenCount", "cachedContentTokenCount"),
-    *("candidatesTokenCount", "thoughtsTokenCount"),
-)
+# Fields of an answer that are read here.
+_NAMED = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId"})
 # Reasons why a prompt is blocked, in Google's reference of PromptFeedback.
 _BLOCK_REASONS = frozenset({"SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY"})
 
@@ -41,6 +40,7 @@ class AnswerReader:
         errors: creates errors from the provider's error objects.
         names: the caller's names of functions by Gemini's, for renamed functions.
         new_id: generates ids that the provider omits.
+        is_native: whether the caller uses this dialect, and gets all fields of the answer.
 
     Attributes:
         has_content: whether any content has been received.
@@ -55,6 +55,8 @@ class AnswerReader:
         errors: ErrorFactory,
         names: Mapping[str, str],
         new_id: IdGenerator,
+        *,
+        is_native: bool = False,
     ) -> None:
         self._call = call
         self._errors = errors
@@ -64,7 +66,10 @@ class AnswerReader:
         self._bounds = Bounds(errors.name, errors.limits)
         self._candidates: dict[int, Candidate] = {}
         self._n = max(1, call.request.n)
+        self._is_native = is_native
         self._usage: Json | None = None
+        self._reported: Json = {}  # usage as reported, for callers of this dialect
+        self._further: Json = {}  # unknown fields of the answer, likewise
         self._started = False
         self.has_content = False
 
@@ -102,7 +107,10 @@ class AnswerReader:
         """Parse a whole response, or a chunk of a stream."""
         usage = chunk.get("usageMetadata")
         if usage:
-            self._usage = _highest(self._usage or {}, usage)
+            self._usage = highest_counts(self._usage or {}, usage)
+            self._reported |= usage
+        if self._is_native:
+            self._further |= {name: one for name, one in chunk.items() if name not in _NAMED}
         candidates = chunk.get("candidates") or ()
         if not self._started and (candidates or usage):
             self._start(chunk, out)
@@ -141,8 +149,11 @@ class AnswerReader:
         try:
             for candidate in self._candidates.values():
                 candidate.end(out)
+            if self._further:
+                further = Opaque(dialect=DIALECT_GEMINI, json=dump(self._further))
+                out.append(Event(extra_fields=ExtraFields(answer=further)))
             if self._usage is not None:
-                out.append(Event(usage=_usage(self._usage)))
+                out.append(Event(usage=self._usage_of(self._usage)))
         except _MALFORMED as error:
             raise self._broken("returned a malformed answer") from error
 
@@ -154,12 +165,26 @@ class AnswerReader:
         )
         out.append(Event(start=start))
         if self._usage is not None:
-            out.append(Event(usage=_usage(self._usage)))
+            out.append(Event(usage=self._usage_of(self._usage)))
+
+    def _usage_of(self, counts: Json) -> Usage:
+        usage = usage_of(counts)
+        if self._is_native:
+            usage.extra.dialect = DIALECT_GEMINI
+            usage.extra.json = dump(self._reported)
+        return usage
 
     def _begin(self, number: object) -> Candidate:
         if type(number) is not int or not 0 <= number < self._n:
             raise ValueError("a candidate that was not asked for")
-        candidate = Candidate(number, self._call.request, self._names, self._new_id, self._bounds)
+        candidate = Candidate(
+            number,
+            self._call.request,
+            self._names,
+            self._new_id,
+            self._bounds,
+            is_native=self._is_native,
+        )
         self._candidates[number] = candidate
         return candidate
 
@@ -173,25 +198,3 @@ class AnswerReader:
             f"the provider {self._errors.name} blocked the prompt{reason_in_words}",
             status=400,
         )
-
-
-def _highest(before: Json, usage: Json) -> Json:
-    """Return the counts of usage, each the highest so far: they never fall, and some are left out.
-
-    Raises:
-        ValueError: a count is invalid.
-    """
-    reports = (before, usage)
-    return {name: max(tokens(one.get(name) or 0) for one in reports) for name in _COUNTS}
-
-
-def _usage(counts: Json) -> Usage:
-    """Return the usage; Google counts cached tokens in the prompt, and thoughts separately."""
-    cached, thoughts = counts["cachedContentTokenCount"], counts["thoughtsTokenCount"]
-    read = counts["promptTokenCount"] + counts["toolUsePromptTokenCount"]
-    return Usage(
-        input_tokens=max(0, read - cached),
-        output_tokens=counts["candidatesTokenCount"] + thoughts,
-        cache_read_input_tokens=cached,
-        reasoning_tokens=thoughts,
-    )

@@ -4,12 +4,13 @@ Unsupported fields are refused if the answer depends on them, else dropped and r
 fields are those of Google's reference (ai.google.dev/api/generate-content).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
+from gateway.conversation.v1.conversation_pb2 import DIALECT_GEMINI
 from gateway.inference.v1.inference_pb2 import OutputFormat, Tool, ToolChoice
 from services.inference.providers.base import Call
-from services.inference.providers.gemini import sanitizing
+from services.inference.providers.gemini import native, sanitizing
 from services.inference.providers.gemini.content import Conversation
 from services.inference.providers.gemini.reasoning import thinking_config
 from services.inference.providers.request_fields import (
@@ -49,10 +50,15 @@ _THINKING = {
     "include_thoughts": "includeThoughts",
 }
 _MODALITIES = ("text", "image")
+_CONFIG, _THINKING_CONFIG = "generationConfig", "thinkingConfig"
+_FUNCTIONS, _CHOICE = "functionDeclarations", "functionCallingConfig"
+_FORMAT_FIELDS = frozenset({"responseMimeType", "responseSchema", "responseJsonSchema"})
 
 
 class GeminiFields(RequestFields):
     """Decides which parts of a call's request Google is sent; see `RequestFields`."""
+
+    dialect = DIALECT_GEMINI
 
     @property
     def takes_marks(self) -> bool:
@@ -74,6 +80,8 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
     request = call.request
     fields = GeminiFields(call, Rules(pass_stateful, fetches_urls))
     body = _what_is_read(call, fields)
+    if fields.is_native:
+        return write_body(_native_body(call, fields, body))
     if prefill_of(request):
         body["contents"].append({"role": "user", "parts": [{"text": CONTINUE}]})
     config = _generation_config(call, fields)
@@ -94,8 +102,28 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
         elif googles_fields is not None:
             fields.drop(f"extra.{_GOOGLES}")
     if config:
-        body["generationConfig"] = config
+        body[_CONFIG] = config
     return write_body(body)
+
+
+def _native_body(call: Call, fields: RequestFields, body: Json) -> Json:
+    """Return a body with the fields that a caller of Google's dialect wrote, over those made here.
+
+    The fields beside it are those of fallback steps and of gRPC callers.
+    """
+    request = call.request
+    own = fields.native_request_fields(request.extra, but=())
+    written = own.pop(_CONFIG, {})
+    config = _sampling(call, fields)
+    if not _FORMAT_FIELDS & written.keys() and request.HasField("output_format"):
+        config |= _output_format(call, fields)
+    if request.HasField("thinking") and _THINKING_CONFIG not in written:
+        config |= {_THINKING_CONFIG: thinking_config(request, fields, call.target)}
+    if config := config | written:
+        body[_CONFIG] = config
+    if tool_config := own.pop("toolConfig", {}):
+        body["toolConfig"] = {**tool_config, **body.get("toolConfig", {})}
+    return {**own, **body}
 
 
 def build_count(
@@ -122,14 +150,43 @@ def _what_is_read(call: Call, fields: RequestFields) -> Json:
         body["systemInstruction"] = {"parts": conversation.system}
     if request.tools:
         tools = fields.accepted_tools(request)
-        functions = [_tool(tool, path, fields) for path, tool in tools]
-        body["tools"] = [{"functionDeclarations": functions}]
+        if fields.is_native:
+            body["tools"] = _native_tools(tools, fields)
+        else:
+            functions = [_tool(tool, path, fields) for path, tool in tools]
+            body["tools"] = [{_FUNCTIONS: functions}]
         if config := _tool_choice(request.tool_choice, fields):
             body["toolConfig"] = {"functionCallingConfig": config}
     return body
 
 
+def _native_tools(tools: Iterable[tuple[str, Tool]], fields: RequestFields) -> list[Json]:
+    """Return the tools of a caller of Google's dialect, with all functions in one."""
+    written: list[Json] = []
+    functions: list[Json] = []
+    for path, tool in tools:
+        if tool.opaque:
+            if not fields.is_native_opaque(tool.extra):
+                raise fields.unsupported_tool(tool.extra, path)
+            written.append(fields.checked_object(tool.extra.json, path))
+            continue
+        if not functions:
+            written.append({_FUNCTIONS: functions})
+        functions.append(native.function(tool, path, fields))
+    return written
+
+
 def _generation_config(call: Call, fields: RequestFields) -> Json:
+    request = call.request
+    config = _sampling(call, fields)
+    if request.HasField("output_format"):
+        config |= _output_format(call, fields)
+    if request.HasField("thinking") and (thinking := thinking_config(request, fields, call.target)):
+        config[_THINKING_CONFIG] = thinking
+    return config
+
+
+def _sampling(call: Call, fields: RequestFields) -> Json:
     request = call.request
     config: Json = {}
     for name, theirs in _SAMPLING.items():
@@ -150,10 +207,6 @@ def _generation_config(call: Call, fields: RequestFields) -> Json:
         config["responseLogprobs"] = True
         if request.top_logprobs:
             config["logprobs"] = request.top_logprobs
-    if request.HasField("output_format"):
-        config |= _output_format(call, fields)
-    if request.HasField("thinking") and (thinking := thinking_config(request, fields, call.target)):
-        config["thinkingConfig"] = thinking
     return config
 
 
@@ -195,15 +248,21 @@ def _tool(tool: Tool, path: str, fields: RequestFields) -> Json:
 def _tool_choice(choice: ToolChoice, fields: RequestFields) -> Json:
     if choice.disable_parallel_tool_use:
         fields.drop("tool_choice.disable_parallel_tool_use")
+    own: Json = {}
+    if fields.is_native:
+        own = fields.native_fields(choice.extra, "tool_choice.extra").get(_CHOICE, {})
     mode = _MODES.get(choice.mode)
+    if own and mode is None:
+        return own
     if mode is None:
         if choice.HasField("extra"):
             raise fields.unsupported("tool_choice", "this tool choice")
         return {}
     config: Json = {"mode": mode}
     if choice.mode == ToolChoice.MODE_TOOL:
-        config["allowedFunctionNames"] = [sanitizing.function_name(choice.name)]
-    return config
+        name = choice.name if fields.is_native else sanitizing.function_name(choice.name)
+        config["allowedFunctionNames"] = [name]
+    return config | own
 
 
 def _modalities(modalities: Sequence[str], fields: RequestFields) -> Json:
