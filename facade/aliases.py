@@ -20,6 +20,13 @@ AREAS = (
     *("moderations", "images", "audio", "rerank"),
 )
 _CODING = "/coding/v1"
+# Other versions of Google's API: its newest clients use `/v1`, whose paths of files and models are
+# those of other dialects too.
+_GOOGLE = re.compile(
+    r"/v1alpha(?=/)|/v1(?=/models/.+:(?:generateContent|streamGenerateContent|countTokens"
+    r"|embedContent|batchEmbedContents)$)"
+)
+_GOOGLE_UPLOAD = re.compile(r"/upload/(?:v1|v1alpha)(?=/)")
 _DOUBLED_CODING = f"{_CODING}/v1"
 
 
@@ -45,6 +52,10 @@ def names_of(path: str) -> Iterator[str]:
 
 def route_of(path: str) -> str:
     """Return the path of an endpoint that `path` may be an alias of; other paths unchanged."""
+    if match := _GOOGLE.match(path):
+        return "/v1beta" + path[match.end() :]
+    if match := _GOOGLE_UPLOAD.match(path):
+        return "/upload/v1beta" + path[match.end() :]
     if match := _ALIAS.match(path):
         return _ALIASED + path[match.end() :]
     if path.startswith(f"{_DOUBLED_CODING}/"):

@@ -7,7 +7,7 @@ editing accepts only `x-api-key`. Official Anthropic clients are recognized by `
 whichever header has their key. Whether a version header is required depends on the endpoint.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
@@ -38,8 +38,10 @@ class KeyKind(Enum):
     NONE = "no key"
 
 
-# Formats that a credential can select.
+# Formats that a credential can select, on all endpoints and on those of files and models.
 Format = Literal[ApiFormat.OPENAI, ApiFormat.ANTHROPIC]
+ListFormat = Literal[ApiFormat.OPENAI, ApiFormat.ANTHROPIC, ApiFormat.GOOGLE]
+_GOOGLE_KEY = "x-goog-api-key"
 # Error number of a missing key in document editing; not shown by other endpoints.
 _KEY_MISSING = 40101
 
@@ -53,7 +55,7 @@ class Rules:
         version: whether a version header is needed: "always", "with x-api-key" or "never".
         takes_bearer: whether the key may come in `Authorization`.
         takes_both: whether the same key may come in both headers.
-        key_header: the header of a key without a scheme.
+        key_headers: the headers of a key without a scheme.
         key: the kind of the key that is needed.
     """
 
@@ -61,18 +63,22 @@ class Rules:
     version: str
     takes_bearer: bool = True
     takes_both: bool = False
-    key_header: str = "x-api-key"
+    key_headers: Sequence[str] = ("x-api-key",)
     key: KeyKind = KeyKind.CALLER
 
 
 CHAT = Rules(api_format=ApiFormat.OPENAI, version="with x-api-key")
 MESSAGES = Rules(api_format=ApiFormat.ANTHROPIC, version="always")
+FILES_AND_MODELS = Rules(
+    api_format=None, version="with x-api-key", key_headers=("x-api-key", _GOOGLE_KEY)
+)
 BY_CREDENTIAL = Rules(api_format=None, version="with x-api-key")
 CODING_MESSAGES = Rules(api_format=ApiFormat.ANTHROPIC, version="never", takes_both=True)
 CODING_MODELS = Rules(api_format=None, version="never", takes_both=True)
 GOOGLE = Rules(
-    api_format=ApiFormat.GOOGLE, version="never", takes_both=True, key_header="x-goog-api-key"
+    api_format=ApiFormat.GOOGLE, version="never", takes_both=True, key_headers=(_GOOGLE_KEY,)
 )
+UPLOADS = Rules(api_format=ApiFormat.GOOGLE, version="never", key=KeyKind.NONE)
 ADMIN = Rules(api_format=ApiFormat.OPENAI, version="never", key=KeyKind.ADMIN)
 CONSOLE = Rules(api_format=ApiFormat.OPENAI, version="never", key=KeyKind.NONE)
 PUBLIC = Rules(api_format=None, version="never", key=KeyKind.NONE)
@@ -81,7 +87,15 @@ ARTICLES = Rules(api_format=ApiFormat.ENVELOPE, version="never", takes_bearer=Fa
 
 def api_format_of(headers: Mapping[str, str], rules: Rules) -> ApiFormat:
     """Return the format of the response, even if it is an error."""
-    return credential_format(headers, rules) if rules.api_format is None else rules.api_format
+    return list_format(headers, rules) if rules.api_format is None else rules.api_format
+
+
+def list_format(headers: Mapping[str, str], rules: Rules) -> ListFormat:
+    """Return the response format of an endpoint of files or models."""
+    if rules.api_format is ApiFormat.GOOGLE:
+        return ApiFormat.GOOGLE
+    is_google = _GOOGLE_KEY in rules.key_headers and _GOOGLE_KEY in headers
+    return ApiFormat.GOOGLE if is_google else credential_format(headers, rules)
 
 
 def credential_format(headers: Mapping[str, str], rules: Rules = BY_CREDENTIAL) -> Format:
@@ -101,16 +115,18 @@ def key_of(headers: Mapping[str, str], rules: Rules) -> str:
             with different keys; invalid_api_key if the key is missing or malformed.
     """
     authorization = headers.get("authorization")
-    api_key = headers.get(rules.key_header)
+    # Of two the first; each is a key of its own, which is verified.
+    name = next((one for one in rules.key_headers if one in headers), rules.key_headers[0])
+    api_key = headers.get(name)
     if authorization is not None and api_key is not None:
-        return _key_of_both(authorization, api_key, rules)
+        return _key_of_both(authorization, name, api_key, rules)
     if authorization is not None and rules.takes_bearer:
         return bearer_key(authorization)
     if api_key is None:
         bearer = "`Authorization: Bearer <API_KEY>` or " if rules.takes_bearer else ""
         raise GatewayError(
             errors_pb2.REASON_INVALID_API_KEY,
-            f"an API key is required: send {bearer}`{rules.key_header}: <API_KEY>`",
+            f"an API key is required: send {bearer}`{name}: <API_KEY>`",
             article_code=_KEY_MISSING,
         )
     if not is_key(api_key):
@@ -118,8 +134,8 @@ def key_of(headers: Mapping[str, str], rules: Rules) -> str:
     return api_key
 
 
-def _key_of_both(authorization: str, api_key: str, rules: Rules) -> str:
-    names = f"Authorization, {rules.key_header}"
+def _key_of_both(authorization: str, name: str, api_key: str, rules: Rules) -> str:
+    names = f"Authorization, {name}"
     if not rules.takes_both:
         raise invalid("Authorization", f"{names}: send one of the two headers, not both")
     if authorization.partition(" ")[2].strip() != api_key:
@@ -173,7 +189,11 @@ _RULES = (
     ("/beta/v1/embeddings", CHAT),
     ("/coding/v1/messages", CODING_MESSAGES),
     ("/coding/v1/", CODING_MODELS),
+    ("/beta/v1/files", FILES_AND_MODELS),
+    ("/beta/v1/models", FILES_AND_MODELS),
     ("/v1beta/", GOOGLE),
+    # The address of an upload is its credential.
+    ("/upload/v1beta/content/", UPLOADS),
     ("/upload/v1beta/", GOOGLE),
     ("/article/v1/", ARTICLES),
     ("/admin/", ADMIN),

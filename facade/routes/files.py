@@ -9,8 +9,8 @@ import grpc
 
 from facade import credentials
 from facade.bodies import PieceReader
-from facade.credentials import ApiFormat, Format
-from facade.dialects import anthropic, file_schemas, openai, storage
+from facade.credentials import ApiFormat, ListFormat
+from facade.dialects import anthropic, file_schemas, gemini, openai, storage
 from facade.dialects.json_schemas import STRING
 from facade.dialects.purposes import PURPOSES
 from facade.endpoint import Answer, Body, EndpointSpec, query_parameter
@@ -18,6 +18,7 @@ from facade.failures import error_response
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response, SizedResponse, WholeResponse
 from facade.http_errors import unsupported_media_type
+from facade.request_address import address_of
 from facade.routes.generation import rpc_metadata
 from facade.transfers import downloads
 from facade.transfers.file_upload import CHUNK, FileUpload
@@ -54,7 +55,12 @@ async def create(exchange: Exchange) -> Response:
 
 async def list_files(exchange: Exchange) -> Response:
     """Return a page of the caller's files."""
-    if _api_format(exchange) is ApiFormat.OPENAI:
+    api_format = _api_format(exchange)
+    if api_format is ApiFormat.GOOGLE:
+        list_request = gemini.parse_file_list(exchange.query)
+        page = await _list(exchange, list_request, gemini.GOOGLE_CURSORS)
+        return JsonResponse(gemini.render_file_list(page, address_of(exchange)))
+    if api_format is ApiFormat.OPENAI:
         page = await _list(exchange, openai.parse_file_list(exchange.query), openai.CURSORS)
         return JsonResponse(openai.render_file_list(page))
     pages = _is_anthropic_client(exchange)
@@ -71,7 +77,7 @@ async def get_file(exchange: Exchange) -> Response:
 
 async def delete(exchange: Exchange) -> Response:
     """Delete a file."""
-    file_id = exchange.path_values["file_id"]
+    file_id = _file_id(exchange)
     await exchange.context.files.DeleteFile(
         DeleteFileRequest(id=file_id), metadata=rpc_metadata(exchange)
     )
@@ -80,13 +86,15 @@ async def delete(exchange: Exchange) -> Response:
             return JsonResponse(openai.render_deleted_file(file_id))
         case ApiFormat.ANTHROPIC:
             return JsonResponse(anthropic.render_deleted_file(file_id))
+        case ApiFormat.GOOGLE:
+            return JsonResponse(gemini.render_deleted_file())
 
 
 async def get_storage(exchange: Exchange) -> Response:
     """Return the size of the caller's files and the caller's quota."""
     files = exchange.context.files
     stored = await files.GetStorage(GetStorageRequest(), metadata=rpc_metadata(exchange))
-    return JsonResponse(storage.render(stored, _api_format(exchange)))
+    return JsonResponse(storage.render(stored, credentials.credential_format(exchange.headers)))
 
 
 async def content(exchange: Exchange) -> Response:
@@ -161,7 +169,7 @@ def _form(exchange: Exchange) -> UploadForm:
 
 async def _get(exchange: Exchange) -> File:
     files = exchange.context.files
-    get_request = GetFileRequest(id=exchange.path_values["file_id"])
+    get_request = GetFileRequest(id=_file_id(exchange))
     return (await files.GetFile(get_request, metadata=rpc_metadata(exchange))).file
 
 
@@ -185,14 +193,22 @@ def _file(exchange: Exchange, file: File) -> Response:
             return JsonResponse(openai.render_file(file))
         case ApiFormat.ANTHROPIC:
             return JsonResponse(anthropic.render_file(file))
+        case ApiFormat.GOOGLE:
+            return JsonResponse(gemini.render_file(file, address_of(exchange)))
+
+
+def _file_id(exchange: Exchange) -> str:
+    """Return the id of the file that the path names."""
+    name = exchange.path_values["file_id"]
+    return gemini.file_id_in_path(name) if _api_format(exchange) is ApiFormat.GOOGLE else name
 
 
 def _is_anthropic_client(exchange: Exchange) -> bool:
     return "anthropic-version" in exchange.headers
 
 
-def _api_format(exchange: Exchange) -> Format:
-    return credentials.credential_format(exchange.headers)
+def _api_format(exchange: Exchange) -> ListFormat:
+    return credentials.list_format(exchange.headers, credentials.rules_for(exchange.path))
 
 
 _PAGE = (

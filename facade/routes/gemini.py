@@ -1,4 +1,4 @@
-"""Google's generation of content, token counts, embeddings and models, under /v1beta."""
+"""Google's generation of content, token counts and embeddings, under /v1beta."""
 
 from collections.abc import Awaitable, Mapping
 from functools import partial
@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 
 from facade.dialects import gemini
-from facade.dialects.json_schemas import NAME, STRING
+from facade.dialects.json_schemas import NAME
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.stream_formats import StreamFormat
 from facade.endpoint import Answer, Body, EndpointSpec, path_parameter, query_parameter
@@ -23,7 +23,7 @@ from facade.parsing import (
 from facade.route_headers import answer_headers
 from facade.routes.generation import generate, parse, rpc_metadata, stream
 from gateway.conversation.v1.conversation_pb2 import Usage
-from gateway.inference.v1.inference_pb2 import EmbedResponse, GetModelRequest, ListModelsRequest
+from gateway.inference.v1.inference_pb2 import EmbedResponse
 from services.common.errors import GatewayError, invalid
 from services.common.process.offload import offload_if
 
@@ -122,21 +122,6 @@ async def _embed(exchange: Exchange, parsed: ParsedRequest, *, is_batch: bool) -
     return JsonResponse(body, headers)
 
 
-async def list_models(exchange: Exchange) -> Response:
-    """Return a page of the models."""
-    inference = exchange.context.inference
-    listed = await inference.ListModels(ListModelsRequest(), metadata=rpc_metadata(exchange))
-    return JsonResponse(gemini.render_model_list(listed.models, exchange.query))
-
-
-async def get_model(exchange: Exchange) -> Response:
-    """Return a model, by any name that requests accept."""
-    get_request = GetModelRequest(name=_model(exchange))
-    inference = exchange.context.inference
-    response = await inference.GetModel(get_request, metadata=rpc_metadata(exchange))
-    return JsonResponse(gemini.render_model(response.model))
-
-
 def _model(exchange: Exchange) -> str:
     """Return the model that the path names."""
     return gemini.model_name(exchange.path_values["model"])
@@ -198,26 +183,5 @@ ENDPOINTS = (
         batch_embed_contents,
         "Embed texts in Google's format",
         Body(gemini.BatchEmbedContentsBody, example={"requests": [_TEXT]}),
-    ),
-    EndpointSpec(
-        method="GET",
-        path="/v1beta/models",
-        handler=list_models,
-        operation_id="listModelsOfGoogle",
-        summary="List the models available to the caller in Google's format",
-        parameters=[
-            query_parameter("pageSize", {"type": "integer", "minimum": 1, "maximum": 1000}),
-            query_parameter("pageToken", STRING, "The `nextPageToken` of the previous page."),
-        ],
-        answer=Answer("A page of models"),
-    ),
-    EndpointSpec(
-        method="GET",
-        path=_PATH,
-        handler=get_model,
-        operation_id="getModelOfGoogle",
-        summary="Get a model in Google's format",
-        parameters=[_NAME],
-        answer=Answer("The model"),
     ),
 )

@@ -106,7 +106,7 @@ class UploadForm:
             raise invalid("file", "file: must be given only once")
         self._file_bytes = 0
         filename = part.filename or (_UNNAMED if self._anthropic_client else "")
-        return FileHeader(filename=filename, mime_type=_mime_type(part.content_type))
+        return FileHeader(filename=filename, mime_type=mime_type(part.content_type))
 
     def _count(self, data: bytes) -> bytes:
         self._file_bytes += len(data)
@@ -218,7 +218,7 @@ def _in_range(name: str, seconds: int) -> int:
     return seconds
 
 
-def _mime_type(written: str) -> str:
+def mime_type(written: str) -> str:
     """Return the type of a Content-Type header without its parameters, or ""."""
     essence = written.partition(";")[0].strip().lower()
     return essence if _MIME_TYPE.fullmatch(essence) else ""
