@@ -29,6 +29,7 @@ from services.common.text.texts import parse_digits
 
 _PROTOCOL, _COMMAND = "x-goog-upload-protocol", "x-goog-upload-command"
 _LENGTH, _TYPE = "x-goog-upload-header-content-length", "x-goog-upload-header-content-type"
+_NAME = "x-goog-upload-file-name"
 _OFFSET, _STATUS = "x-goog-upload-offset", "x-goog-upload-status"
 _RECEIVED, _URL = "x-goog-upload-size-received", "x-goog-upload-url"
 _RESUMABLE, _START, _UPLOAD = "resumable", "start", "upload"
@@ -79,7 +80,7 @@ async def start(exchange: Exchange) -> Response:
     async with ReceivedBody(exchange, _MAX_START) as held:
         fields = read(_START_BODY, held.pop() or b"{}").file or _FileFields()
     header = FileHeader(
-        filename=fields.displayName or _UNNAMED,
+        filename=fields.displayName or headers.get(_NAME) or _UNNAMED,
         mime_type=mime_type(headers.get(_TYPE) or fields.mimeType or ""),
     )
     assert exchange.caller is not None, "it has been authenticated"

@@ -30,6 +30,7 @@ from gateway.inference.v1.inference_pb2 import (
     Tool,
     ToolChoice,
 )
+from services.common.text.google_schemas import json_schema
 from services.sandbox.bodies import bounded, decode, to_json
 from services.sandbox.model.answers import Answer, prompt_tokens
 from services.sandbox.model.models import Kind, SandboxError, TooLongError
@@ -97,7 +98,9 @@ def read_request(body: Mapping[str, Any]) -> GenerateRequest:
 
 
 def _output_format(config: Mapping[str, Any]) -> OutputFormat | None:
-    schema = config.get("responseJsonSchema", config.get("responseSchema"))
+    schema = config.get("responseJsonSchema")
+    if schema is None and (given := config.get("responseSchema")) is not None:
+        schema = json_schema(given)
     if schema is not None:
         return OutputFormat(kind=OutputFormat.KIND_JSON_SCHEMA, schema=to_json(schema))
     if config.get("responseMimeType") == "application/json":
@@ -108,7 +111,8 @@ def _output_format(config: Mapping[str, Any]) -> OutputFormat | None:
 def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
     for tool in body.get("tools") or ():
         for one in tool.get("functionDeclarations") or ():
-            schema = one.get("parametersJsonSchema") or one.get("parameters") or _NO_PARAMETERS
+            given = json_schema(one.get("parameters") or {})
+            schema = one.get("parametersJsonSchema") or given or _NO_PARAMETERS
             yield Tool(
                 name=one["name"],
                 description=one.get("description") or "",

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from facade.dialects.gemini import types
-from facade.dialects.gemini.schemas import json_schema
 from facade.dialects.paths import SourceMap
 from facade.dialects.validation import to_json, to_opaque
 from facade.dialects.web import domains
 from gateway.conversation.v1.conversation_pb2 import DIALECT_GEMINI
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
+from services.common.text.google_schemas import json_schema
 
 Json = dict[str, Any]
 

@@ -7,6 +7,8 @@ schemas and labels are the caller's own.
 from collections.abc import Iterator
 from typing import Any, Final
 
+from services.common.text.google_schemas import camel_name
+
 # Fields whose values are lists or objects of fields.
 _HOLDERS: Final = frozenset(
     {
@@ -32,12 +34,6 @@ _NAMES: Final = (
     *("image_config", "include_thoughts", "thinking_budget", "thinking_level"),
     *("task_type", "output_dimensionality", "will_continue"),
 )
-
-
-def camel_name(name: str) -> str:
-    """Return a name of `snake_case` in `camelCase`."""
-    first, *others = name.split("_")
-    return first + "".join(other.capitalize() for other in others)
 
 
 _CAMEL: Final = {name: camel_name(name) for name in _NAMES}

@@ -6,8 +6,6 @@ Source: ai.google.dev/api/caching#Schema.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from facade.dialects.gemini.spelling import camel_name
-
 Json = dict[str, Any]
 
 # Fields that JSON schemas lack.
@@ -21,6 +19,12 @@ _SCHEMAS: Final = frozenset({"items", "additionalProperties", "not"})
 _LISTS: Final = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _MAPS: Final = frozenset({"properties", "defs", "$defs", "definitions"})
 _UNSPECIFIED: Final = "TYPE_UNSPECIFIED"
+
+
+def camel_name(name: str) -> str:
+    """Return a name of `snake_case` in `camelCase`."""
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)
 
 
 def json_schema(schema: Mapping[str, Any]) -> Json:
