@@ -30,6 +30,7 @@ _VERSION_NEEDED = {
 _SECURITY_SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+    "googleKey": {"type": "apiKey", "in": "header", "name": "x-goog-api-key"},
     "adminKey": {
         "type": "http",
         "scheme": "bearer",
@@ -193,12 +194,20 @@ def _of_parameter(schema: JsonObject) -> JsonObject:
     return schema
 
 
+# Schemes by the header of the key.
+_SCHEMES_OF_HEADERS = {"x-api-key": "apiKey", "x-goog-api-key": "googleKey"}
+
+
 def _security(rules: Rules) -> JsonObject:
     if rules.key is KeyKind.NONE:
         return {"security": []}
     if rules.key is KeyKind.ADMIN:
         return {"security": [{"adminKey": []}]}
-    return {} if rules.takes_bearer else {"security": [{"apiKey": []}]}
+    if rules.key_headers == ("x-api-key",) and rules.takes_bearer:
+        return {}
+    schemes = ["bearer"] if rules.takes_bearer else []
+    schemes += [_SCHEMES_OF_HEADERS[name] for name in rules.key_headers]
+    return {"security": [{scheme: []} for scheme in schemes]}
 
 
 def _answer(answer: Answer, rules: Rules, refs: _Refs) -> JsonObject:
@@ -226,8 +235,10 @@ def _errors(endpoint: EndpointSpec) -> JsonObject:
     rules = endpoint.rules
     if rules.key is KeyKind.NONE and endpoint.body is None:
         return {}  # nothing in the request can be wrong
-    selectable = (ApiFormat.OPENAI, ApiFormat.ANTHROPIC)
-    formats = selectable if rules.api_format is None else (rules.api_format,)
+    selectable = [ApiFormat.OPENAI, ApiFormat.ANTHROPIC]
+    if len(rules.key_headers) > 1:
+        selectable.append(ApiFormat.GOOGLE)
+    formats = selectable if rules.api_format is None else [rules.api_format]
     refs = [ERRORS[api_format].ref for api_format in formats]
     schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
     content = {"application/json": {"schema": schema}}

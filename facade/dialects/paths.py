@@ -31,7 +31,7 @@ _KINDS = frozenset(
 _TOOL = re.compile(r"tools\[(\d+)\]")
 _EXTRA = re.compile(r"\.extra(?=\.|$)")
 # Lists whose items are named in a path; of other lists only the field is named.
-_COUNTED = frozenset(("content", "tool_calls"))
+_COUNTED = frozenset(("content", "tool_calls", "parts"))
 # Message index of the system prompt, if it is a field outside of the messages.
 SYSTEM = -1
 # Message index of a conversation that is one text in place of a list.

@@ -133,15 +133,18 @@ _TEXT: Mapping[str, Any] = {"content": {"parts": [{"text": "Hello"}]}}
 _PATH = "/v1beta/models/{model:.+}"
 
 
+# Names of operations that another dialect has too.
+_OPERATIONS = {"countTokens": "countContentTokens"}
+
+
 def _post(method: str, handler: Any, summary: str, body: Body, **others: Any) -> EndpointSpec:
     return EndpointSpec(
         method="POST",
         path=f"{_PATH}:{method}",
         handler=handler,
-        operation_id=method,
+        operation_id=_OPERATIONS.get(method, method),
         summary=summary,
         body=body,
-        schema_prefix="gemini.",
         **{"parameters": [_NAME], "answer": Answer("The answer"), **others},
     )
 

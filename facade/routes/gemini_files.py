@@ -42,7 +42,7 @@ _MAX_START = 64 << 10  # bytes of the body that begins an upload
 _UNNAMED = "unnamed"
 
 
-class _FileFields(BaseModel):
+class FileFields(BaseModel):
     """What a caller says of a file."""
 
     model_config = ConfigDict(strict=True, extra="ignore", defer_build=True)
@@ -58,7 +58,7 @@ class StartUploadBody(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="ignore", defer_build=True)
 
-    file: _FileFields | None = Field(None, description="The file.")
+    file: FileFields | None = Field(None, description="The file.")
 
 
 _START_BODY: TypeAdapter[StartUploadBody] = TypeAdapter(StartUploadBody)
@@ -78,7 +78,7 @@ async def start(exchange: Exchange) -> Response:
     if size > max_file_bytes:
         raise too_large(max_file_bytes)
     async with ReceivedBody(exchange, _MAX_START) as held:
-        fields = read(_START_BODY, held.pop() or b"{}").file or _FileFields()
+        fields = read(_START_BODY, held.pop() or b"{}").file or FileFields()
     header = FileHeader(
         filename=fields.displayName or headers.get(_NAME) or _UNNAMED,
         mime_type=mime_type(headers.get(_TYPE) or fields.mimeType or ""),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from facade.dialects.stream_formats import EVENTS
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.sse import relay

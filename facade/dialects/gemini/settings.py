@@ -172,7 +172,7 @@ def _set_thinking(target: pb.ThinkingConfig, config: Json) -> None:
     if budget < 0:
         target.mode = pb.ThinkingConfig.MODE_ADAPTIVE
     elif budget == 0:
-        target.mode = pb.ThinkingConfig.MODE_DISABLED
+        target.effort = "none"
     else:
         target.mode = pb.ThinkingConfig.MODE_ENABLED
         target.budget_tokens = budget

@@ -245,7 +245,7 @@ class RequestFields:
             return {}
         fields = read_object(opaque.json, path)
         for name in opaque.required:
-            if fields.get(name) is not None and name not in read:
+            if name not in read and value_at(fields, name) is not None:
                 raise self.unsupported(f"{path}.{name}", f"`{name}`")
         covered: Iterable[str] = opaque.covered_paths
         if not self.takes_marks:
@@ -424,6 +424,16 @@ def write_body(body: Json) -> bytes:
         if "ecursion" not in str(error):
             raise
         raise invalid("", "the request is nested too deeply") from None
+
+
+def value_at(fields: Mapping[str, Any], path: str) -> Any:
+    """Return the value of a field, or of one below it (`generationConfig.speech`); None without."""
+    if path in fields:
+        return fields[path]
+    value: Any = fields
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def unknown_paths(fields: Mapping[str, Any], covered: Iterable[str]) -> Iterator[str]:

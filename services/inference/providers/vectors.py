@@ -19,7 +19,7 @@ from services.common.errors import UpstreamError, unsupported
 from services.common.text import packed_floats
 from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.failures import broken_answer
-from services.inference.providers.request_fields import RequestFields
+from services.inference.providers.request_fields import Json, RequestFields
 from services.inference.request.estimate import estimate_inputs
 
 # Maximum length of a vector; no model has longer ones.
@@ -61,10 +61,13 @@ class Vector(NamedTuple):
     is_base64: bool
 
 
-def check_only_texts(call: EmbeddingCall, fields: RequestFields, provider: str) -> None:
-    """Check that the inputs are texts, and drop OpenAI's other fields.
+def check_only_texts(call: EmbeddingCall, fields: RequestFields, provider: str) -> Json:
+    """Check that the inputs are texts, and drop the other fields of another dialect.
 
     For servers of a dialect other than OpenAI's.
+
+    Returns:
+        The fields of the provider's own dialect.
 
     Raises:
         GatewayError: unsupported, for lists of tokens.
@@ -75,9 +78,9 @@ def check_only_texts(call: EmbeddingCall, fields: RequestFields, provider: str) 
             "token_lists",
             f"token_lists: not supported by the provider {provider}; send texts",
         )
-    fields.native_fields(inputs.extra, "extra")
     if inputs.end_user:
         fields.drop("end_user")
+    return fields.native_fields(inputs.extra, "extra")
 
 
 class VectorTexts:

@@ -222,6 +222,7 @@ def test_each_operation_needs_the_documented_key(elsewhere: Gateway, http: reque
     keys = {
         "bearer": {"Authorization": f"Bearer {elsewhere.key}"},
         "apiKey": {"x-api-key": elsewhere.key},
+        "googleKey": {"x-goog-api-key": elsewhere.key},
         "adminKey": {"Authorization": f"Bearer {ADMIN_KEY}"},
         "none": {},
     }

@@ -28,9 +28,9 @@ from services.inference.providers.gemini import sanitizing
 from services.inference.providers.gemini.apis import DEVELOPER_API, Api
 from services.inference.providers.gemini.events import AnswerReader
 from services.inference.providers.gemini.passthrough import passthrough_answer
-from services.inference.providers.gemini.request import build_count, build_request
+from services.inference.providers.gemini.request import GeminiFields, build_count, build_request
 from services.inference.providers.pruning import without_refused
-from services.inference.providers.request_fields import RequestFields, Rules
+from services.inference.providers.request_fields import Rules
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vectors import check_only_texts, whole_response
 from services.inference.stream.batches import Batches
@@ -146,12 +146,12 @@ class GeminiProvider:
 
     async def embed(self, call: EmbeddingCall) -> EmbedResponse:
         """Return a vector for each text; see `Provider.embed`."""
-        fields = RequestFields(call, Rules(self.pass_stateful))
-        check_only_texts(call, fields, self.name)
+        fields = GeminiFields(call, Rules(self.pass_stateful))
+        own = check_only_texts(call, fields, self.name)
         vectors: list[bytes] = []
         counted: int | None = 0
         # Sequentially: each request counts towards Google's rate limit.
-        for path, body, count in self._api.batches(call):
+        for path, body, count in self._api.batches(call, own):
             answer = await self._upstream.post(path, body, call=call)
             read, tokens_read = await offload(self._api.read_batch, answer, count, self._upstream)
             vectors += read

@@ -23,8 +23,8 @@ class Api(Protocol):
     def count_body(self, upstream: str, read: Json) -> Json:
         """Return the body of `countTokens` for the fields of a request that the model reads."""
 
-    def batches(self, call: EmbeddingCall) -> Iterator[VectorRequest]:
-        """Yield the requests of a call for vectors."""
+    def batches(self, call: EmbeddingCall, own: Json) -> Iterator[VectorRequest]:
+        """Yield the requests of a call for vectors; `own` are fields that every text gets."""
 
     def read_batch(
         self, answer: bytes, count: int, upstream: Upstream
@@ -47,10 +47,10 @@ class DeveloperApi:
         """Return the body of `countTokens`."""
         return {"generateContentRequest": {"model": self.model_path(upstream), **read}}
 
-    def batches(self, call: EmbeddingCall) -> Iterator[VectorRequest]:
+    def batches(self, call: EmbeddingCall, own: Json) -> Iterator[VectorRequest]:
         """Yield the requests of a call for vectors."""
         model = self.model_path(call.target.upstream)
-        for body, count in embeddings.build_batches(call, model):
+        for body, count in embeddings.build_batches(call, model, own):
             yield VectorRequest(f"/{model}:batchEmbedContents", body, count)
 
     def read_batch(

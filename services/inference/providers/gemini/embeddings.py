@@ -3,7 +3,8 @@
 The fields are those of Google's reference (ai.google.dev/api/embeddings).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import orjson
 
@@ -18,13 +19,21 @@ MAX_BATCH = 100
 _VALUES_A_VECTOR = 64
 
 
-def build_batches(call: EmbeddingCall, model: str) -> Iterator[tuple[bytes, int]]:
-    """Yield the request bodies of a call, each with the number of its texts."""
+def build_batches(
+    call: EmbeddingCall, model: str, own: Mapping[str, Any]
+) -> Iterator[tuple[bytes, int]]:
+    """Yield the request bodies of a call, each with the number of its texts.
+
+    Args:
+        call: the call.
+        model: the path of the model.
+        own: fields of Google's dialect that every text gets.
+    """
     inputs = call.inputs
     size = {"outputDimensionality": inputs.dimensions} if inputs.HasField("dimensions") else {}
     for begin in range(0, len(inputs.texts), MAX_BATCH):
         requests = [
-            {"model": model, "content": {"parts": [{"text": text}]}, **size}
+            {"model": model, "content": {"parts": [{"text": text}]}, **own, **size}
             for text in inputs.texts[begin : begin + MAX_BATCH]
         ]
         yield orjson.dumps({"requests": requests}), len(requests)

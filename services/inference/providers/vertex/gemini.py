@@ -29,6 +29,8 @@ _MAX_CHARACTERS = 20_000
 # Maximum JSON values of an answer per vector, besides its numbers.
 _VALUES_A_VECTOR = 64
 _GEMINI = "gemini"
+# Fields of Gemini's API and their names beside a text.
+_OF_TEXT = (("taskType", "task_type"), ("title", "title"))
 
 
 class VertexApi:
@@ -42,7 +44,7 @@ class VertexApi:
         """Return the body of `countTokens`."""
         return read
 
-    def batches(self, call: EmbeddingCall) -> Iterator[VectorRequest]:
+    def batches(self, call: EmbeddingCall, own: Json) -> Iterator[VectorRequest]:
         """Yield the requests of a call for vectors.
 
         Texts that are too long are rejected, not cut.
@@ -50,11 +52,13 @@ class VertexApi:
         path = f"/{model_path(call.target.upstream)}"
         inputs = call.inputs
         size = {"outputDimensionality": inputs.dimensions} if inputs.HasField("dimensions") else {}
-        config = {"autoTruncate": False, **size}
+        config = {"autoTruncate": False, **own, **size}
         texts: Sequence[str] = inputs.texts
         if _GEMINI not in path:
+            # `predict` has fields of a text beside it.
+            of_text = {name: config.pop(field) for field, name in _OF_TEXT if field in config}
             for some in _parts(texts):
-                instances = [{"content": text} for text in some]
+                instances = [{"content": text, **of_text} for text in some]
                 body = {"instances": instances, "parameters": config}
                 yield VectorRequest(f"{path}:predict", orjson.dumps(body), len(some))
             return

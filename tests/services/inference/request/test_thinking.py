@@ -21,6 +21,7 @@ OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
 RESPONSES = conversation_pb2.DIALECT_RESPONSES
 NONE = conversation_pb2.DIALECT_UNSPECIFIED
+GEMINI = conversation_pb2.DIALECT_GEMINI
 PRESERVE = inference_pb2.THINKING_BLOCK_STRATEGY_PRESERVE
 DISCARD = inference_pb2.THINKING_BLOCK_STRATEGY_DISCARD
 FLATTEN = inference_pb2.THINKING_BLOCK_STRATEGY_FLATTEN
@@ -91,8 +92,8 @@ def test_what_is_carried_cannot_be_changed(text: str, model: str, carried: str) 
     [
         ("own", {ANTHROPIC}),
         ("gAAAAA", {ANTHROPIC}),
-        ("thought:AAAA", {NONE, OPENAI}),
-        ("call:AAAA", {NONE, OPENAI}),
+        ("thought:AAAA", {GEMINI, OPENAI}),
+        ("call:AAAA", {GEMINI, OPENAI}),
         ("details:[]", {OPENAI}),
     ],
 )
@@ -101,7 +102,7 @@ def test_carried_state_goes_to_its_own_kind_of_provider(state: str, readers: set
     redacted = Block(redacted_thinking=SIGNER.sign("", "m", state))
     silent = thought("", SIGNER.sign("", "m", state))
     request = conversation(thinking, redacted, silent, strategy=PRESERVE)
-    for dialect in (ANTHROPIC, OPENAI, NONE):
+    for dialect in (ANTHROPIC, OPENAI, GEMINI, NONE):
         if dialect in readers:
             blocks = [thought("a", state), Block(redacted_thinking=state), thought("", state)]
         else:
