@@ -71,7 +71,7 @@ async def test_extensions_of_the_gateway(gateway: Gateway):
     status, headers, answer = await ask(gateway, "anthropic/fail-500", body)
     assert (status, headers["x-gateway-step"]) == (200, "second"), answer
     sent = await sent_to(gateway, "openai")
-    assert (sent["temperature"], sent["max_completion_tokens"]) == (0.25, 100)
+    assert (sent["temperature"], sent["max_tokens"]) == (0.25, 100)
     body = {"contents": [says({"text": "sandbox: recite"})], "memory_id": "of-google"}
     _, _, answer = await ask(gateway, "openai/echo", body)
     assert "hello" in answer["candidates"][0]["content"]["parts"][0]["text"]
