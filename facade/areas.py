@@ -28,6 +28,7 @@ def _area(title: str, *words: str) -> Area:
 AREAS: Sequence[Area] = (
     _area("Administration", "admin"),
     _area("Documents", "article", "articles"),
+    _area("Generate content", "v1beta"),
     _area("Chat completions", "chat", "completions"),
     _area("Responses", "responses"),
     _area("Conversations", "conversations"),
