@@ -5,7 +5,7 @@ import time
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import Locator, Page, expect
 
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
 from services.common.clock import Clock
@@ -173,6 +173,26 @@ async def test_limits_are_set_and_refused_by_name(operations, used_gateway):
     await expect(states.filter(has_text="Dollars a period: $40.00")).to_be_visible()
 
 
+async def change_budget(section: Locator, subject: Locator) -> None:
+    """Add to the budget of a user that has spent a part of it, and count it from 0 on."""
+    await subject.get_by_role("combobox", name="Of", exact=True).select_option("user")
+    await subject.get_by_label("User", exact=True).fill("tester")
+    await subject.get_by_role("button", name="Show").click()
+    form = section.get_by_role("form", name="Budget", exact=True)
+    await form.get_by_label("Dollars to add").fill("lots")
+    await form.get_by_role("button", name="Top up").click()
+    await expect(form.get_by_role("alert")).to_contain_text("amount")
+    await form.get_by_label("Dollars to add").fill("2.25")
+    await form.get_by_role("button", name="Top up").click()
+    await expect(form.get_by_role("status")).to_contain_text("Added")
+    state = section.get_by_role("row").filter(has_text="Dollars a month")
+    await expect(state).to_contain_text("$3.25")
+    await form.get_by_role("button", name="Reset").click()
+    dialog = section.page.get_by_role("dialog")
+    await dialog.get_by_role("button", name="Reset").click()
+    await expect(state).not_to_contain_text("$0.50")
+
+
 async def test_limits_of_tags_and_end_users_are_set(operations, used_gateway):
     section = operations.get_by_role("region", name="Limits and budgets")
     subject = section.get_by_role("form", name="Subject")
@@ -202,6 +222,8 @@ async def test_limits_of_tags_and_end_users_are_set(operations, used_gateway):
         if used:
             state = section.get_by_role("row").filter(has_text=f"Dollars a month: ${number + 1}.50")
             await expect(state).to_contain_text(used)
+    await change_budget(section, subject)
+    await subject.get_by_role("combobox", name="Of", exact=True).select_option("end_users")
     await subject.get_by_label("User", exact=True).fill("nobody")
     await subject.get_by_role("button", name="Show").click()
     await expect(section.get_by_role("alert")).to_contain_text("nobody")

@@ -19,7 +19,8 @@ export interface LimitUsage {
   soft_limit_reached: boolean | null;
 }
 
-const NAMES: Record<string, string> = {
+/** What limits are called. */
+export const LIMIT_NAMES: Readonly<Record<string, string>> = {
   requests_per_minute: "Requests a minute",
   tokens_per_minute: "Tokens a minute",
   concurrent_requests: "Requests at once",
@@ -64,7 +65,7 @@ export function LimitStates({ limits }: { limits: LimitUsage[] }) {
           {limits.map((one) => (
             <tr key={`${one.subject_kind}/${one.name}`}>
               <td>
-                {NAMES[one.name] ?? one.name}: {amount(one.limit)}
+                {LIMIT_NAMES[one.name] ?? one.name}: {amount(one.limit)}
               </td>
               <td>{one.subject_kind.replace("_", " ")}</td>
               <td>{amount(one.used)}</td>

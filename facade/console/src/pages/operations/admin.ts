@@ -189,6 +189,16 @@ export function setLimits(path: string, limits: Partial<Limits>): Promise<Limits
   return call(`/admin/v1/${path}`, { method: "PUT", json: limits });
 }
 
+/** Add decimal dollars to a budget of the limits at a path, until its window ends. */
+export function topUpBudget(path: string, name: string, amount: string): Promise<unknown> {
+  return call(`/admin/v1/${path}/top-up`, { method: "POST", json: { name, amount } });
+}
+
+/** Count the spending of a budget of the limits at a path from 0 on. */
+export function resetBudget(path: string, name: string): Promise<unknown> {
+  return call(`/admin/v1/${path}/reset`, { method: "POST", json: { name } });
+}
+
 /** Return the id of the user with a name. */
 export function userId(name: string): Promise<string> {
   return idOf("users", name, "user");

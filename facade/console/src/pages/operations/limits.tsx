@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { Failure } from "../../parts/failure";
 import { LimitStates } from "../../parts/limit_states";
 import { useLoaded } from "../../parts/loading";
+import { BudgetActions } from "./budget_actions";
 import { type Limits, getLimits, setLimits } from "./admin";
 
 const COUNTS = [
@@ -46,6 +47,7 @@ export function LimitsForm({ path }: { path: string }) {
   return (
     <>
       {data.usage !== undefined && data.usage.length > 0 && <LimitStates limits={data.usage} />}
+      <BudgetActions path={path} limits={data.usage ?? []} onChanged={reload} />
       <form class="limits" aria-label="Limits" onSubmit={submit} onInput={() => setSaved(false)}>
         {COUNTS.map(([name, label]) => (
           <label key={name}>
