@@ -112,6 +112,40 @@ EVERYTHING = [
         ],
     },
 ]
+# What papers have beside that.
+OF_PAPERS = [
+    {**text("h4", "Methods"), "label": "sec-methods"},
+    text(
+        "paragraph",
+        "E = mc",
+        {"text": "2", "script": "super"},
+        " as ",
+        {"text": "", "cite": [{"id": "newton1687", "locator": "p. 3"}, {"id": "darwin1898"}]},
+        {"type": "note", "children": [{"text": "A note"}]},
+        ", see ",
+        {"type": "ref", "ref": "fig-moon"},
+        " and ",
+        {"type": "ref", "ref": "nowhere"},
+    ),
+    text("quote", "The moon pulls."),
+    {
+        "type": "image",
+        "image": [{"url": PIXEL, "alt": "The moon"}],
+        "caption": [{"text": "The "}, {"text": "moon", "bold": True}],
+        "label": "fig-moon",
+    },
+    {
+        **table(["Port", "Range"], ["Brest", "6 m"]),
+        "caption": [{"text": "Ranges"}],
+        "align": ["start", "end"],
+    },
+    {
+        "type": "list",
+        "children": [text("list-item", "fourth")],
+        "style": {"orderType": "decimal"},
+        "start": 4,
+    },
+]
 
 
 class Editor:

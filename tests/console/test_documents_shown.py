@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from tests.console.accessibility import serious_violations
 from tests.console.conftest import opened
-from tests.console.documents import Editor, text
+from tests.console.documents import OF_PAPERS, Editor, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -59,6 +59,31 @@ async def test_every_kind_of_block_is_shown(browser, gateway, full):
         await expect(sheet.locator("figcaption")).to_have_text("The sea")
         await expect(sheet.get_by_role("link", name="at example.org")).to_be_visible()
         await expect(sheet.locator("dt")).to_have_text("Moon")
+
+
+async def test_notes_references_and_captions_are_shown(browser, gateway):
+    editor = await Editor.create(gateway)
+    await editor.insert_everything()
+    await editor.insert(*OF_PAPERS)
+    async with opened(browser, gateway, editor.path) as page:
+        sheet = page.get_by_role("region", name="Blocks")
+        await expect(sheet.get_by_role("heading", name="Methods", level=6)).to_be_visible()
+        paragraph = sheet.locator(".kind-paragraph", has_text="E = mc")
+        await expect(paragraph.locator("sup")).to_have_text("2")
+        await expect(paragraph).to_contain_text("[1, p. 3; 2]")
+        await expect(paragraph.get_by_role("note")).to_have_text("A note")
+        await expect(paragraph.get_by_role("link", name="Figure 1")).to_be_visible()
+        await expect(paragraph.get_by_role("link", name="??")).to_be_visible()
+        await expect(sheet.locator("blockquote")).to_have_text("The moon pulls.")
+        await expect(sheet.locator(".caption").first).to_have_text("Figure 1. The moon")
+        await expect(sheet.locator("ol[start='4'] > li")).to_have_text("fourth")
+        await expect(sheet.get_by_role("cell", name="6 m").first).to_have_css("text-align", "end")
+        # Editing keeps what it does not show.
+        before = await editor.markdown()
+        await paragraph.dblclick()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("button", name="Save")).to_have_count(0)
+        assert await editor.markdown() == before
 
 
 async def test_the_markdown_is_the_apis(browser, gateway, full):

@@ -49,7 +49,8 @@ export function title(reference: Reference): string {
   );
 }
 
-function shortAuthors(reference: Reference): string {
+/** Return the family names of the authors of a reference, or its title. */
+export function shortAuthors(reference: Reference): string {
   const names = list(reference["author"]).map((name) => name.trim().split(/\s+/).at(-1) ?? name);
   if (names.length === 0) return title(reference);
   if (names.length > 2) return `${names[0]} et al.`;

@@ -3,7 +3,7 @@ import { type Signal, batch, signal } from "@preact/signals";
 
 import { isFinal } from "./articles";
 import { Session } from "./session";
-import type { ArticleStyle, BlockState, Changes, Reference } from "./types";
+import type { ArticleStyle, BlockState, Changes, Reference, ShownLabel } from "./types";
 
 const FIRST_READ = 100;
 const BLOCKS_A_READ = 500;
@@ -26,6 +26,8 @@ export class OpenDocument {
   readonly order = signal<readonly string[]>([]);
   /** Number of each cited reference. */
   readonly numbers = signal<ReadonlyMap<string, number>>(new Map());
+  /** What references to blocks say, by the labels of the blocks. */
+  readonly labels = signal<Readonly<Record<string, ShownLabel>>>({});
   readonly references = signal<readonly Reference[]>([]);
   readonly style = signal<ArticleStyle>({});
   readonly isOpen = signal(false);
@@ -154,6 +156,7 @@ export class OpenDocument {
       if (!isEqual(this.order.value, shown)) this.order.value = shown;
       this.style.value = changes.style ?? {};
       this.references.value = changes.reference ?? [];
+      this.labels.value = changes.labels ?? {};
       this.numbers.value = new Map((changes.cited ?? []).map((id, place) => [id, place + 1]));
     });
   }

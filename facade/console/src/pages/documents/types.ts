@@ -1,15 +1,31 @@
 // What the document editing API sends and takes.
 
+/** A cited reference with the words beside its number. */
+export interface CitationItem {
+  id: string;
+  prefix?: string;
+  locator?: string;
+  suffix?: string;
+  narrative?: boolean;
+}
+
 export interface Leaf {
-  type?: "default" | "latex" | "inlinecode" | "url";
+  type?: "default" | "latex" | "inlinecode" | "url" | "note" | "ref";
   text: string;
   url?: string;
   bold?: boolean;
   italic?: boolean;
   textDecoration?: "underline" | "line-through";
   color?: string;
-  /** Id of a reference. */
-  cite?: string;
+  script?: "super" | "sub";
+  /** Id of a reference, or several citations in one pair of brackets. */
+  cite?: string | CitationItem[];
+  /** Of a formula, or of a reference to a block. */
+  form?: "display" | "number";
+  /** Label of the block that a leaf of type `ref` names. */
+  ref?: string;
+  /** The text of a leaf of type `note`. */
+  children?: Leaf[];
 }
 
 export interface Picture {
@@ -27,6 +43,10 @@ export interface Author {
   /** 0: none. */
   institutionId?: number;
   isStar?: boolean;
+  /** Several institutions; institutionId is the first. */
+  institutionIds?: number[];
+  orcid?: string;
+  email?: string;
 }
 
 export interface Institution {
@@ -53,6 +73,12 @@ export interface Block {
   institution?: Institution[];
   colSpan?: number;
   rowSpan?: number;
+  label?: string;
+  caption?: Leaf[];
+  /** Of a table: the alignment of each column. */
+  align?: (string | null)[];
+  /** Of a list: its first number. */
+  start?: number;
 }
 
 /** A block to insert: its ids are the server's to make. */
@@ -87,6 +113,13 @@ export interface Changes {
   style?: ArticleStyle;
   reference?: Reference[];
   cited?: string[];
+  /** What references to blocks say, by their labels. */
+  labels?: Record<string, ShownLabel>;
+}
+
+export interface ShownLabel {
+  text: string;
+  number: string;
 }
 
 export interface Article {
@@ -110,7 +143,11 @@ export const NAMES: Record<string, string> = {
   h1: "Heading 1",
   h2: "Heading 2",
   h3: "Heading 3",
+  h4: "Heading 4",
+  h5: "Heading 5",
+  h6: "Heading 6",
   paragraph: "Paragraph",
+  quote: "Quotation",
   abstract: "Abstract",
   label: "Label",
   list: "List",
@@ -122,7 +159,26 @@ export const NAMES: Record<string, string> = {
 };
 
 /** Types whose children are leaves, so that one turns into another with its text. */
-export const TEXT_TYPES = ["title", "h1", "h2", "h3", "paragraph", "abstract", "label"];
+export const TEXT_TYPES = [
+  ...["title", "h1", "h2", "h3", "h4", "h5", "h6"],
+  ...["paragraph", "quote", "abstract", "label"],
+];
+
+/** Whether a leaf stands for something that is no text: a note, or a block. */
+export function isObject(leaf: Leaf): boolean {
+  return leaf.type === "note" || leaf.type === "ref";
+}
+
+/** The citations of a leaf. */
+export function citationsOf({ cite }: Leaf): CitationItem[] {
+  if (cite === undefined) return [];
+  return typeof cite === "string" ? [{ id: cite }] : cite;
+}
+
+/** Whether two leaves, or their marks, cite the same. */
+export function isSameCite(one: Pick<Leaf, "cite">, other: Pick<Leaf, "cite">): boolean {
+  return JSON.stringify(one.cite) === JSON.stringify(other.cite);
+}
 
 export function isLeaf(node: Leaf | Block | NewBlock): node is Leaf {
   return "text" in node;

@@ -157,13 +157,19 @@ function AuthorFields({ block, provide }: FieldsProps) {
       at: block.institution?.find((place) => place.id === one.institutionId),
     })),
   );
+  const named = new Map((block.institution ?? []).map((one) => [one.id ?? 0, one]));
   provide(() => ({
     institution: places.map(({ name }, place) => ({ id: place + 1, name })),
-    author: authors.map(({ name, isStar, at }, place) => ({
+    author: authors.map(({ name, isStar, at, orcid, email, institutionIds = [] }, place) => ({
       id: place + 1,
       name,
       isStar: isStar ?? false,
-      institutionId: at === undefined ? 0 : places.indexOf(at) + 1,
+      // The first institution is chosen here; further ones stay.
+      institutionIds: [
+        ...new Set([at, ...institutionIds.slice(1).map((id) => named.get(id))]),
+      ].flatMap((one) => (one !== undefined && places.includes(one) ? places.indexOf(one) + 1 : [])),
+      ...(orcid === undefined ? {} : { orcid }),
+      ...(email === undefined ? {} : { email }),
     })),
   }));
   return (

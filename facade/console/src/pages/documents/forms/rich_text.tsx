@@ -2,7 +2,7 @@
 // read from them again. Nothing is parsed: what is pasted or dropped comes as plain text.
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-import type { Leaf } from "../types";
+import { type Leaf, isObject, isSameCite } from "../types";
 
 type Marks = Omit<Leaf, "text">;
 
@@ -68,6 +68,7 @@ function insertPlain(transfer: DataTransfer | null): void {
 }
 
 function toNode(leaf: Leaf): Node {
+  if (isObject(leaf)) return toObject(leaf);
   const { text, ...marks } = leaf;
   let node: Node = document.createElement("span");
   text.split("\n").forEach((line, place) => {
@@ -80,12 +81,25 @@ function toNode(leaf: Leaf): Node {
   }
   if (marks.textDecoration === "underline") node = within("u", node);
   if (marks.textDecoration === "line-through") node = within("s", node);
+  if (marks.script === "super") node = within("sup", node);
+  if (marks.script === "sub") node = within("sub", node);
   if (marks.type !== undefined && marks.type !== "default") {
-    node = mark(node, { type: marks.type, url: marks.url });
+    node = mark(node, { type: marks.type, url: marks.url, form: marks.form });
   }
   if (marks.color !== undefined) node = mark(node, { color: marks.color });
   if (marks.cite !== undefined) node = mark(node, { cite: marks.cite });
   return node;
+}
+
+/** Return a note or a reference to a block, which stays as it is, or is deleted as a whole. */
+function toObject(leaf: Leaf): HTMLElement {
+  const element = document.createElement("span");
+  element.contentEditable = "false";
+  element.className = "object";
+  element.dataset["leaf"] = JSON.stringify(leaf);
+  const note = (leaf.children ?? []).map((child) => child.text).join("");
+  element.textContent = leaf.type === "note" ? `[note: ${note}]` : `→ ${leaf.ref ?? ""}`;
+  return element;
 }
 
 function within(tag: string, node: Node): HTMLElement {
@@ -99,7 +113,8 @@ export function mark(node: Node, marks: Marks): HTMLElement {
   const element = within("span", node);
   if (marks.type !== undefined) element.dataset["type"] = marks.type;
   if (marks.url !== undefined) element.dataset["url"] = marks.url;
-  if (marks.cite !== undefined) element.dataset["cite"] = marks.cite;
+  if (marks.form !== undefined) element.dataset["form"] = marks.form;
+  if (marks.cite !== undefined) element.dataset["cite"] = JSON.stringify(marks.cite);
   if (marks.color !== undefined) {
     element.dataset["color"] = marks.color;
     element.className = "inked";
@@ -115,12 +130,14 @@ export function readLeaves(root: HTMLElement | null): Leaf[] {
   // At its end the browser needs one more line break than the text has.
   const last = leaves.at(-1);
   if (last?.text.endsWith("\n")) last.text = last.text.slice(0, -1);
-  return leaves.filter((leaf) => leaf.text !== "" || leaf.cite !== undefined);
+  return leaves.filter((leaf) => leaf.text !== "" || leaf.cite !== undefined || isObject(leaf));
 }
 
 function read(parent: Node, marks: Marks, leaves: Leaf[]): void {
   for (const node of parent.childNodes) {
-    if (node instanceof HTMLBRElement) add(leaves, "\n", marks);
+    const object = node instanceof HTMLElement ? node.dataset["leaf"] : undefined;
+    if (object !== undefined) leaves.push(JSON.parse(object) as Leaf);
+    else if (node instanceof HTMLBRElement) add(leaves, "\n", marks);
     else if (node instanceof HTMLElement) read(node, { ...marks, ...marksOf(node) }, leaves);
     // Browsers keep spaces at the edges as no-break spaces.
     else add(leaves, (node.nodeValue ?? "").replaceAll("\u00a0", " "), marks);
@@ -129,22 +146,25 @@ function read(parent: Node, marks: Marks, leaves: Leaf[]): void {
 
 function add(leaves: Leaf[], text: string, marks: Marks): void {
   const last = leaves.at(-1);
-  if (last !== undefined && isSameMarks(last, marks)) last.text += text;
+  if (last !== undefined && !isObject(last) && isSameMarks(last, marks)) last.text += text;
   else leaves.push({ text, ...marks });
 }
 
 function isSameMarks(leaf: Leaf, marks: Marks): boolean {
   const { text: _, ...own } = leaf;
   const names = new Set([...Object.keys(own), ...Object.keys(marks)]) as Set<keyof Marks>;
-  return [...names].every((name) => own[name] === marks[name]);
+  return [...names].every((name) =>
+    name === "cite" ? isSameCite(own, marks) : own[name] === marks[name],
+  );
 }
 
 function marksOf(element: HTMLElement): Marks {
-  const { type, url, cite, color } = element.dataset;
+  const { type, url, cite, color, form } = element.dataset;
   const made: Marks = {};
   if (type !== undefined) made.type = type as NonNullable<Leaf["type"]>;
   if (url !== undefined) made.url = url;
-  if (cite !== undefined) made.cite = cite;
+  if (cite !== undefined) made.cite = JSON.parse(cite) as NonNullable<Leaf["cite"]>;
+  if (form !== undefined) made.form = form as NonNullable<Leaf["form"]>;
   if (color !== undefined) made.color = color;
   switch (element.tagName) {
     case "B":
@@ -153,6 +173,10 @@ function marksOf(element: HTMLElement): Marks {
     case "I":
     case "EM":
       return { ...made, italic: true };
+    case "SUP":
+      return { ...made, script: "super" };
+    case "SUB":
+      return { ...made, script: "sub" };
     case "U":
       return { ...made, textDecoration: "underline" };
     case "S":

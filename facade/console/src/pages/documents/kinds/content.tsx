@@ -2,17 +2,21 @@
 import type { JSX } from "preact";
 
 import { colours, length, look } from "../look";
-import { type Block, type BlockState, type Css, elementsOf, leavesOf } from "../types";
+import { useDocument } from "../context";
+import { type Block, type BlockState, type Css, elementsOf, isObject, leavesOf } from "../types";
 import { Figure } from "./figure";
 import { Formula } from "./formula";
 import { Leaves } from "./leaves";
 
 // Below the heading of the page itself, the document's name.
-const LEVELS: Record<string, keyof JSX.IntrinsicElements & ("h2" | "h3" | "h4" | "h5")> = {
+const LEVELS: Record<string, keyof JSX.IntrinsicElements & ("h2" | "h3" | "h4" | "h5" | "h6")> = {
   title: "h2",
   h1: "h3",
   h2: "h4",
   h3: "h5",
+  h4: "h6",
+  h5: "h6",
+  h6: "h6",
 };
 const ABSTRACT_NAMES: Record<string, string> = { en: "Abstract", zh: "摘要" };
 
@@ -24,14 +28,23 @@ export function Content({ state }: { state: BlockState }) {
     case "title":
     case "h1":
     case "h2":
-    case "h3": {
+    case "h3":
+    case "h4":
+    case "h5":
+    case "h6": {
       const Heading = LEVELS[block.type]!;
       return (
-        <Heading {...dress}>
+        <Heading {...dress} id={identifier(block)}>
           <Text block={block} />
         </Heading>
       );
     }
+    case "quote":
+      return (
+        <blockquote {...dress}>
+          <Text block={block} />
+        </blockquote>
+      );
     case "abstract":
       return (
         <p {...dress}>
@@ -49,7 +62,11 @@ export function Content({ state }: { state: BlockState }) {
       return <Table state={state} dress={dress} />;
     case "equation":
       return (
-        <div {...dress} class={`${dress.class}${style["serial"] ? " serial" : ""}`}>
+        <div
+          {...dress}
+          id={identifier(block)}
+          class={`${dress.class}${style["serial"] ? " serial" : ""}`}
+        >
           {block.equation?.trim() ? (
             <Formula tex={block.equation} isBlock />
           ) : (
@@ -59,7 +76,7 @@ export function Content({ state }: { state: BlockState }) {
       );
     case "code":
       return (
-        <div {...dress}>
+        <div {...dress} id={identifier(block)}>
           {block.language && !style["isHideLanguage"] && <p class="hint">{block.language}</p>}
           <pre>
             <code>{block.code}</code>
@@ -68,8 +85,12 @@ export function Content({ state }: { state: BlockState }) {
       );
     case "image":
       return (
-        <div class={`${dress.class}${style["serial"] ? " serial" : ""}`}>
+        <div
+          id={identifier(block)}
+          class={`${dress.class}${style["serial"] ? " serial" : ""}`}
+        >
           <Figure state={state} />
+          <Caption block={block} />
         </div>
       );
     case "author":
@@ -88,9 +109,25 @@ interface Dress {
   style: Record<string, string>;
 }
 
+/** Where references to a block lead. */
+function identifier(block: Block): string | undefined {
+  return block.label === undefined ? undefined : `block-${block.label}`;
+}
+
+function Caption({ block }: { block: Block }) {
+  const name = useDocument().document.labels.value[block.label ?? ""];
+  if (block.caption === undefined && name === undefined) return null;
+  return (
+    <p class="caption">
+      {name && <strong>{name.text}. </strong>}
+      <Leaves leaves={block.caption ?? []} />
+    </p>
+  );
+}
+
 function Text({ block }: { block: Block }) {
   const leaves = leavesOf(block);
-  if (leaves.every((leaf) => leaf.text === "")) return <span class="hint">Empty</span>;
+  if (leaves.every((leaf) => leaf.text === "" && leaf.cite === undefined && !isObject(leaf))) return <span class="hint">Empty</span>;
   return <Leaves leaves={leaves} />;
 }
 
@@ -130,7 +167,11 @@ function List({ block, order, dress }: { block: Block; order: string; dress?: Dr
   const Tag = order === "disc" ? "ul" : "ol";
   const marks = { listStyleType: order };
   return (
-    <Tag class={dress?.class} style={{ ...dress?.style, ...marks }}>
+    <Tag
+      class={dress?.class}
+      style={{ ...dress?.style, ...marks }}
+      {...(Tag === "ol" ? { start: block.start } : {})}
+    >
       {elementsOf(block).map((item) => (
         <li key={item.id}>
           <Leaves leaves={leavesOf(item)} />
@@ -155,8 +196,9 @@ function Table({ state, dress }: { state: BlockState; dress: Dress }) {
     cell["verticalAlign"] = VERTICAL[String(style["verticalAlign"])] ?? "";
   }
   if (style["padding"] !== undefined) cell["padding"] = length(style["padding"]);
+  const columns = alignments(block);
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Table">
+    <div class="scroll" id={identifier(block)} tabIndex={0} role="region" aria-label="Table">
       <table
         {...dress}
         class={`${dress.class}${style["firstColBold"] ? " first-column" : ""}`}
@@ -166,12 +208,17 @@ function Table({ state, dress }: { state: BlockState; dress: Dress }) {
             <tr key={row.id}>
               {elementsOf(row).map((one) => {
                 const Cell = place === 0 ? "th" : "td";
+                const align = columns.get(one.id);
                 return (
                   <Cell
                     key={one.id}
                     colSpan={one.colSpan}
                     rowSpan={one.rowSpan}
-                    style={{ ...cell, ...look(one.style?.style as Css | undefined) }}
+                    style={{
+                      ...cell,
+                      ...(align ? { textAlign: align } : {}),
+                      ...look(one.style?.style as Css | undefined),
+                    }}
                   >
                     <Leaves leaves={leavesOf(one)} />
                   </Cell>
@@ -181,8 +228,29 @@ function Table({ state, dress }: { state: BlockState; dress: Dress }) {
           ))}
         </tbody>
       </table>
+      <Caption block={block} />
     </div>
   );
+}
+
+/** The alignment of each cell, by its id. */
+function alignments(block: Block): ReadonlyMap<string, string> {
+  const made = new Map<string, string>();
+  if (block.align === undefined) return made;
+  const taken: number[] = [];
+  elementsOf(block).forEach((row, y) => {
+    let x = 0;
+    for (const one of elementsOf(row)) {
+      while ((taken[x] ?? 0) > y) x += 1;
+      const align = block.align?.[x];
+      if (align) made.set(one.id, align);
+      for (let column = 0; column < (one.colSpan ?? 1); column += 1) {
+        taken[x + column] = y + (one.rowSpan ?? 1);
+      }
+      x += one.colSpan ?? 1;
+    }
+  });
+  return made;
 }
 
 const VERTICAL: Record<string, string> = {
@@ -207,9 +275,14 @@ function Authors({ state, dress }: { state: BlockState; dress: Dress }) {
           <span key={place}>
             {one.name}
             <sup>
-              {numbers.get(one.institutionId ?? 0)}
+              {(one.institutionIds ?? [one.institutionId ?? 0])
+                .map((id) => numbers.get(id))
+                .filter((number) => number !== undefined)
+                .join(",")}
               {one.isStar && "*"}
             </sup>
+            {one.orcid && <small> {one.orcid}</small>}
+            {one.email && <small> {one.email}</small>}
           </span>
         ))}
       </p>

@@ -2,8 +2,9 @@
 import type { ComponentChild } from "preact";
 
 import { safeAddress } from "../../../parts/links";
+import { shortAuthors } from "../citations";
 import { useDocument } from "../context";
-import type { Leaf } from "../types";
+import { type CitationItem, type Leaf, citationsOf, isSameCite } from "../types";
 import { Formula } from "./formula";
 
 export function Leaves({ leaves }: { leaves: Leaf[] }) {
@@ -12,13 +13,18 @@ export function Leaves({ leaves }: { leaves: Leaf[] }) {
       {leaves.map((leaf, place) => (
         <>
           <MarkedLeaf leaf={leaf} />
-          {leaf.cite !== undefined && leaf.cite !== leaves[place + 1]?.cite && (
-            <Citation id={leaf.cite} />
+          {leaf.cite !== undefined && !isSameCite(leaf, following(leaves, place)) && (
+            <Citations items={citationsOf(leaf)} />
           )}
         </>
       ))}
     </>
   );
+}
+
+/** The leaf after a place; notes do not interrupt a run of one citation. */
+function following(leaves: Leaf[], place: number): Leaf {
+  return leaves.slice(place + 1).find((leaf) => leaf.type !== "note") ?? { text: "" };
 }
 
 function MarkedLeaf({ leaf }: { leaf: Leaf }) {
@@ -27,6 +33,8 @@ function MarkedLeaf({ leaf }: { leaf: Leaf }) {
   if (leaf.italic) shown = <em>{shown}</em>;
   if (leaf.textDecoration === "underline") shown = <u>{shown}</u>;
   if (leaf.textDecoration === "line-through") shown = <s>{shown}</s>;
+  if (leaf.script === "super") shown = <sup>{shown}</sup>;
+  if (leaf.script === "sub") shown = <sub>{shown}</sub>;
   if (leaf.color) {
     shown = (
       <span class="inked" style={{ "--ink": leaf.color }}>
@@ -40,10 +48,23 @@ function MarkedLeaf({ leaf }: { leaf: Leaf }) {
 function content(leaf: Leaf): ComponentChild {
   switch (leaf.type) {
     case "latex":
-      return <Formula tex={leaf.text} />;
+      return leaf.form === "display" ? (
+        <Formula tex={leaf.text} isBlock />
+      ) : (
+        <Formula tex={leaf.text} />
+      );
+    case "note":
+      return (
+        <small class="note" role="note">
+          <Leaves leaves={leaf.children ?? []} />
+        </small>
+      );
+    case "ref":
+      return <Ref label={leaf.ref ?? ""} isNumber={leaf.form === "number"} />;
     case "inlinecode":
       return <code>{leaf.text}</code>;
     case "url": {
+      if (leaf.url?.startsWith("#")) return <Ref label={leaf.url.slice(1)} text={leaf.text} />;
       const address = safeAddress(leaf.url ?? "");
       if (address === undefined) return leaf.text;
       return (
@@ -57,7 +78,48 @@ function content(leaf: Leaf): ComponentChild {
   }
 }
 
-function Citation({ id }: { id: string }) {
+/** A reference to a block, which leads there. */
+function Ref({ label, isNumber, text }: { label: string; isNumber?: boolean; text?: string }) {
+  const shown = useDocument().document.labels.value[label];
+  const missing = isNumber ? "?" : "??";
+  return (
+    <a class="cite" href={`#block-${label}`}>
+      {text ?? (isNumber ? shown?.number : shown?.text) ?? missing}
+    </a>
+  );
+}
+
+function Citations({ items }: { items: CitationItem[] }) {
+  const [only] = items;
+  if (items.length === 1 && only !== undefined && Object.keys(only).length === 1) {
+    return <Citation id={only.id} />;
+  }
+  return (
+    <>
+      {only?.narrative && <Names id={only.id} />}
+      {" ["}
+      {items.map((item, place) => (
+        <>
+          {place > 0 && "; "}
+          {item.prefix && `${item.prefix} `}
+          <Citation id={item.id} isBare />
+          {item.locator && `, ${item.locator}`}
+          {item.suffix && `, ${item.suffix}`}
+        </>
+      ))}
+      {"]"}
+    </>
+  );
+}
+
+/** The authors of a reference, in a sentence. */
+function Names({ id }: { id: string }) {
+  const reference = useDocument().document.references.value.find((one) => one.id === id);
+  return <>{reference === undefined ? "" : shortAuthors(reference)}</>;
+}
+
+/** A citation; `isBare` leaves out the brackets that its style puts around it. */
+function Citation({ id, isBare = false }: { id: string; isBare?: boolean }) {
   const { document, citations } = useDocument();
   const number = document.numbers.value.get(id);
   // A reference that came with the same change as the citation is there a moment later.
@@ -65,7 +127,7 @@ function Citation({ id }: { id: string }) {
   const name = citations.value.mark(number, reference);
   return (
     <a class="cite" href={`#reference-${number ?? 0}`}>
-      {name}
+      {isBare ? name.replace(/^[[(]|[\])]$/g, "") : name}
     </a>
   );
 }
