@@ -82,9 +82,10 @@ MAKERS: Mapping[str, KnownMaker] = {
     "volcengine": KnownMaker("https://ark.cn-beijing.volces.com/api/v3", "VOLCENGINE_API_KEY"),
 }
 _REMARKS = {
-    "bedrock": "Bedrock here is its OpenAI-compatible endpoint with a key of its own, which serves "
-    "other models (docs/providers/bedrock.md)",
-    "vertex_ai": "no Vertex AI here; with a key of Google's AI Studio its models are gemini/NAME",
+    "bedrock": "write [providers.bedrock] with the region (docs/providers/bedrock.md); its models are "
+    "bedrock/NAME",
+    "vertex_ai": "write [providers.vertex] with the project and the region (docs/providers/vertex.md); its models "
+    "are vertex/NAME",
 }
 # Azure's v1 API is at one path of these, whatever LiteLLM appends to them.
 _AZURE_HOSTS = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")

@@ -152,8 +152,8 @@ def test_a_prefix_names_the_provider(parameters: str, base_url: str, upstream: s
 @each_row(
     ("parameters", "words"),
     [
-        ("model: vertex_ai/gemini-3", "no Vertex AI here; with a key of Google's AI Studio"),
-        ("model: bedrock/amazon.nova", "Bedrock here is its OpenAI-compatible endpoint"),
+        ("model: vertex_ai/gemini-3", "write [providers.vertex] with the project"),
+        ("model: bedrock/amazon.nova", "write [providers.bedrock] with the region"),
         ("model: sagemaker/x", "no provider 'sagemaker' here"),
         ("model: openai_like/x", "needs api_base"),
         ("model: openai/x, api_base: your_api_base", "'your_api_base' is no address"),

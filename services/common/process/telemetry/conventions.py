@@ -21,6 +21,7 @@ _PROVIDERS: Mapping[str, str] = {
     "gemini": "gcp.gemini",
     "azure": "azure.ai.openai",
     "bedrock": "aws.bedrock",
+    "vertex": "gcp.vertex_ai",
     "mistral": "mistral_ai",
     "xai": "x_ai",
 }
