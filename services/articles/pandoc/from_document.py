@@ -93,7 +93,8 @@ class _Writer:
             for name, value in self.document.properties.items()
             if name in _PROPERTIES
         }
-        if not self.options.has_keywords and metadata.pop("keywords", None):
+        if not self.options.has_keywords and "keywords" in metadata:
+            del metadata["keywords"]
             self.texts.omitted.append(Omission("keywords", "the format has none"))
         blocks: list[Node] = []
         for element in self.document.blocks:
