@@ -23,6 +23,7 @@ from services.articles.errors import (
     block_changed,
     failure,
 )
+from services.articles.exporting import ExportCalls
 from services.articles.exports import DocumentExporter
 from services.articles.files import FileAccess, check_ownership, referenced_files
 from services.articles.groups import GroupRepository
@@ -30,7 +31,6 @@ from services.articles.history import History
 from services.articles.images import picture_at, read_picture
 from services.articles.imports import DocumentImporter
 from services.articles.outline import find, outline
-from services.articles.reference_styles import format_references
 from services.articles.repeats import RepeatableRequest
 from services.articles.repository import ArticleRepository
 from services.articles.sessions import SessionRef, SessionRepository
@@ -53,14 +53,12 @@ _LARGE = 32 << 10
 # The same for edits with Markdown or bibliographies, which take longer to parse.
 _LARGE_PARSED = 2 << 10
 _PARSED = ("edit_text", "apply_edits", "import_references", "write_markdown")
-# References from which on they are written in a thread.
-_MANY_REFERENCES = 20
 _MAX_CLIENT_ID = 64  # characters
 
 Context = grpc.aio.ServicerContext
 
 
-class ArticleEditorServicer(SharingCalls, CommentCalls, SuggestionCalls):
+class ArticleEditorServicer(SharingCalls, CommentCalls, SuggestionCalls, ExportCalls):
     """The gRPC servicer of ArticleEditorService, for documents that the caller may edit."""
 
     def __init__(
@@ -237,30 +235,11 @@ class ArticleEditorServicer(SharingCalls, CommentCalls, SuggestionCalls):
         )
         return wire.FindTextResponse(places=places, has_more=has_more, revision=state.revision)
 
-    async def ExportReferences(
-        self, request: wire.ExportReferencesRequest, context: "Context[Any, Any]"
-    ) -> wire.ExportReferencesResponse:
-        """Return references in a format of bibliographies."""
-        state = await self._committer.read(await self._callers.session(request.session_id))
-        return await offload_if(
-            len(state.document.references) >= _MANY_REFERENCES,
-            responses.export_references,
-            state,
-            request,
-        )
-
-    async def ExportArticle(
-        self, request: wire.ExportArticleRequest, context: "Context[Any, Any]"
-    ) -> wire.ExportArticleResponse:
-        """Return a document in another format."""
-        state = await self._committer.read(await self._session(request.session_id))
-        return await self._exporter.export(state, request)
-
     async def ImportArticle(
         self, request: wire.ImportArticleRequest, context: "Context[Any, Any]"
     ) -> wire.ImportArticleResponse:
         """Insert a document in another format."""
-        session = await self._session(request.session_id)
+        session = await self._callers.session(request.session_id)
         self._reserve.check()
         repeatable = RepeatableRequest.of(request)
         if repeatable is not None:
@@ -274,13 +253,6 @@ class ArticleEditorServicer(SharingCalls, CommentCalls, SuggestionCalls):
         edit = await self._importer.read(request)
         await self._check_files(session, edit)
         return (await self._committer.edit(session, edit, conditions, repeatable)).to_import()
-
-    async def FormatReferences(
-        self, request: wire.FormatReferencesRequest, context: "Context[Any, Any]"
-    ) -> wire.FormatReferencesResponse:
-        """Return the citations and references of a document in a style."""
-        state = await self._committer.read(await self._session(request.session_id))
-        return await format_references(state, request, self._converter)
 
     async def ListHistory(
         self, request: wire.ListHistoryRequest, context: "Context[Any, Any]"

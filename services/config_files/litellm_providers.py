@@ -82,10 +82,10 @@ MAKERS: Mapping[str, KnownMaker] = {
     "volcengine": KnownMaker("https://ark.cn-beijing.volces.com/api/v3", "VOLCENGINE_API_KEY"),
 }
 _REMARKS = {
-    "bedrock": "write [providers.bedrock] with the region (docs/providers/bedrock.md); its models are "
-    "bedrock/NAME",
-    "vertex_ai": "write [providers.vertex] with the project and the region (docs/providers/vertex.md); its models "
-    "are vertex/NAME",
+    "bedrock": "write [providers.bedrock] with the region (docs/providers/bedrock.md); its models "
+    "are bedrock/NAME",
+    "vertex_ai": "write [providers.vertex] with the project and the region "
+    "(docs/providers/vertex.md); its models are vertex/NAME",
 }
 # Azure's v1 API is at one path of these, whatever LiteLLM appends to them.
 _AZURE_HOSTS = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")

@@ -47,9 +47,8 @@ from services.common.errors import GatewayError, from_rpc_error
 from services.common.grpc.authentication import Caller, call_metadata, caller, caller_id
 from services.common.grpc.channels import Metadata, open_channel
 from services.common.grpc.server import Server
-from services.common.settings import Articles, Limits
 from services.common.ids import new_id
-from services.common.settings import Articles
+from services.common.settings import Articles, Limits
 from services.common.storage.database import reading
 from services.common.storage.sweeping import Sweeper, sweeper_lease
 from services.media.conversion.pool import ConversionPool, PooledConverter

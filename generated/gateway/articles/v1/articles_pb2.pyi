@@ -111,18 +111,26 @@ class CreateSessionRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ARTICLE_ID_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
     article_id: _builtins.str
     """Required."""
+    client_id: _builtins.str
+    """Optional, 1 to 64 printable ASCII characters. A client of the caller's, such as one of several
+    agents with one key: it has a session of its own, which no other ends.
+    """
     def __init__(
         self,
         *,
         article_id: _builtins.str = ...,
+        client_id: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_client_id", b"_client_id", "client_id", b"client_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["article_id", b"article_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_client_id", b"_client_id", "article_id", b"article_id", "client_id", b"client_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__client_id: _TypeAlias = _typing.Literal["client_id"]  # noqa: Y015
+    _WhichOneofArgType__client_id: _TypeAlias = _typing.Literal["_client_id", b"_client_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__client_id) -> _WhichOneofReturnType__client_id | None: ...
 
 Global___CreateSessionRequest: _TypeAlias = CreateSessionRequest  # noqa: Y015
 
@@ -334,21 +342,33 @@ class CreateArticleRequest(_message.Message):
 
     GROUP_ID_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    COPIES_ALL_FIELD_NUMBER: _builtins.int
     group_id: _builtins.int
     """Optional; 0, the private group, when absent."""
     name: _builtins.str
     """Optional, at most 200 characters; "Untitled" when absent."""
+    source_id: _builtins.str
+    """Optional. Id of a document that the caller may read. The new document gets its style, blocks with
+    new ids, and references: those marked as templates, with the references that they cite.
+    """
+    copies_all: _builtins.bool
+    """Optional, with `source_id`. Whether to copy all blocks and references instead."""
     def __init__(
         self,
         *,
         group_id: _builtins.int = ...,
         name: _builtins.str = ...,
+        source_id: _builtins.str | None = ...,
+        copies_all: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_source_id", b"_source_id", "source_id", b"source_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_id", b"group_id", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_id", b"_source_id", "copies_all", b"copies_all", "group_id", b"group_id", "name", b"name", "source_id", b"source_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__source_id: _TypeAlias = _typing.Literal["source_id"]  # noqa: Y015
+    _WhichOneofArgType__source_id: _TypeAlias = _typing.Literal["_source_id", b"_source_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__source_id) -> _WhichOneofReturnType__source_id | None: ...
 
 Global___CreateArticleRequest: _TypeAlias = CreateArticleRequest  # noqa: Y015
 
@@ -375,6 +395,119 @@ class CreateArticleResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CreateArticleResponse: _TypeAlias = CreateArticleResponse  # noqa: Y015
+
+@_typing.final
+class RenameArticleRequest(_message.Message):
+    """The new name of a document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ARTICLE_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    article_id: _builtins.str
+    """Required."""
+    name: _builtins.str
+    """Required, 1 to 200 characters."""
+    def __init__(
+        self,
+        *,
+        article_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["article_id", b"article_id", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenameArticleRequest: _TypeAlias = RenameArticleRequest  # noqa: Y015
+
+@_typing.final
+class RenameArticleResponse(_message.Message):
+    """The document has its new name."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ARTICLE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def article(self) -> Global___Article:
+        """Required."""
+
+    def __init__(
+        self,
+        *,
+        article: Global___Article | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["article", b"article"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["article", b"article"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenameArticleResponse: _TypeAlias = RenameArticleResponse  # noqa: Y015
+
+@_typing.final
+class ShareArticleRequest(_message.Message):
+    """Who may read and edit a document from now on. At least one of the optional fields is present."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ARTICLE_ID_FIELD_NUMBER: _builtins.int
+    PERMISSION_FIELD_NUMBER: _builtins.int
+    GROUP_ID_FIELD_NUMBER: _builtins.int
+    article_id: _builtins.str
+    """Required."""
+    permission: Global___Permission.ValueType
+    """Optional."""
+    group_id: _builtins.int
+    """Optional. Id of a group that the caller is in, to which the document moves; 0, the private group,
+    takes it back.
+    """
+    def __init__(
+        self,
+        *,
+        article_id: _builtins.str = ...,
+        permission: Global___Permission.ValueType | None = ...,
+        group_id: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_group_id", b"_group_id", "_permission", b"_permission", "group_id", b"group_id", "permission", b"permission"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_group_id", b"_group_id", "_permission", b"_permission", "article_id", b"article_id", "group_id", b"group_id", "permission", b"permission"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__group_id: _TypeAlias = _typing.Literal["group_id"]  # noqa: Y015
+    _WhichOneofArgType__group_id: _TypeAlias = _typing.Literal["_group_id", b"_group_id"]  # noqa: Y015
+    _WhichOneofReturnType__permission: _TypeAlias = _typing.Literal["permission"]  # noqa: Y015
+    _WhichOneofArgType__permission: _TypeAlias = _typing.Literal["_permission", b"_permission"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__group_id) -> _WhichOneofReturnType__group_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__permission) -> _WhichOneofReturnType__permission | None: ...
+
+Global___ShareArticleRequest: _TypeAlias = ShareArticleRequest  # noqa: Y015
+
+@_typing.final
+class ShareArticleResponse(_message.Message):
+    """The document is shared."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ARTICLE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def article(self) -> Global___Article:
+        """Required."""
+
+    def __init__(
+        self,
+        *,
+        article: Global___Article | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["article", b"article"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["article", b"article"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShareArticleResponse: _TypeAlias = ShareArticleResponse  # noqa: Y015
 
 @_typing.final
 class DeleteArticleRequest(_message.Message):
@@ -879,6 +1012,7 @@ class ApplyEditRequest(_message.Message):
     IF_BLOCK_REVISION_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SUGGEST_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     if_revision: _builtins.int
@@ -894,6 +1028,10 @@ class ApplyEditRequest(_message.Message):
     within 24 hours, the request is answered as the first time, and nothing is applied; with
     another request it is rejected (40905). The last 1,000 of a user in a document are remembered.
     """
+    suggest: _builtins.bool
+    """Optional. Whether to store the edit as a suggestion, which others accept or reject, and not to apply
+    it. A document has at most 500 of them, of 8 MiB in all.
+    """
     @_builtins.property
     def edit(self) -> _edits_pb2.Edit:
         """Required."""
@@ -907,10 +1045,11 @@ class ApplyEditRequest(_message.Message):
         if_block_revision: _builtins.int | None = ...,
         dry_run: _builtins.bool = ...,
         request_id: _builtins.str | None = ...,
+        suggest: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision", "_if_revision", b"_if_revision", "_request_id", b"_request_id", "edit", b"edit", "if_block_revision", b"if_block_revision", "if_revision", b"if_revision", "request_id", b"request_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision", "_if_revision", b"_if_revision", "_request_id", b"_request_id", "dry_run", b"dry_run", "edit", b"edit", "if_block_revision", b"if_block_revision", "if_revision", b"if_revision", "request_id", b"request_id", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision", "_if_revision", b"_if_revision", "_request_id", b"_request_id", "dry_run", b"dry_run", "edit", b"edit", "if_block_revision", b"if_block_revision", "if_revision", b"if_revision", "request_id", b"request_id", "session_id", b"session_id", "suggest", b"suggest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__if_block_revision: _TypeAlias = _typing.Literal["if_block_revision"]  # noqa: Y015
     _WhichOneofArgType__if_block_revision: _TypeAlias = _typing.Literal["_if_block_revision", b"_if_block_revision"]  # noqa: Y015
@@ -937,8 +1076,11 @@ class ApplyEditResponse(_message.Message):
     IDS_FIELD_NUMBER: _builtins.int
     RESULTS_FIELD_NUMBER: _builtins.int
     OMITTED_FIELD_NUMBER: _builtins.int
+    SUGGESTION_ID_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """Required. Number of operations committed to the document, including this edit."""
+    suggestion_id: _builtins.str
+    """Optional. Id of the suggestion that was stored; `ids` are those that its acceptance creates."""
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids created by the edit: those of the inserted blocks in order, or of the added reference, of the
@@ -961,10 +1103,11 @@ class ApplyEditResponse(_message.Message):
         ids: _abc.Iterable[_builtins.str] | None = ...,
         results: _abc.Iterable[Global___EditResult] | None = ...,
         omitted: _abc.Iterable[Global___Omission] | None = ...,
+        suggestion_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "omitted", b"omitted", "results", b"results", "revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "omitted", b"omitted", "results", b"results", "revision", b"revision", "suggestion_id", b"suggestion_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

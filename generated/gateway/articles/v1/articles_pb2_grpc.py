@@ -4,6 +4,9 @@ import grpc
 import warnings
 
 from gateway.articles.v1 import articles_pb2 as gateway_dot_articles_dot_v1_dot_articles__pb2
+from gateway.articles.v1 import comments_pb2 as gateway_dot_articles_dot_v1_dot_comments__pb2
+from gateway.articles.v1 import groups_pb2 as gateway_dot_articles_dot_v1_dot_groups__pb2
+from gateway.articles.v1 import suggestions_pb2 as gateway_dot_articles_dot_v1_dot_suggestions__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -77,6 +80,36 @@ class ArticleEditorServiceStub:
                 '/gateway.articles.v1.ArticleEditorService/DeleteArticle',
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteArticleRequest.SerializeToString,
                 response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteArticleResponse.FromString,
+                _registered_method=True)
+        self.RenameArticle = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/RenameArticle',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.RenameArticleRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.RenameArticleResponse.FromString,
+                _registered_method=True)
+        self.ShareArticle = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ShareArticle',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ShareArticleRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ShareArticleResponse.FromString,
+                _registered_method=True)
+        self.CreateGroup = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/CreateGroup',
+                request_serializer=gateway_dot_articles_dot_v1_dot_groups__pb2.CreateGroupRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_groups__pb2.CreateGroupResponse.FromString,
+                _registered_method=True)
+        self.ListGroups = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ListGroups',
+                request_serializer=gateway_dot_articles_dot_v1_dot_groups__pb2.ListGroupsRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_groups__pb2.ListGroupsResponse.FromString,
+                _registered_method=True)
+        self.AddGroupMember = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/AddGroupMember',
+                request_serializer=gateway_dot_articles_dot_v1_dot_groups__pb2.AddGroupMemberRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_groups__pb2.AddGroupMemberResponse.FromString,
+                _registered_method=True)
+        self.RemoveGroupMember = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/RemoveGroupMember',
+                request_serializer=gateway_dot_articles_dot_v1_dot_groups__pb2.RemoveGroupMemberRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_groups__pb2.RemoveGroupMemberResponse.FromString,
                 _registered_method=True)
         self.ReadArticle = channel.unary_unary(
                 '/gateway.articles.v1.ArticleEditorService/ReadArticle',
@@ -158,6 +191,51 @@ class ArticleEditorServiceStub:
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadDifferencesRequest.SerializeToString,
                 response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadDifferencesResponse.FromString,
                 _registered_method=True)
+        self.AddComment = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/AddComment',
+                request_serializer=gateway_dot_articles_dot_v1_dot_comments__pb2.AddCommentRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_comments__pb2.AddCommentResponse.FromString,
+                _registered_method=True)
+        self.ReplyToComment = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ReplyToComment',
+                request_serializer=gateway_dot_articles_dot_v1_dot_comments__pb2.ReplyToCommentRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_comments__pb2.ReplyToCommentResponse.FromString,
+                _registered_method=True)
+        self.EditComment = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/EditComment',
+                request_serializer=gateway_dot_articles_dot_v1_dot_comments__pb2.EditCommentRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_comments__pb2.EditCommentResponse.FromString,
+                _registered_method=True)
+        self.ResolveComment = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ResolveComment',
+                request_serializer=gateway_dot_articles_dot_v1_dot_comments__pb2.ResolveCommentRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_comments__pb2.ResolveCommentResponse.FromString,
+                _registered_method=True)
+        self.DeleteComment = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/DeleteComment',
+                request_serializer=gateway_dot_articles_dot_v1_dot_comments__pb2.DeleteCommentRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_comments__pb2.DeleteCommentResponse.FromString,
+                _registered_method=True)
+        self.ListComments = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ListComments',
+                request_serializer=gateway_dot_articles_dot_v1_dot_comments__pb2.ListCommentsRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_comments__pb2.ListCommentsResponse.FromString,
+                _registered_method=True)
+        self.ListSuggestions = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ListSuggestions',
+                request_serializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.ListSuggestionsRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.ListSuggestionsResponse.FromString,
+                _registered_method=True)
+        self.AcceptSuggestion = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/AcceptSuggestion',
+                request_serializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.AcceptSuggestionRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.AcceptSuggestionResponse.FromString,
+                _registered_method=True)
+        self.RejectSuggestion = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/RejectSuggestion',
+                request_serializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.RejectSuggestionRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.RejectSuggestionResponse.FromString,
+                _registered_method=True)
         self.KeepSessionAlive = channel.unary_unary(
                 '/gateway.articles.v1.ArticleEditorService/KeepSessionAlive',
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.KeepSessionAliveRequest.SerializeToString,
@@ -188,9 +266,10 @@ class ArticleEditorServiceServicer:
     """
 
     def CreateSession(self, request, context):
-        """Opens a document, or returns the session in which it is already open.
+        """Opens a document, or returns the session in which the caller, or the client of the caller's, has
+        it open already.
 
-        Statuses: OK, and INVALID_ARGUMENT. NOT_FOUND (40402): no such document, or the caller
+        Statuses: OK, and INVALID_ARGUMENT (40003: the client's id). NOT_FOUND (40402): no such document, or the caller
         may not read it. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, 42901): the caller has too
         many sessions.
         """
@@ -217,10 +296,11 @@ class ArticleEditorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CreateArticle(self, request, context):
-        """Creates an empty document.
+        """Creates a document: an empty one, or one with content of another.
 
-        Statuses: OK, and INVALID_ARGUMENT (40003): the name. NOT_FOUND (40406): no such
-        group, or the caller is not in it.
+        Statuses: OK, and INVALID_ARGUMENT (40003): the name, or no block of the other document is a
+        template. NOT_FOUND (40406): no such group, or the caller is not in it; (40402): no such other
+        document, or the caller may not read it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -230,6 +310,67 @@ class ArticleEditorServiceServicer:
         """Deletes a document; its live sessions return REASON_GONE from then on.
 
         Statuses: OK, and NOT_FOUND (40402). PERMISSION_DENIED (40301).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RenameArticle(self, request, context):
+        """Gives a document another name; whoever may edit it may.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: the name), and NOT_FOUND (40402).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ShareArticle(self, request, context):
+        """Changes who may read and edit a document; only its creator may. Sessions of users who lose access
+        end NOT_FOUND (40402) from then on.
+
+        Statuses: OK, INVALID_ARGUMENT (40004: neither a permission nor a group), NOT_FOUND (40402; 40406:
+        no such group, or the caller is not in it). PERMISSION_DENIED (40301).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateGroup(self, request, context):
+        """Creates a group, with the caller as its creator and only member. A user can be in 100.
+
+        Statuses: OK, and INVALID_ARGUMENT (40003: the name, or too many groups).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListGroups(self, request, context):
+        """Lists the groups that the caller is in, with their members.
+
+        Statuses: OK.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AddGroupMember(self, request, context):
+        """Adds a user to a group, which can have 200 members; only its creator may.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: too many members, or too many groups of the user).
+        NOT_FOUND (40406: no such group, or the caller is not in it; 40409: no such user).
+        PERMISSION_DENIED (40301).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveGroupMember(self, request, context):
+        """Removes a member from a group: its creator may remove anyone, a member only itself. When the
+        creator leaves, the member who has been in the group the longest takes its place; a group whose
+        last member leaves is deleted.
+
+        Statuses: OK, NOT_FOUND (40406: no such group, or the caller is not in it; 40409: no such member).
+        PERMISSION_DENIED (40301). ABORTED (40906: the last member, while the group has documents).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -398,6 +539,91 @@ class ArticleEditorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AddComment(self, request, context):
+        """Adds a comment on an element, or on a passage that it follows through edits around it. A document
+        has at most 2,000 comments with replies, of 4 MiB in all.
+
+        Statuses: OK, INVALID_ARGUMENT (40003, 40005), NOT_FOUND (40403), and those of sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReplyToComment(self, request, context):
+        """Adds a reply to a thread.
+
+        Statuses: OK, INVALID_ARGUMENT (40003), NOT_FOUND (40410), and those of sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EditComment(self, request, context):
+        """Changes the text of a comment of the caller's.
+
+        Statuses: OK, INVALID_ARGUMENT (40003), NOT_FOUND (40410), PERMISSION_DENIED (40301), and those of
+        sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResolveComment(self, request, context):
+        """Resolves a thread, or opens it again; whoever may edit the document may.
+
+        Statuses: OK, NOT_FOUND (40410), and those of sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteComment(self, request, context):
+        """Deletes a reply, or a comment with its replies: for its author, and the document's creator.
+
+        Statuses: OK, NOT_FOUND (40410), PERMISSION_DENIED (40301), and those of sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListComments(self, request, context):
+        """Lists the comments of a document, with the places where their passages are now.
+
+        Statuses: OK, NOT_FOUND (40403), and those of sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSuggestions(self, request, context):
+        """Lists the suggestions of a document. ApplyEdit makes them.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: the limit), and those of sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AcceptSuggestion(self, request, context):
+        """Applies a suggestion as an edit of the caller's: the document becomes what the edit would have made
+        of it.
+
+        Statuses: OK, INVALID_ARGUMENT (40003), NOT_FOUND (40411), and those of sessions. ABORTED (40901,
+        40905; 40907: a block that it changes has changed since).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RejectSuggestion(self, request, context):
+        """Deletes a suggestion; its author withdraws it so.
+
+        Statuses: OK, NOT_FOUND (40411), and those of sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def KeepSessionAlive(self, request, context):
         """Extends a session by 10 minutes and does nothing else: for requests that are
         rejected before they reach another call.
@@ -435,6 +661,36 @@ def add_ArticleEditorServiceServicer_to_server(servicer, server):
                     servicer.DeleteArticle,
                     request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteArticleRequest.FromString,
                     response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteArticleResponse.SerializeToString,
+            ),
+            'RenameArticle': grpc.unary_unary_rpc_method_handler(
+                    servicer.RenameArticle,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.RenameArticleRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.RenameArticleResponse.SerializeToString,
+            ),
+            'ShareArticle': grpc.unary_unary_rpc_method_handler(
+                    servicer.ShareArticle,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ShareArticleRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ShareArticleResponse.SerializeToString,
+            ),
+            'CreateGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateGroup,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_groups__pb2.CreateGroupRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_groups__pb2.CreateGroupResponse.SerializeToString,
+            ),
+            'ListGroups': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGroups,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_groups__pb2.ListGroupsRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_groups__pb2.ListGroupsResponse.SerializeToString,
+            ),
+            'AddGroupMember': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddGroupMember,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_groups__pb2.AddGroupMemberRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_groups__pb2.AddGroupMemberResponse.SerializeToString,
+            ),
+            'RemoveGroupMember': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveGroupMember,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_groups__pb2.RemoveGroupMemberRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_groups__pb2.RemoveGroupMemberResponse.SerializeToString,
             ),
             'ReadArticle': grpc.unary_unary_rpc_method_handler(
                     servicer.ReadArticle,
@@ -515,6 +771,51 @@ def add_ArticleEditorServiceServicer_to_server(servicer, server):
                     servicer.ReadDifferences,
                     request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadDifferencesRequest.FromString,
                     response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadDifferencesResponse.SerializeToString,
+            ),
+            'AddComment': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddComment,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_comments__pb2.AddCommentRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_comments__pb2.AddCommentResponse.SerializeToString,
+            ),
+            'ReplyToComment': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReplyToComment,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_comments__pb2.ReplyToCommentRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_comments__pb2.ReplyToCommentResponse.SerializeToString,
+            ),
+            'EditComment': grpc.unary_unary_rpc_method_handler(
+                    servicer.EditComment,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_comments__pb2.EditCommentRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_comments__pb2.EditCommentResponse.SerializeToString,
+            ),
+            'ResolveComment': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResolveComment,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_comments__pb2.ResolveCommentRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_comments__pb2.ResolveCommentResponse.SerializeToString,
+            ),
+            'DeleteComment': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteComment,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_comments__pb2.DeleteCommentRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_comments__pb2.DeleteCommentResponse.SerializeToString,
+            ),
+            'ListComments': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListComments,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_comments__pb2.ListCommentsRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_comments__pb2.ListCommentsResponse.SerializeToString,
+            ),
+            'ListSuggestions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSuggestions,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.ListSuggestionsRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.ListSuggestionsResponse.SerializeToString,
+            ),
+            'AcceptSuggestion': grpc.unary_unary_rpc_method_handler(
+                    servicer.AcceptSuggestion,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.AcceptSuggestionRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.AcceptSuggestionResponse.SerializeToString,
+            ),
+            'RejectSuggestion': grpc.unary_unary_rpc_method_handler(
+                    servicer.RejectSuggestion,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.RejectSuggestionRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.RejectSuggestionResponse.SerializeToString,
             ),
             'KeepSessionAlive': grpc.unary_unary_rpc_method_handler(
                     servicer.KeepSessionAlive,
@@ -676,6 +977,168 @@ class ArticleEditorService:
             '/gateway.articles.v1.ArticleEditorService/DeleteArticle',
             gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteArticleRequest.SerializeToString,
             gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteArticleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RenameArticle(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/RenameArticle',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.RenameArticleRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.RenameArticleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ShareArticle(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ShareArticle',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ShareArticleRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ShareArticleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/CreateGroup',
+            gateway_dot_articles_dot_v1_dot_groups__pb2.CreateGroupRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_groups__pb2.CreateGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGroups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ListGroups',
+            gateway_dot_articles_dot_v1_dot_groups__pb2.ListGroupsRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_groups__pb2.ListGroupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddGroupMember(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/AddGroupMember',
+            gateway_dot_articles_dot_v1_dot_groups__pb2.AddGroupMemberRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_groups__pb2.AddGroupMemberResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveGroupMember(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/RemoveGroupMember',
+            gateway_dot_articles_dot_v1_dot_groups__pb2.RemoveGroupMemberRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_groups__pb2.RemoveGroupMemberResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1108,6 +1571,249 @@ class ArticleEditorService:
             '/gateway.articles.v1.ArticleEditorService/ReadDifferences',
             gateway_dot_articles_dot_v1_dot_articles__pb2.ReadDifferencesRequest.SerializeToString,
             gateway_dot_articles_dot_v1_dot_articles__pb2.ReadDifferencesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddComment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/AddComment',
+            gateway_dot_articles_dot_v1_dot_comments__pb2.AddCommentRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_comments__pb2.AddCommentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReplyToComment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ReplyToComment',
+            gateway_dot_articles_dot_v1_dot_comments__pb2.ReplyToCommentRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_comments__pb2.ReplyToCommentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EditComment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/EditComment',
+            gateway_dot_articles_dot_v1_dot_comments__pb2.EditCommentRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_comments__pb2.EditCommentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResolveComment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ResolveComment',
+            gateway_dot_articles_dot_v1_dot_comments__pb2.ResolveCommentRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_comments__pb2.ResolveCommentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteComment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/DeleteComment',
+            gateway_dot_articles_dot_v1_dot_comments__pb2.DeleteCommentRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_comments__pb2.DeleteCommentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListComments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ListComments',
+            gateway_dot_articles_dot_v1_dot_comments__pb2.ListCommentsRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_comments__pb2.ListCommentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSuggestions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ListSuggestions',
+            gateway_dot_articles_dot_v1_dot_suggestions__pb2.ListSuggestionsRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_suggestions__pb2.ListSuggestionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AcceptSuggestion(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/AcceptSuggestion',
+            gateway_dot_articles_dot_v1_dot_suggestions__pb2.AcceptSuggestionRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_suggestions__pb2.AcceptSuggestionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RejectSuggestion(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/RejectSuggestion',
+            gateway_dot_articles_dot_v1_dot_suggestions__pb2.RejectSuggestionRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_suggestions__pb2.RejectSuggestionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -5,6 +5,9 @@ Editing of shared documents: sessions, blocks, references, citations, styles."""
 
 from collections import abc as _abc
 from gateway.articles.v1 import articles_pb2 as _articles_pb2
+from gateway.articles.v1 import comments_pb2 as _comments_pb2
+from gateway.articles.v1 import groups_pb2 as _groups_pb2
+from gateway.articles.v1 import suggestions_pb2 as _suggestions_pb2
 from grpc import aio as _aio
 import abc as _abc_1
 import grpc as _grpc
@@ -53,9 +56,10 @@ class ArticleEditorServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ArticleEditorServiceAsyncStub: ...
     CreateSession: _grpc.UnaryUnaryMultiCallable[_articles_pb2.CreateSessionRequest, _articles_pb2.CreateSessionResponse]
-    """Opens a document, or returns the session in which it is already open.
+    """Opens a document, or returns the session in which the caller, or the client of the caller's, has
+    it open already.
 
-    Statuses: OK, and INVALID_ARGUMENT. NOT_FOUND (40402): no such document, or the caller
+    Statuses: OK, and INVALID_ARGUMENT (40003: the client's id). NOT_FOUND (40402): no such document, or the caller
     may not read it. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, 42901): the caller has too
     many sessions.
     """
@@ -70,15 +74,53 @@ class ArticleEditorServiceStub:
     Statuses: OK.
     """
     CreateArticle: _grpc.UnaryUnaryMultiCallable[_articles_pb2.CreateArticleRequest, _articles_pb2.CreateArticleResponse]
-    """Creates an empty document.
+    """Creates a document: an empty one, or one with content of another.
 
-    Statuses: OK, and INVALID_ARGUMENT (40003): the name. NOT_FOUND (40406): no such
-    group, or the caller is not in it.
+    Statuses: OK, and INVALID_ARGUMENT (40003): the name, or no block of the other document is a
+    template. NOT_FOUND (40406): no such group, or the caller is not in it; (40402): no such other
+    document, or the caller may not read it.
     """
     DeleteArticle: _grpc.UnaryUnaryMultiCallable[_articles_pb2.DeleteArticleRequest, _articles_pb2.DeleteArticleResponse]
     """Deletes a document; its live sessions return REASON_GONE from then on.
 
     Statuses: OK, and NOT_FOUND (40402). PERMISSION_DENIED (40301).
+    """
+    RenameArticle: _grpc.UnaryUnaryMultiCallable[_articles_pb2.RenameArticleRequest, _articles_pb2.RenameArticleResponse]
+    """Gives a document another name; whoever may edit it may.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: the name), and NOT_FOUND (40402).
+    """
+    ShareArticle: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ShareArticleRequest, _articles_pb2.ShareArticleResponse]
+    """Changes who may read and edit a document; only its creator may. Sessions of users who lose access
+    end NOT_FOUND (40402) from then on.
+
+    Statuses: OK, INVALID_ARGUMENT (40004: neither a permission nor a group), NOT_FOUND (40402; 40406:
+    no such group, or the caller is not in it). PERMISSION_DENIED (40301).
+    """
+    CreateGroup: _grpc.UnaryUnaryMultiCallable[_groups_pb2.CreateGroupRequest, _groups_pb2.CreateGroupResponse]
+    """Creates a group, with the caller as its creator and only member. A user can be in 100.
+
+    Statuses: OK, and INVALID_ARGUMENT (40003: the name, or too many groups).
+    """
+    ListGroups: _grpc.UnaryUnaryMultiCallable[_groups_pb2.ListGroupsRequest, _groups_pb2.ListGroupsResponse]
+    """Lists the groups that the caller is in, with their members.
+
+    Statuses: OK.
+    """
+    AddGroupMember: _grpc.UnaryUnaryMultiCallable[_groups_pb2.AddGroupMemberRequest, _groups_pb2.AddGroupMemberResponse]
+    """Adds a user to a group, which can have 200 members; only its creator may.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: too many members, or too many groups of the user).
+    NOT_FOUND (40406: no such group, or the caller is not in it; 40409: no such user).
+    PERMISSION_DENIED (40301).
+    """
+    RemoveGroupMember: _grpc.UnaryUnaryMultiCallable[_groups_pb2.RemoveGroupMemberRequest, _groups_pb2.RemoveGroupMemberResponse]
+    """Removes a member from a group: its creator may remove anyone, a member only itself. When the
+    creator leaves, the member who has been in the group the longest takes its place; a group whose
+    last member leaves is deleted.
+
+    Statuses: OK, NOT_FOUND (40406: no such group, or the caller is not in it; 40409: no such member).
+    PERMISSION_DENIED (40301). ABORTED (40906: the last member, while the group has documents).
     """
     ReadArticle: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ReadArticleRequest, _articles_pb2.ReadArticleResponse]
     """Reads a document: every block as Markdown, and the whole document as one text; or some of its
@@ -179,6 +221,55 @@ class ArticleEditorServiceStub:
 
     Statuses: OK, and those of sessions. NOT_FOUND (40408: a revision is not available).
     """
+    AddComment: _grpc.UnaryUnaryMultiCallable[_comments_pb2.AddCommentRequest, _comments_pb2.AddCommentResponse]
+    """Adds a comment on an element, or on a passage that it follows through edits around it. A document
+    has at most 2,000 comments with replies, of 4 MiB in all.
+
+    Statuses: OK, INVALID_ARGUMENT (40003, 40005), NOT_FOUND (40403), and those of sessions.
+    """
+    ReplyToComment: _grpc.UnaryUnaryMultiCallable[_comments_pb2.ReplyToCommentRequest, _comments_pb2.ReplyToCommentResponse]
+    """Adds a reply to a thread.
+
+    Statuses: OK, INVALID_ARGUMENT (40003), NOT_FOUND (40410), and those of sessions.
+    """
+    EditComment: _grpc.UnaryUnaryMultiCallable[_comments_pb2.EditCommentRequest, _comments_pb2.EditCommentResponse]
+    """Changes the text of a comment of the caller's.
+
+    Statuses: OK, INVALID_ARGUMENT (40003), NOT_FOUND (40410), PERMISSION_DENIED (40301), and those of
+    sessions.
+    """
+    ResolveComment: _grpc.UnaryUnaryMultiCallable[_comments_pb2.ResolveCommentRequest, _comments_pb2.ResolveCommentResponse]
+    """Resolves a thread, or opens it again; whoever may edit the document may.
+
+    Statuses: OK, NOT_FOUND (40410), and those of sessions.
+    """
+    DeleteComment: _grpc.UnaryUnaryMultiCallable[_comments_pb2.DeleteCommentRequest, _comments_pb2.DeleteCommentResponse]
+    """Deletes a reply, or a comment with its replies: for its author, and the document's creator.
+
+    Statuses: OK, NOT_FOUND (40410), PERMISSION_DENIED (40301), and those of sessions.
+    """
+    ListComments: _grpc.UnaryUnaryMultiCallable[_comments_pb2.ListCommentsRequest, _comments_pb2.ListCommentsResponse]
+    """Lists the comments of a document, with the places where their passages are now.
+
+    Statuses: OK, NOT_FOUND (40403), and those of sessions.
+    """
+    ListSuggestions: _grpc.UnaryUnaryMultiCallable[_suggestions_pb2.ListSuggestionsRequest, _suggestions_pb2.ListSuggestionsResponse]
+    """Lists the suggestions of a document. ApplyEdit makes them.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: the limit), and those of sessions.
+    """
+    AcceptSuggestion: _grpc.UnaryUnaryMultiCallable[_suggestions_pb2.AcceptSuggestionRequest, _suggestions_pb2.AcceptSuggestionResponse]
+    """Applies a suggestion as an edit of the caller's: the document becomes what the edit would have made
+    of it.
+
+    Statuses: OK, INVALID_ARGUMENT (40003), NOT_FOUND (40411), and those of sessions. ABORTED (40901,
+    40905; 40907: a block that it changes has changed since).
+    """
+    RejectSuggestion: _grpc.UnaryUnaryMultiCallable[_suggestions_pb2.RejectSuggestionRequest, _suggestions_pb2.RejectSuggestionResponse]
+    """Deletes a suggestion; its author withdraws it so.
+
+    Statuses: OK, NOT_FOUND (40411), and those of sessions.
+    """
     KeepSessionAlive: _grpc.UnaryUnaryMultiCallable[_articles_pb2.KeepSessionAliveRequest, _articles_pb2.KeepSessionAliveResponse]
     """Extends a session by 10 minutes and does nothing else: for requests that are
     rejected before they reach another call.
@@ -211,9 +302,10 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateSession: _aio.UnaryUnaryMultiCallable[_articles_pb2.CreateSessionRequest, _articles_pb2.CreateSessionResponse]  # type: ignore[assignment]
-    """Opens a document, or returns the session in which it is already open.
+    """Opens a document, or returns the session in which the caller, or the client of the caller's, has
+    it open already.
 
-    Statuses: OK, and INVALID_ARGUMENT. NOT_FOUND (40402): no such document, or the caller
+    Statuses: OK, and INVALID_ARGUMENT (40003: the client's id). NOT_FOUND (40402): no such document, or the caller
     may not read it. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, 42901): the caller has too
     many sessions.
     """
@@ -228,15 +320,53 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     Statuses: OK.
     """
     CreateArticle: _aio.UnaryUnaryMultiCallable[_articles_pb2.CreateArticleRequest, _articles_pb2.CreateArticleResponse]  # type: ignore[assignment]
-    """Creates an empty document.
+    """Creates a document: an empty one, or one with content of another.
 
-    Statuses: OK, and INVALID_ARGUMENT (40003): the name. NOT_FOUND (40406): no such
-    group, or the caller is not in it.
+    Statuses: OK, and INVALID_ARGUMENT (40003): the name, or no block of the other document is a
+    template. NOT_FOUND (40406): no such group, or the caller is not in it; (40402): no such other
+    document, or the caller may not read it.
     """
     DeleteArticle: _aio.UnaryUnaryMultiCallable[_articles_pb2.DeleteArticleRequest, _articles_pb2.DeleteArticleResponse]  # type: ignore[assignment]
     """Deletes a document; its live sessions return REASON_GONE from then on.
 
     Statuses: OK, and NOT_FOUND (40402). PERMISSION_DENIED (40301).
+    """
+    RenameArticle: _aio.UnaryUnaryMultiCallable[_articles_pb2.RenameArticleRequest, _articles_pb2.RenameArticleResponse]  # type: ignore[assignment]
+    """Gives a document another name; whoever may edit it may.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: the name), and NOT_FOUND (40402).
+    """
+    ShareArticle: _aio.UnaryUnaryMultiCallable[_articles_pb2.ShareArticleRequest, _articles_pb2.ShareArticleResponse]  # type: ignore[assignment]
+    """Changes who may read and edit a document; only its creator may. Sessions of users who lose access
+    end NOT_FOUND (40402) from then on.
+
+    Statuses: OK, INVALID_ARGUMENT (40004: neither a permission nor a group), NOT_FOUND (40402; 40406:
+    no such group, or the caller is not in it). PERMISSION_DENIED (40301).
+    """
+    CreateGroup: _aio.UnaryUnaryMultiCallable[_groups_pb2.CreateGroupRequest, _groups_pb2.CreateGroupResponse]  # type: ignore[assignment]
+    """Creates a group, with the caller as its creator and only member. A user can be in 100.
+
+    Statuses: OK, and INVALID_ARGUMENT (40003: the name, or too many groups).
+    """
+    ListGroups: _aio.UnaryUnaryMultiCallable[_groups_pb2.ListGroupsRequest, _groups_pb2.ListGroupsResponse]  # type: ignore[assignment]
+    """Lists the groups that the caller is in, with their members.
+
+    Statuses: OK.
+    """
+    AddGroupMember: _aio.UnaryUnaryMultiCallable[_groups_pb2.AddGroupMemberRequest, _groups_pb2.AddGroupMemberResponse]  # type: ignore[assignment]
+    """Adds a user to a group, which can have 200 members; only its creator may.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: too many members, or too many groups of the user).
+    NOT_FOUND (40406: no such group, or the caller is not in it; 40409: no such user).
+    PERMISSION_DENIED (40301).
+    """
+    RemoveGroupMember: _aio.UnaryUnaryMultiCallable[_groups_pb2.RemoveGroupMemberRequest, _groups_pb2.RemoveGroupMemberResponse]  # type: ignore[assignment]
+    """Removes a member from a group: its creator may remove anyone, a member only itself. When the
+    creator leaves, the member who has been in the group the longest takes its place; a group whose
+    last member leaves is deleted.
+
+    Statuses: OK, NOT_FOUND (40406: no such group, or the caller is not in it; 40409: no such member).
+    PERMISSION_DENIED (40301). ABORTED (40906: the last member, while the group has documents).
     """
     ReadArticle: _aio.UnaryUnaryMultiCallable[_articles_pb2.ReadArticleRequest, _articles_pb2.ReadArticleResponse]  # type: ignore[assignment]
     """Reads a document: every block as Markdown, and the whole document as one text; or some of its
@@ -337,6 +467,55 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
 
     Statuses: OK, and those of sessions. NOT_FOUND (40408: a revision is not available).
     """
+    AddComment: _aio.UnaryUnaryMultiCallable[_comments_pb2.AddCommentRequest, _comments_pb2.AddCommentResponse]  # type: ignore[assignment]
+    """Adds a comment on an element, or on a passage that it follows through edits around it. A document
+    has at most 2,000 comments with replies, of 4 MiB in all.
+
+    Statuses: OK, INVALID_ARGUMENT (40003, 40005), NOT_FOUND (40403), and those of sessions.
+    """
+    ReplyToComment: _aio.UnaryUnaryMultiCallable[_comments_pb2.ReplyToCommentRequest, _comments_pb2.ReplyToCommentResponse]  # type: ignore[assignment]
+    """Adds a reply to a thread.
+
+    Statuses: OK, INVALID_ARGUMENT (40003), NOT_FOUND (40410), and those of sessions.
+    """
+    EditComment: _aio.UnaryUnaryMultiCallable[_comments_pb2.EditCommentRequest, _comments_pb2.EditCommentResponse]  # type: ignore[assignment]
+    """Changes the text of a comment of the caller's.
+
+    Statuses: OK, INVALID_ARGUMENT (40003), NOT_FOUND (40410), PERMISSION_DENIED (40301), and those of
+    sessions.
+    """
+    ResolveComment: _aio.UnaryUnaryMultiCallable[_comments_pb2.ResolveCommentRequest, _comments_pb2.ResolveCommentResponse]  # type: ignore[assignment]
+    """Resolves a thread, or opens it again; whoever may edit the document may.
+
+    Statuses: OK, NOT_FOUND (40410), and those of sessions.
+    """
+    DeleteComment: _aio.UnaryUnaryMultiCallable[_comments_pb2.DeleteCommentRequest, _comments_pb2.DeleteCommentResponse]  # type: ignore[assignment]
+    """Deletes a reply, or a comment with its replies: for its author, and the document's creator.
+
+    Statuses: OK, NOT_FOUND (40410), PERMISSION_DENIED (40301), and those of sessions.
+    """
+    ListComments: _aio.UnaryUnaryMultiCallable[_comments_pb2.ListCommentsRequest, _comments_pb2.ListCommentsResponse]  # type: ignore[assignment]
+    """Lists the comments of a document, with the places where their passages are now.
+
+    Statuses: OK, NOT_FOUND (40403), and those of sessions.
+    """
+    ListSuggestions: _aio.UnaryUnaryMultiCallable[_suggestions_pb2.ListSuggestionsRequest, _suggestions_pb2.ListSuggestionsResponse]  # type: ignore[assignment]
+    """Lists the suggestions of a document. ApplyEdit makes them.
+
+    Statuses: OK, INVALID_ARGUMENT (40003: the limit), and those of sessions.
+    """
+    AcceptSuggestion: _aio.UnaryUnaryMultiCallable[_suggestions_pb2.AcceptSuggestionRequest, _suggestions_pb2.AcceptSuggestionResponse]  # type: ignore[assignment]
+    """Applies a suggestion as an edit of the caller's: the document becomes what the edit would have made
+    of it.
+
+    Statuses: OK, INVALID_ARGUMENT (40003), NOT_FOUND (40411), and those of sessions. ABORTED (40901,
+    40905; 40907: a block that it changes has changed since).
+    """
+    RejectSuggestion: _aio.UnaryUnaryMultiCallable[_suggestions_pb2.RejectSuggestionRequest, _suggestions_pb2.RejectSuggestionResponse]  # type: ignore[assignment]
+    """Deletes a suggestion; its author withdraws it so.
+
+    Statuses: OK, NOT_FOUND (40411), and those of sessions.
+    """
     KeepSessionAlive: _aio.UnaryUnaryMultiCallable[_articles_pb2.KeepSessionAliveRequest, _articles_pb2.KeepSessionAliveResponse]  # type: ignore[assignment]
     """Extends a session by 10 minutes and does nothing else: for requests that are
     rejected before they reach another call.
@@ -372,9 +551,10 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _articles_pb2.CreateSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_articles_pb2.CreateSessionResponse, _abc.Awaitable[_articles_pb2.CreateSessionResponse]]:
-        """Opens a document, or returns the session in which it is already open.
+        """Opens a document, or returns the session in which the caller, or the client of the caller's, has
+        it open already.
 
-        Statuses: OK, and INVALID_ARGUMENT. NOT_FOUND (40402): no such document, or the caller
+        Statuses: OK, and INVALID_ARGUMENT (40003: the client's id). NOT_FOUND (40402): no such document, or the caller
         may not read it. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, 42901): the caller has too
         many sessions.
         """
@@ -407,10 +587,11 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _articles_pb2.CreateArticleRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_articles_pb2.CreateArticleResponse, _abc.Awaitable[_articles_pb2.CreateArticleResponse]]:
-        """Creates an empty document.
+        """Creates a document: an empty one, or one with content of another.
 
-        Statuses: OK, and INVALID_ARGUMENT (40003): the name. NOT_FOUND (40406): no such
-        group, or the caller is not in it.
+        Statuses: OK, and INVALID_ARGUMENT (40003): the name, or no block of the other document is a
+        template. NOT_FOUND (40406): no such group, or the caller is not in it; (40402): no such other
+        document, or the caller may not read it.
         """
 
     @_abc_1.abstractmethod
@@ -422,6 +603,79 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Deletes a document; its live sessions return REASON_GONE from then on.
 
         Statuses: OK, and NOT_FOUND (40402). PERMISSION_DENIED (40301).
+        """
+
+    @_abc_1.abstractmethod
+    def RenameArticle(
+        self,
+        request: _articles_pb2.RenameArticleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.RenameArticleResponse, _abc.Awaitable[_articles_pb2.RenameArticleResponse]]:
+        """Gives a document another name; whoever may edit it may.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: the name), and NOT_FOUND (40402).
+        """
+
+    @_abc_1.abstractmethod
+    def ShareArticle(
+        self,
+        request: _articles_pb2.ShareArticleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.ShareArticleResponse, _abc.Awaitable[_articles_pb2.ShareArticleResponse]]:
+        """Changes who may read and edit a document; only its creator may. Sessions of users who lose access
+        end NOT_FOUND (40402) from then on.
+
+        Statuses: OK, INVALID_ARGUMENT (40004: neither a permission nor a group), NOT_FOUND (40402; 40406:
+        no such group, or the caller is not in it). PERMISSION_DENIED (40301).
+        """
+
+    @_abc_1.abstractmethod
+    def CreateGroup(
+        self,
+        request: _groups_pb2.CreateGroupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_groups_pb2.CreateGroupResponse, _abc.Awaitable[_groups_pb2.CreateGroupResponse]]:
+        """Creates a group, with the caller as its creator and only member. A user can be in 100.
+
+        Statuses: OK, and INVALID_ARGUMENT (40003: the name, or too many groups).
+        """
+
+    @_abc_1.abstractmethod
+    def ListGroups(
+        self,
+        request: _groups_pb2.ListGroupsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_groups_pb2.ListGroupsResponse, _abc.Awaitable[_groups_pb2.ListGroupsResponse]]:
+        """Lists the groups that the caller is in, with their members.
+
+        Statuses: OK.
+        """
+
+    @_abc_1.abstractmethod
+    def AddGroupMember(
+        self,
+        request: _groups_pb2.AddGroupMemberRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_groups_pb2.AddGroupMemberResponse, _abc.Awaitable[_groups_pb2.AddGroupMemberResponse]]:
+        """Adds a user to a group, which can have 200 members; only its creator may.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: too many members, or too many groups of the user).
+        NOT_FOUND (40406: no such group, or the caller is not in it; 40409: no such user).
+        PERMISSION_DENIED (40301).
+        """
+
+    @_abc_1.abstractmethod
+    def RemoveGroupMember(
+        self,
+        request: _groups_pb2.RemoveGroupMemberRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_groups_pb2.RemoveGroupMemberResponse, _abc.Awaitable[_groups_pb2.RemoveGroupMemberResponse]]:
+        """Removes a member from a group: its creator may remove anyone, a member only itself. When the
+        creator leaves, the member who has been in the group the longest takes its place; a group whose
+        last member leaves is deleted.
+
+        Statuses: OK, NOT_FOUND (40406: no such group, or the caller is not in it; 40409: no such member).
+        PERMISSION_DENIED (40301). ABORTED (40906: the last member, while the group has documents).
         """
 
     @_abc_1.abstractmethod
@@ -617,6 +871,109 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Returns the blocks that differ between two revisions, at most 500.
 
         Statuses: OK, and those of sessions. NOT_FOUND (40408: a revision is not available).
+        """
+
+    @_abc_1.abstractmethod
+    def AddComment(
+        self,
+        request: _comments_pb2.AddCommentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comments_pb2.AddCommentResponse, _abc.Awaitable[_comments_pb2.AddCommentResponse]]:
+        """Adds a comment on an element, or on a passage that it follows through edits around it. A document
+        has at most 2,000 comments with replies, of 4 MiB in all.
+
+        Statuses: OK, INVALID_ARGUMENT (40003, 40005), NOT_FOUND (40403), and those of sessions.
+        """
+
+    @_abc_1.abstractmethod
+    def ReplyToComment(
+        self,
+        request: _comments_pb2.ReplyToCommentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comments_pb2.ReplyToCommentResponse, _abc.Awaitable[_comments_pb2.ReplyToCommentResponse]]:
+        """Adds a reply to a thread.
+
+        Statuses: OK, INVALID_ARGUMENT (40003), NOT_FOUND (40410), and those of sessions.
+        """
+
+    @_abc_1.abstractmethod
+    def EditComment(
+        self,
+        request: _comments_pb2.EditCommentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comments_pb2.EditCommentResponse, _abc.Awaitable[_comments_pb2.EditCommentResponse]]:
+        """Changes the text of a comment of the caller's.
+
+        Statuses: OK, INVALID_ARGUMENT (40003), NOT_FOUND (40410), PERMISSION_DENIED (40301), and those of
+        sessions.
+        """
+
+    @_abc_1.abstractmethod
+    def ResolveComment(
+        self,
+        request: _comments_pb2.ResolveCommentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comments_pb2.ResolveCommentResponse, _abc.Awaitable[_comments_pb2.ResolveCommentResponse]]:
+        """Resolves a thread, or opens it again; whoever may edit the document may.
+
+        Statuses: OK, NOT_FOUND (40410), and those of sessions.
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteComment(
+        self,
+        request: _comments_pb2.DeleteCommentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comments_pb2.DeleteCommentResponse, _abc.Awaitable[_comments_pb2.DeleteCommentResponse]]:
+        """Deletes a reply, or a comment with its replies: for its author, and the document's creator.
+
+        Statuses: OK, NOT_FOUND (40410), PERMISSION_DENIED (40301), and those of sessions.
+        """
+
+    @_abc_1.abstractmethod
+    def ListComments(
+        self,
+        request: _comments_pb2.ListCommentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comments_pb2.ListCommentsResponse, _abc.Awaitable[_comments_pb2.ListCommentsResponse]]:
+        """Lists the comments of a document, with the places where their passages are now.
+
+        Statuses: OK, NOT_FOUND (40403), and those of sessions.
+        """
+
+    @_abc_1.abstractmethod
+    def ListSuggestions(
+        self,
+        request: _suggestions_pb2.ListSuggestionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_suggestions_pb2.ListSuggestionsResponse, _abc.Awaitable[_suggestions_pb2.ListSuggestionsResponse]]:
+        """Lists the suggestions of a document. ApplyEdit makes them.
+
+        Statuses: OK, INVALID_ARGUMENT (40003: the limit), and those of sessions.
+        """
+
+    @_abc_1.abstractmethod
+    def AcceptSuggestion(
+        self,
+        request: _suggestions_pb2.AcceptSuggestionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_suggestions_pb2.AcceptSuggestionResponse, _abc.Awaitable[_suggestions_pb2.AcceptSuggestionResponse]]:
+        """Applies a suggestion as an edit of the caller's: the document becomes what the edit would have made
+        of it.
+
+        Statuses: OK, INVALID_ARGUMENT (40003), NOT_FOUND (40411), and those of sessions. ABORTED (40901,
+        40905; 40907: a block that it changes has changed since).
+        """
+
+    @_abc_1.abstractmethod
+    def RejectSuggestion(
+        self,
+        request: _suggestions_pb2.RejectSuggestionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_suggestions_pb2.RejectSuggestionResponse, _abc.Awaitable[_suggestions_pb2.RejectSuggestionResponse]]:
+        """Deletes a suggestion; its author withdraws it so.
+
+        Statuses: OK, NOT_FOUND (40411), and those of sessions.
         """
 
     @_abc_1.abstractmethod

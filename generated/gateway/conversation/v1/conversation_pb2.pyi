@@ -39,7 +39,7 @@ class _DialectEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Dialect.Value
     DIALECT_RESPONSES: _Dialect.ValueType  # 3
     """OpenAI's responses."""
     DIALECT_GEMINI: _Dialect.ValueType  # 4
-    """Google's generateContent. Not used by callers; only for answer parts without a canonical name."""
+    """Google's generateContent."""
 
 class Dialect(_Dialect, metaclass=_DialectEnumTypeWrapper):
     """The API that defines the JSON format."""
@@ -53,7 +53,7 @@ DIALECT_ANTHROPIC: Dialect.ValueType  # 2
 DIALECT_RESPONSES: Dialect.ValueType  # 3
 """OpenAI's responses."""
 DIALECT_GEMINI: Dialect.ValueType  # 4
-"""Google's generateContent. Not used by callers; only for answer parts without a canonical name."""
+"""Google's generateContent."""
 Global___Dialect: _TypeAlias = Dialect  # noqa: Y015
 
 class _Role:
@@ -184,8 +184,9 @@ class Opaque(_message.Message):
     """Required. One JSON value, UTF-8; an object unless the field's comment says otherwise."""
     @_builtins.property
     def required(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Names of fields of `json` that cannot be omitted without changing the meaning. A
-        provider of another dialect rejects the request instead of dropping them.
+        """Optional. Names of fields of `json`, or paths such as `generationConfig.responseMimeType`, that
+        cannot be omitted without changing the meaning. A provider of another dialect rejects the
+        request instead of dropping them.
         """
 
     @_builtins.property
