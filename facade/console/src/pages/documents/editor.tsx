@@ -19,6 +19,7 @@ import { DocumentProperties } from "./properties";
 import { References } from "./references";
 import { ReviewPane } from "./review_pane";
 import { ShareButton } from "./share";
+import { ExportMenu, ImportButton, type Lost, LostList } from "./transfers";
 import type { Article, Css } from "./types";
 
 const CITATIONS_KEY = "gateway.citations";
@@ -73,6 +74,7 @@ function Bar({
   const { route } = useLocation();
   const [error, setError] = useState<unknown>();
   const [hasProperties, setProperties] = useState(false);
+  const [lost, setLost] = useState<readonly Lost[]>([]);
 
   async function run(act: () => Promise<void>): Promise<void> {
     setError(undefined);
@@ -108,6 +110,8 @@ function Bar({
         >
           Undo
         </button>
+        <ExportMenu onLost={setLost} onRun={run} />
+        <ImportButton onLost={setLost} onRun={run} />
         <button
           type="button"
           class="quiet"
@@ -143,6 +147,7 @@ function Bar({
           Trying again…
         </p>
       )}
+      <LostList lost={lost} onClose={() => setLost([])} />
       {hasProperties && <DocumentProperties />}
     </>
   );

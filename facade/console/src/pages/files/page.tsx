@@ -7,6 +7,7 @@ import { size, when } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
+import { save } from "../../parts/save";
 import { DropArea, FileButton, UploadList, useUploads } from "../../parts/uploads";
 import { Preview } from "./preview";
 import { type StoreFile, contentOf, deleteFile, getStorage, listFiles } from "./store";
@@ -123,15 +124,4 @@ function Entry({
       {isShown && <Preview file={file} />}
     </article>
   );
-}
-
-/** Let the browser save a blob under a name. */
-function save(content: Blob, name: string): void {
-  // As bytes, so that the browser never shows it as a page of this origin.
-  const address = URL.createObjectURL(new Blob([content], { type: "application/octet-stream" }));
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }

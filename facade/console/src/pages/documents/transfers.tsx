@@ -1,0 +1,165 @@
+// The document in other formats: menus to export and to import it.
+import { useRef, useState } from "preact/hooks";
+
+import { send } from "../../api/client";
+import { save } from "../../parts/save";
+import { upload } from "../../parts/upload";
+import { useDocument } from "./context";
+
+/** What a conversion left out. */
+export interface Lost {
+  place: string;
+  reason: string;
+}
+
+interface Exported {
+  fileId: string;
+  filename: string;
+  lost: Lost[];
+}
+
+interface Imported {
+  lost: Lost[];
+}
+
+interface Props {
+  onLost: (lost: readonly Lost[]) => void;
+  /** Runs an action, and shows its error. */
+  onRun: (act: () => Promise<void>) => Promise<void>;
+}
+
+const FORMATS: Record<string, string> = {
+  pdf: "PDF",
+  docx: "Word (DOCX)",
+  odt: "LibreOffice (ODT)",
+  html: "Web page (HTML)",
+  markdown: "Markdown",
+  latex: "LaTeX",
+  typst: "Typst",
+  epub: "EPUB",
+  jats: "JATS XML",
+  bibtex: "References as BibTeX",
+  "csl-json": "References as CSL-JSON",
+};
+
+// The formats of files to import, by the ends of their names.
+const SUFFIXES: Record<string, string> = {
+  md: "markdown",
+  markdown: "markdown",
+  docx: "docx",
+  tex: "latex",
+  html: "html",
+  htm: "html",
+  xml: "jats",
+};
+
+export function ExportMenu({ onLost, onRun }: Props) {
+  const { document } = useDocument();
+  const [isBusy, setBusy] = useState(false);
+
+  async function exportAs(format: string): Promise<void> {
+    setBusy(true);
+    onLost([]);
+    await onRun(async () => {
+      const body = () => ({ format, as: "file" });
+      const exported = await document.session.call<Exported>("doc/export", body);
+      const path = `/v1/files/${exported.fileId}/content`;
+      save(await (await send(path)).blob(), exported.filename);
+      onLost(exported.lost);
+    });
+    setBusy(false);
+  }
+
+  return (
+    <select
+      aria-label="Export…"
+      value=""
+      disabled={isBusy || !document.isOpen.value}
+      onChange={(event) => {
+        const { value } = event.currentTarget;
+        event.currentTarget.value = "";
+        if (value) void exportAs(value);
+      }}
+    >
+      <option value="">{isBusy ? "Exporting…" : "Export…"}</option>
+      {Object.entries(FORMATS).map(([format, name]) => (
+        <option key={format} value={format}>
+          {name}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+export function ImportButton({ onLost, onRun }: Props) {
+  const { document } = useDocument();
+  const input = useRef<HTMLInputElement>(null);
+  const [isBusy, setBusy] = useState(false);
+
+  async function importFile(file: File): Promise<void> {
+    setBusy(true);
+    onLost([]);
+    await onRun(async () => {
+      const suffix = file.name.split(".").at(-1)?.toLowerCase() ?? "";
+      const format = SUFFIXES[suffix];
+      if (format === undefined) {
+        throw new Error("Choose a file of Markdown, Word (DOCX), LaTeX, HTML or JATS.");
+      }
+      const source =
+        format === "docx" ? { fileId: (await upload(file)).id } : { text: await file.text() };
+      const body = () => ({ format, ...source });
+      const { lost } = await document.session.call<Imported>("doc/import", body);
+      onLost(lost);
+    });
+    setBusy(false);
+  }
+
+  return (
+    <>
+      <button
+        type="button"
+        class="quiet"
+        disabled={isBusy || !document.isOpen.value}
+        onClick={() => input.current?.click()}
+      >
+        {isBusy ? "Importing…" : "Import…"}
+      </button>
+      <input
+        ref={input}
+        type="file"
+        hidden
+        aria-label="Document to import"
+        accept={Object.keys(SUFFIXES)
+          .map((suffix) => `.${suffix}`)
+          .join(",")}
+        onChange={(event) => {
+          const file = event.currentTarget.files?.[0];
+          if (file) void importFile(file);
+          event.currentTarget.value = "";
+        }}
+      />
+    </>
+  );
+}
+
+export function LostList({ lost, onClose }: { lost: readonly Lost[]; onClose: () => void }) {
+  if (lost.length === 0) return null;
+  return (
+    <section class="hint" role="status" aria-label="What was left out">
+      <p>
+        The formats differ; this was left out:{" "}
+        <button type="button" class="quiet" onClick={onClose}>
+          Hide
+        </button>
+      </p>
+      <ul>
+        {lost.slice(0, 20).map((one, index) => (
+          <li key={index}>
+            {one.place}: {one.reason}
+          </li>
+        ))}
+        {lost.length > 20 && <li>and {lost.length - 20} more</li>}
+      </ul>
+    </section>
+  );
+}
