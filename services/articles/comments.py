@@ -11,7 +11,8 @@ import orjson
 from sqlalchemy import Row, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.articles.errors import NO_RIGHT, SCHEMA, document_deleted, failure, no_comment
+from services.articles.errors import NO_RIGHT, SCHEMA, failure, no_comment
+from services.articles.repository import lock_document
 from services.articles.tables import articles, comments
 from services.articles.tree.anchors import Anchor
 from services.common import ids
@@ -115,7 +116,7 @@ class CommentRepository:
         _check_text(text)
 
         async def transact(connection: AsyncConnection) -> None:
-            await _lock_document(connection, article_id)
+            await lock_document(connection, article_id)
             row = await _find(connection, article_id, comment_id)
             if row.user_id != user_id:
                 raise failure(NO_RIGHT, "/commentId", "only its author may edit a comment")
@@ -190,7 +191,7 @@ class CommentRepository:
         self, connection: AsyncConnection, row: dict[str, Any], user_id: str, text: str
     ) -> None:
         _check_text(text)
-        await _lock_document(connection, row["article_id"])
+        await lock_document(connection, row["article_id"])
         size = _ROW_BYTES + len(text.encode()) + len(row.get("anchor") or b"")
         await _check_room(connection, row["article_id"], 1, size)
         of_author = {"user_id": user_id, "text": text, "created_at_ms": self._now_ms()}
@@ -204,13 +205,6 @@ def _check_text(text: str) -> None:
     if not text.strip() or len(text) > limits.COMMENT or "\0" in text:
         problem = f"must have 1 to {limits.COMMENT} characters, without NUL"
         raise failure(SCHEMA, "/text", problem)
-
-
-async def _lock_document(connection: AsyncConnection, article_id: str) -> None:
-    """Lock a document, so that concurrent calls do not exceed its limits together."""
-    live = (articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
-    if await connection.scalar(select(articles.c.id).where(*live).with_for_update()) is None:
-        raise document_deleted()
 
 
 async def _check_room(

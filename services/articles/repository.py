@@ -19,6 +19,7 @@ from services.articles.errors import (
     FIELDS,
     NO_RIGHT,
     SCHEMA,
+    document_deleted,
     failure,
     no_document,
     no_group,
@@ -349,6 +350,20 @@ async def find(
             if rights.may_read:
                 return rights
     raise no_document(pointer)
+
+
+async def lock_document(connection: AsyncConnection, article_id: str) -> None:
+    """Lock a document, so that concurrent calls do not exceed its limits together.
+
+    Edits are not kept waiting.
+
+    Raises:
+        GatewayError: 41002.
+    """
+    live = (articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
+    query = select(articles.c.id).where(*live).with_for_update(key_share=True)
+    if await connection.scalar(query) is None:
+        raise document_deleted()
 
 
 async def _changed(

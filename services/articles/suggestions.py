@@ -17,7 +17,6 @@ from gateway.articles.v1.edits_pb2 import Edit
 from services.articles.edit_results import EditResult
 from services.articles.errors import (
     SCHEMA,
-    document_deleted,
     failure,
     no_suggestion,
 )
@@ -27,7 +26,8 @@ from services.articles.repeats import (
     RequestKey,
     StoredRequest,
 )
-from services.articles.tables import articles, suggestions
+from services.articles.repository import lock_document
+from services.articles.tables import suggestions
 from services.articles.tree.block_patches import BlockPatch
 from services.articles.tree.document import Document
 from services.articles.tree.edits import read_edit
@@ -177,7 +177,7 @@ class SuggestionRepository:
         result = suggested.result._replace(suggestion_id=str(row["id"]))
 
         async def transact(connection: AsyncConnection) -> EditResult:
-            await _lock_document(connection, article_id)
+            await lock_document(connection, article_id)
             if request is not None:
                 key = RequestKey(article_id, user_id, request.id)
                 stored = await self._requests.find(connection, [key])
@@ -259,13 +259,6 @@ async def lock_pending(connection: AsyncConnection, suggestion_ids: Collection[s
 async def remove_accepted(connection: AsyncConnection, suggestion_ids: Collection[str]) -> None:
     """Delete suggestions within the caller's transaction."""
     await connection.execute(delete(suggestions).where(suggestions.c.id.in_(suggestion_ids)))
-
-
-async def _lock_document(connection: AsyncConnection, article_id: str) -> None:
-    """Lock a document, so that concurrent calls do not exceed its limits together."""
-    live = (articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
-    if await connection.scalar(select(articles.c.id).where(*live).with_for_update()) is None:
-        raise document_deleted()
 
 
 async def _check_room(connection: AsyncConnection, article_id: str, added: int) -> None:

@@ -39,7 +39,7 @@ from services.articles.tree.style import Style
 _DIGEST = 16
 
 
-class Run(NamedTuple):
+class BlockRun(NamedTuple):
     """Blocks that come after another one.
 
     Attributes:
@@ -67,7 +67,7 @@ class BlockPatch:
     changed: Mapping[str, Element]
     removed: tuple[str, ...]
     digests: Mapping[str, str]
-    runs: tuple[Run, ...]
+    runs: tuple[BlockRun, ...]
     references: Mapping[str, tuple[Reference | None, Reference | None]]
     style: tuple[Style, Style] | None
 
@@ -179,7 +179,7 @@ class BlockPatch:
             digests=stored["digests"],
             runs=tuple(
                 [
-                    Run(
+                    BlockRun(
                         after_id,
                         tuple(
                             [
@@ -220,7 +220,7 @@ def _position_after(document: Document, block_id: str) -> int:
     return document.blocks.position_of(block_id) + 1 if block_id else 0
 
 
-def _parts(run: Run) -> Iterator[tuple[Element, ...] | str]:
+def _parts(run: BlockRun) -> Iterator[tuple[Element, ...] | str]:
     """Yield the blocks of a run from the last to the first, adjacent new ones together."""
     new: list[Element] = []
     for block in reversed(run.blocks):
@@ -240,19 +240,19 @@ def _runs(
     earlier: Mapping[str, Element],
     gone: set[str],
     staying: set[str],
-) -> Iterator[Run]:
+) -> Iterator[BlockRun]:
     after_id, blocks = "", list[Element | str]()
     for block_id, block in later.items():
         if block_id in staying:
             if blocks:
-                yield Run(after_id, tuple(blocks))
+                yield BlockRun(after_id, tuple(blocks))
             after_id, blocks = block_id, []
         elif block_id in earlier and block_id not in gone:
             blocks.append(block_id)
         else:
             blocks.append(block)
     if blocks:
-        yield Run(after_id, tuple(blocks))
+        yield BlockRun(after_id, tuple(blocks))
 
 
 def _exchanging(blocks: Mapping[str, Element], earlier: Mapping[str, Element]) -> set[str]:
