@@ -25,7 +25,7 @@ _KNOWN_TAG = re.compile(
     r"<br>|</?(?:strong|em|del|u|code|sup|sub)>|<span(?: style=\"color: [^\"]*\")?>|</span>"
 )
 # A label in the caption of a figure, as JOSS writes it.
-_LATEX_LABEL = re.compile(r"\s*\\label\{([^{}\s]{1,100})\}\s*")
+_LATEX_LABEL = re.compile(r"(?<!\s)\s*+\\label\{([^{}\s]{1,100})\}\s*")
 
 
 class Figure:
