@@ -13,6 +13,7 @@ from services.common.errors import invalid
 from services.common.text.texts import quoted
 
 DEFAULT_LIMIT = 20
+_EFFORTS = ("low", "medium", "high", "max")
 MAX_LIMIT = 1000
 
 
@@ -75,6 +76,11 @@ def _model_info(model: Model) -> dict[str, object]:
     }
 
 
+def _effort(model: Model, name: str) -> dict[str, bool]:
+    """Return whether an effort is supported; of unknown efforts, all are translated."""
+    return {"supported": name in model.efforts if model.efforts else model.thinking}
+
+
 def _capabilities(model: Model) -> dict[str, object]:
     """Return known capabilities; unknown ones count as not supported."""
     no = {"supported": False}
@@ -84,7 +90,7 @@ def _capabilities(model: Model) -> dict[str, object]:
         "citations": no,
         "code_execution": no,
         "context_management": no,
-        "effort": {**thinking, **dict.fromkeys(("low", "medium", "high", "max"), thinking)},
+        "effort": {**thinking, **{name: _effort(model, name) for name in _EFFORTS}},
         "image_input": {"supported": MEDIA_KIND_IMAGE in model.inputs},
         "pdf_input": {"supported": MEDIA_KIND_DOCUMENT in model.inputs},
         "server_tools": {**no, "code_execution": no, "web_search": no},

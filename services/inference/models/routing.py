@@ -355,6 +355,7 @@ class Models:
             tools=facts.tools,
             thinking=facts.thinking,
             structured_output=facts.structured_output,
+            efforts=target.efforts,
         )
 
 

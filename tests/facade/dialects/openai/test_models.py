@@ -18,6 +18,7 @@ KNOWN = Model(
     inputs=[conversation.MEDIA_KIND_IMAGE, conversation.MEDIA_KIND_DOCUMENT],
     tools=True,
     thinking=False,
+    efforts=["low", "high"],
 )
 TOLD = {
     "id": "fast",
@@ -28,11 +29,23 @@ TOLD = {
     "max_input_tokens": 128_000,
     "max_output_tokens": 4_096,
     "pricing": None,
+    "context_length": 128_000,
+    "top_provider": {"context_length": 128_000, "max_completion_tokens": 4_096},
+    "architecture": {
+        "input_modalities": ["text", "image", "file"],
+        "output_modalities": ["text"],
+    },
+    "supported_parameters": [
+        *("max_tokens", "tools", "tool_choice", "response_format", "structured_outputs"),
+    ],
     "capabilities": {
         "inputs": ["text", "image", "pdf"],
         "tools": True,
         "thinking": False,
         "structured_output": None,
+        "efforts": ["low", "high"],
+        "prompt_caching": None,
+        "batch": False,
     },
 }
 
@@ -47,7 +60,15 @@ def test_prices_are_dollars_for_a_million_tokens() -> None:
     prices = TokenPrices(
         input=75_000, output=300_000, cached_input=7_500, cache_write=0, reasoning=1
     )
-    assert json.loads(render_model(Model(prices=prices)))["pricing"] == {
+    told = json.loads(render_model(Model(prices=prices)))
+    assert told["capabilities"]["prompt_caching"] is True
+    assert told["pricing"] == {
+        # OpenRouter's are of one token.
+        "prompt": "0.000000075",
+        "completion": "0.0000003",
+        "input_cache_read": "0.0000000075",
+        "input_cache_write": "0",
+        "internal_reasoning": "0.000000000001",
         "input": "0.075",
         "output": "0.3",
         "cached_input": "0.0075",
