@@ -206,7 +206,11 @@ ENDPOINTS = (
         operation_id="startUploadOfGoogle",
         summary="Begin an upload in Google's resumable protocol",
         parameters=_HEADERS,
-        body=Body(StartUploadBody, is_required=False),
+        body=Body(
+            StartUploadBody,
+            is_required=False,
+            example={"file": {"displayName": "notes.txt"}},
+        ),
         answer=Answer("The upload has begun; `x-goog-upload-url` has its address"),
     ),
     EndpointSpec(
