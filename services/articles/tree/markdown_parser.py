@@ -23,7 +23,7 @@ _FOOTNOTE = re.compile(r"\[\^([^\]\s]{1,200})\]:[ \t]*")
 # The end of a formula, which may have attributes.
 _FORMULA_END = re.compile(r"\$\$[ \t]*(?:\{([^{}$]{0,200})\})?[ \t]*$")
 _ATTRIBUTE = re.compile(
-    r"#([^\s#{}]+)|\.([\w-]+)|(?<![\w-])([A-Za-z][\w-]*+)=(?:\"((?:[^\"\\]|\\.)*)\"|([^\s\"{}]+))|(?<!\S)-(?!\S)"
+    r"#([^\s#{}]+)|\.([\w-]+)|(?<![\w-])([A-Za-z][\w-]*)=(?:\"((?:[^\"\\]|\\.)*)\"|([^\s\"{}]+))|(?<!\S)-(?!\S)"
 )
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _CAPTION = re.compile(r"(?:[Tt]able)?:[ \t]+")

@@ -25,7 +25,7 @@ _KNOWN_TAG = re.compile(
     r"<br>|</?(?:strong|em|del|u|code|sup|sub)>|<span(?: style=\"color: [^\"]*\")?>|</span>"
 )
 # A label in the caption of a figure, as JOSS writes it.
-_LATEX_LABEL = re.compile(r"(?<!\s)\s*+\\label\{([^{}\s]{1,100})\}\s*")
+_LATEX_LABEL = re.compile(r"\\label\{([^{}\s]{1,100})\}")
 
 
 class Figure:
@@ -141,7 +141,7 @@ class InlineReader:
         if latex_label := _LATEX_LABEL.search(token.content):
             label = latex_label[1]
             attributes = attributes or ""
-            whole = _LATEX_LABEL.sub(" ", token.content).strip()
+            whole = _LATEX_LABEL.sub("", token.content).strip()
             inside = parse_inline_tokens(whole, self._text.definitions)
         if attributes is not None:
             values = Attributes.parse(attributes)
