@@ -20,14 +20,16 @@ from services.common.articles.blocks import (
     BlockLabel,
     Caption,
     Children,
-    CiteValue,
-    Color,
     ImageItem,
-    InlineLeaf,
     Institution,
     ListStart,
     Properties,
     Reference,
+)
+from services.common.articles.leaves import (
+    CiteValue,
+    Color,
+    InlineLeaf,
     Script,
     TextDecoration,
 )

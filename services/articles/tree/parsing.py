@@ -36,6 +36,8 @@ from services.common.articles import limits
 from services.common.articles.blocks import (
     ELEMENTS,
     BlockContent,
+)
+from services.common.articles.leaves import (
     CitationItem,
     Marks,
     NoteLeaf,
