@@ -6,6 +6,10 @@ import json
 import pytest
 from sqlalchemy import func, select
 
+from services.articles.edit_calls import EditConditions
+from services.articles.repeats import AnsweredRequests
+from services.articles.sessions import SessionRef
+from services.articles.suggestions import AcceptSuggestion, SuggestionRepository
 from services.articles.tables import suggestions
 from services.common.articles import limits
 from services.common.errors import GatewayError
@@ -162,3 +166,27 @@ async def test_wrong_suggestions_are_refused(
     monkeypatch.setattr(limits, "SUGGESTIONS_BYTES", 1_000)
     assert await code(ada.insert(mine, "x" * 1_000, suggest=True)) == 40003
     assert await count(editors) == 2 and json.loads((await ada.read(mine)).references) == []
+
+
+async def test_two_acceptances_in_one_transaction_are_one(editors: EditorServices) -> None:
+    [(ada, session_id)] = await shared(editors)
+    made = await ada.insert(session_id, "new", suggest=True)
+    [article] = (await ada.groups())[1].articles
+    requests = AnsweredRequests(editors.engine, editors.clock)
+    stored = SuggestionRepository(editors.engine, editors.clock, requests)
+    suggestion = await stored.get(article.id, made.suggestion_id)
+    accepting = AcceptSuggestion(suggestion, lambda: "unused")
+    committer = editors.processes[0].committer
+    results = await asyncio.gather(
+        *(
+            committer.edit(
+                SessionRef(session_id, "user_ada"),
+                accepting,
+                EditConditions(suggestion_id=suggestion.id),
+            )
+            for _ in range(2)
+        ),
+        return_exceptions=True,
+    )
+    assert [getattr(result, "article_code", None) for result in results] == [None, 40411]
+    assert await ada.texts(session_id) == ["new"]
