@@ -91,19 +91,9 @@ def edit_endpoint(
     """Return the spec of an endpoint that applies one of `EDITS`."""
     kind = EDITS[path]
     request = partial(requests.apply_edit, kind.edit)
-    data = partial(_edit_data, kind.data)
     return rpc_endpoint(
-        path, operation_id, "ApplyEdit", summary, kind.body, request, kind.answer, data
+        path, operation_id, "ApplyEdit", summary, kind.body, request, kind.answer, kind.data
     )
-
-
-def _edit_data(
-    data: Callable[[Any, Any], answers.Data], body: BaseModel, response: ApplyEditResponse
-) -> answers.Data:
-    """Return the data of an edit, with the id of the suggestion if it is one."""
-    if not response.suggestion_id:
-        return data(body, response)
-    return {**data(body, response), "suggestionId": response.suggestion_id}
 
 
 async def _handle(call: _Call, exchange: Exchange) -> Response:
@@ -162,7 +152,10 @@ def _read(
 
 
 def _render(call: _Call, body: BaseModel, response: Message) -> bytes:
-    return articles.render(call.data(body, response))
+    data = call.data(body, response)
+    if isinstance(response, ApplyEditResponse) and response.suggestion_id:
+        data["suggestionId"] = response.suggestion_id
+    return articles.render(data)
 
 
 async def _keep_session_alive(exchange: Exchange, session_id: object) -> None:
