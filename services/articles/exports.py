@@ -58,7 +58,7 @@ _NOT_IN_NAMES = re.compile(r"[^\w]+")
 _ZIP = "application/zip"
 
 
-class ExportedFigure(NamedTuple):
+class PictureFile(NamedTuple):
     """A picture of a document, with the path that a text without it gives."""
 
     path: str
@@ -126,7 +126,7 @@ class DocumentExporter:
         chosen: ExportFormat,
         state: DocumentState,
         request: wire.ExportArticleRequest,
-    ) -> tuple[Exported, list[ExportedFigure]]:
+    ) -> tuple[Exported, list[PictureFile]]:
         document, is_large = state.document, state.size >= _LARGE
         if name in FORMATS:
             references: list[Any] = list(document.references.values())
@@ -162,7 +162,7 @@ class DocumentExporter:
         return exported, [] if name == "pdf" else shown
 
     async def _written(
-        self, name: str, chosen: ExportFormat, tree: Tree, style: str, figures: list[ExportedFigure]
+        self, name: str, chosen: ExportFormat, tree: Tree, style: str, figures: list[PictureFile]
     ) -> Exported:
         omitted = tuple(tree.omitted)
         if not has_pandoc():
@@ -187,9 +187,9 @@ class DocumentExporter:
         output = await converted(self._converter.typeset(content, is_typst=is_typst), "/format")
         return Exported(output.content, omitted + _omissions(output.warnings))
 
-    async def _figures(self, document: Document) -> dict[str, ExportedFigure]:
+    async def _figures(self, document: Document) -> dict[str, PictureFile]:
         """Return the pictures of a document that are stored here, by file id or `data:` URL."""
-        figures: dict[str, ExportedFigure] = {}
+        figures: dict[str, PictureFile] = {}
         left = _MAX_PICTURES_BYTES
         for key in _stored(document):
             loaded = _inline(key) if key.lower().startswith("data:") else await self._load(key)
@@ -200,7 +200,7 @@ class DocumentExporter:
                 continue
             left -= len(content)
             path = f"figures/figure-{len(figures) + 1}.{_EXTENSIONS[mime_type]}"
-            figures[key] = ExportedFigure(path, mime_type, content)
+            figures[key] = PictureFile(path, mime_type, content)
         return figures
 
     async def _load(self, file_id: str) -> tuple[str, bytes] | None:
@@ -247,11 +247,11 @@ def _inline(url: str) -> tuple[str, bytes] | None:
     return mime_type.lower(), data
 
 
-def _data_url(figure: ExportedFigure) -> str:
+def _data_url(figure: PictureFile) -> str:
     return f"data:{figure.mime_type};base64,{base64.b64encode(figure.content).decode()}"
 
 
-def _packed(filename: str, content: bytes, figures: list[ExportedFigure]) -> bytes:
+def _packed(filename: str, content: bytes, figures: list[PictureFile]) -> bytes:
     """Return an archive of a text and the pictures that it names."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -44,7 +44,7 @@ _NUMBERINGS = {
     "UpperRoman": "upper-roman",
 }
 # Environments of LaTeX around a formula, and what they are inside of one.
-_ENVIRONMENT = re.compile(r"\s*\\begin\{(\w+)\*?\}(.*)\\end\{\1\*?\}\s*", re.DOTALL)
+_ENVIRONMENT = re.compile(r"\\begin\{(\w+)\*?\}(.*)\\end\{\1\*?\}", re.DOTALL)
 _INNER = {"align": "aligned", "eqnarray": "aligned", "flalign": "aligned", "gather": "gathered"}
 # What other blocks without children need.
 _EMPTY: Mapping[str, Mapping[str, Json]] = {"author": {"institution": []}}
@@ -217,7 +217,7 @@ class _Reader:
         if labels:
             attributes = (labels[0],)
         latex = TEX_LABEL.sub("", latex)
-        environment = _ENVIRONMENT.fullmatch(latex)
+        environment = _ENVIRONMENT.fullmatch(latex.strip())
         if environment is not None:
             name, inner = environment[1], environment[2].strip()
             if name == "equation":

