@@ -2267,7 +2267,8 @@ class EmbedRequest(_message.Message):
     """Optional. Whether the caller accepts the answer as `passthrough`."""
     is_query: _builtins.bool
     """Optional. Whether the texts are search queries instead of texts to be found. The embedded model
-    encodes queries differently, in the same space; other providers do not receive this field.
+    and Cohere's on Bedrock encode queries differently, in the same space; other providers do not
+    receive this field.
     """
     @_builtins.property
     def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -2496,6 +2497,7 @@ class Model(_message.Message):
     THINKING_FIELD_NUMBER: _builtins.int
     STRUCTURED_OUTPUT_FIELD_NUMBER: _builtins.int
     PRICES_FIELD_NUMBER: _builtins.int
+    EFFORTS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Required. The model's name for callers."""
     display_name: _builtins.str
@@ -2524,6 +2526,10 @@ class Model(_message.Message):
         on the number of tokens, or if requests have costs other than tokens.
         """
 
+    @_builtins.property
+    def efforts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Efforts of thinking that the model supports, weakest first; empty when unknown."""
+
     def __init__(
         self,
         *,
@@ -2538,10 +2544,11 @@ class Model(_message.Message):
         thinking: _builtins.bool | None = ...,
         structured_output: _builtins.bool | None = ...,
         prices: Global___TokenPrices | None = ...,
+        efforts: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_structured_output", b"_structured_output", "_thinking", b"_thinking", "_tools", b"_tools", "prices", b"prices", "structured_output", b"structured_output", "thinking", b"thinking", "tools", b"tools"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_structured_output", b"_structured_output", "_thinking", b"_thinking", "_tools", b"_tools", "context_window", b"context_window", "created_at", b"created_at", "display_name", b"display_name", "inputs", b"inputs", "max_output_tokens", b"max_output_tokens", "name", b"name", "prices", b"prices", "provider", b"provider", "structured_output", b"structured_output", "thinking", b"thinking", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_structured_output", b"_structured_output", "_thinking", b"_thinking", "_tools", b"_tools", "context_window", b"context_window", "created_at", b"created_at", "display_name", b"display_name", "efforts", b"efforts", "inputs", b"inputs", "max_output_tokens", b"max_output_tokens", "name", b"name", "prices", b"prices", "provider", b"provider", "structured_output", b"structured_output", "thinking", b"thinking", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__structured_output: _TypeAlias = _typing.Literal["structured_output"]  # noqa: Y015
     _WhichOneofArgType__structured_output: _TypeAlias = _typing.Literal["_structured_output", b"_structured_output"]  # noqa: Y015
