@@ -301,6 +301,7 @@ class Allowance:
         releases = releases or (is_idle and not self.is_slots and not self._waiting)
         available, target = max(0, self.available), 0 if releases else self._kept()
         keeps = available if self._waiting else min(available, target)
+        returned = available - keeps
         if self.is_reserved and self.wanted > available:
             # Returned, and granted again if that is enough. Otherwise one reservation may exceed
             # what is left, which the LimitService decides.
@@ -323,7 +324,7 @@ class Allowance:
         reserved_amount = min(held_amount, self.reserved - self._replaced + keeps)
         self.wanted = self._replaced = 0
         # What is returned is not refused meanwhile: whoever needs it waits for the grant.
-        self._remaining += max(0, self._held - held_amount)
+        self._remaining += returned
         self._held = min(self._held, held_amount)
         self._is_settled = False
         reserved_until_ms = now_ms + self._slot_lease_ms
