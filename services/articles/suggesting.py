@@ -118,6 +118,7 @@ def _messages(
                 blocks=_blocks(suggestion, (document, renderer), (accepted, later)),
                 reference_ids=list(patch.references),
                 changes_style=patch.style is not None,
+                changes_properties=patch.properties is not None,
             )
         )
     return messages

@@ -244,7 +244,7 @@ async def test_marks_are_kept_and_set(browser, gateway, editor):
             await expect(page.get_by_role("form", name="Edit the block")).to_have_count(0)
             assert (await editor.texts())[0].startswith(expected + ("more" if not expected else ""))
             await edit(page)
-    assert await editor.texts() == ["more boldlinkx^2red"]
+    assert await editor.texts() == [r"more boldlinkx\^2red"]
 
 
 async def test_a_mark_is_set_at_once_after_selecting(browser, gateway, editor):

@@ -169,6 +169,8 @@ async def test_a_full_document_is_accessible(browser, gateway, full, scheme):
 
 async def test_a_full_document_fits_a_narrow_screen(browser, gateway, full):
     async with opened(browser, gateway, full.path, viewport={"width": 360, "height": 640}) as page:
+        # Formulas are set once they are near the part of the page that is shown.
+        await page.locator(".kind-equation").scroll_into_view_if_needed()
         await expect(page.locator(".kind-equation .katex")).to_be_visible()
         await page.get_by_role("button", name="Markdown").click()
         await page.get_by_role("group", name="Table").dblclick()

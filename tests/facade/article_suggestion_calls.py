@@ -59,6 +59,7 @@ SUGGESTION_ROWS = [
                     ],
                     reference_ids=["r"],
                     changes_style=True,
+                    changes_properties=True,
                 )
             ],
             has_more=True,
@@ -80,6 +81,7 @@ SUGGESTION_ROWS = [
                     ],
                     "references": ["r"],
                     "style": True,
+                    "properties": True,
                 }
             ],
             "hasMore": True,

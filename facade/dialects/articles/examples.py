@@ -404,6 +404,7 @@ EXAMPLES = {
                     ],
                     "references": [],
                     "style": False,
+                    "properties": False,
                 }
             ],
             "hasMore": False,

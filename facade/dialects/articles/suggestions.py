@@ -28,6 +28,7 @@ _ENDPOINTS = {
     "set_block_style": "block/style",
     "set_leaf_style": "style/leaf",
     "set_article_style": "style/article",
+    "set_properties": "doc/properties",
     "edit_text": "block/text/edit",
     "apply_edits": "edits/apply",
     "move_block": "block/move",
@@ -95,6 +96,9 @@ class Suggestion(_Answer):
     blocks: list[SuggestedBlock]
     references: Annotated[list[str], Field(description="Ids of the references that it changes.")]
     style: Annotated[bool, Field(description="Whether it changes the style of the document.")]
+    properties: Annotated[
+        bool, Field(description="Whether it changes the properties of the document.")
+    ]
 
 
 class Suggestions(_Answer):
@@ -162,6 +166,7 @@ def _suggestion(suggestion: suggestions_pb2.Suggestion) -> answers.Data:
         "blocks": [_block(block) for block in suggestion.blocks],
         "references": list(suggestion.reference_ids),
         "style": suggestion.changes_style,
+        "properties": suggestion.changes_properties,
     }
 
 

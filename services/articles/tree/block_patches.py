@@ -30,6 +30,7 @@ from services.articles.tree.operations.bibliography import (
 )
 from services.articles.tree.operations.blocks import DeleteBlocks, InsertBlocks, RestoreElements
 from services.articles.tree.operations.moves import MoveElements
+from services.articles.tree.operations.properties import SetProperties
 from services.articles.tree.operations.stored import ApplyEdits
 from services.articles.tree.operations.styles import SetArticleStyle
 from services.articles.tree.references import Reference
@@ -62,6 +63,7 @@ class BlockPatch:
         runs: new and moved blocks, in document order.
         references: earlier and later states of references, by their ids; None for none.
         style: the earlier and the later style of the document, if it changes.
+        properties: the same for its properties.
     """
 
     changed: Mapping[str, Element]
@@ -70,6 +72,7 @@ class BlockPatch:
     runs: tuple[BlockRun, ...]
     references: Mapping[str, tuple[Reference | None, Reference | None]]
     style: tuple[Style, Style] | None
+    properties: tuple[Mapping[str, Json], Mapping[str, Json]] | None
 
     @classmethod
     def between(cls, before: Document, after: Document) -> Self:
@@ -94,13 +97,15 @@ class BlockPatch:
             digests={key: _digest(earlier[key]) for key in (*changed, *removed, *replaced)},
             runs=tuple(_runs(later, earlier, gone, staying)),
             references=_changed_references(before.references, after.references),
-            style=None if before.style == after.style else (before.style, after.style),
+            style=_changed(before.style, after.style),
+            properties=_changed(before.properties, after.properties),
         )
 
     @property
     def is_empty(self) -> bool:
         """Whether it changes nothing."""
-        return not (self.changed or self.removed or self.runs or self.references or self.style)
+        of_document = self.references or self.style or self.properties
+        return not (self.changed or self.removed or self.runs or of_document)
 
     def apply(self, document: Document) -> Change:
         """Apply all or nothing.
@@ -121,6 +126,8 @@ class BlockPatch:
         ]
         if self.style is not None:
             edits.append(SetArticleStyle(_merge_patch(*self.style)))
+        if self.properties is not None:
+            edits.append(SetProperties(_merge_patch(*self.properties)))
         # Before these, since they may cite new references; elements of removed blocks may be in
         # inserted ones.
         if self.changed:
@@ -148,6 +155,8 @@ class BlockPatch:
                 raise _stale(f"reference {reference_id} has been changed since")
         if self.style is not None and document.style != self.style[0]:
             raise _stale("the style of the document has been changed since")
+        if self.properties is not None and document.properties != self.properties[0]:
+            raise _stale("the properties of the document have been changed since")
 
     def to_json(self) -> dict[str, Json]:
         """Return the patch as JSON for storage."""
@@ -167,6 +176,7 @@ class BlockPatch:
             ],
             "references": {key: list(states) for key, states in self.references.items()},
             "style": None if self.style is None else list(self.style),
+            "properties": None if self.properties is None else list(self.properties),
         }
 
     @classmethod
@@ -192,7 +202,8 @@ class BlockPatch:
                 ]
             ),
             references={key: (old, new) for key, (old, new) in stored["references"].items()},
-            style=None if stored["style"] is None else (stored["style"][0], stored["style"][1]),
+            style=_both(stored["style"]),
+            properties=_both(stored["properties"]),
         )
 
 
@@ -299,6 +310,17 @@ def _changed_references(
         for key in dict.fromkeys((*before, *after))
         if before.get(key) != after.get(key)
     }
+
+
+def _changed(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
+    """Return the earlier and the later state of an object; None if it is the same."""
+    return None if before == after else (before, after)
+
+
+def _both(stored: Sequence[Any] | None) -> tuple[Any, Any] | None:
+    return None if stored is None else (stored[0], stored[1])
 
 
 def _merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%gateway/articles/v1/suggestions.proto\x12\x13gateway.articles.v1\"\xf8\x01\n\nSuggestion\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x11\n\tuser_name\x18\x03 \x01(\t\x12\x0e\n\x06is_own\x18\x04 \x01(\x08\x12\x15\n\rcreated_at_ms\x18\x05 \x01(\x03\x12\x10\n\x08revision\x18\x06 \x01(\x04\x12\x0c\n\x04\x65\x64it\x18\x07 \x01(\t\x12\x10\n\x08is_stale\x18\x08 \x01(\x08\x12\x33\n\x06\x62locks\x18\t \x03(\x0b\x32#.gateway.articles.v1.SuggestedBlock\x12\x15\n\rreference_ids\x18\n \x03(\t\x12\x15\n\rchanges_style\x18\x0b \x01(\x08\"\x84\x01\n\x0eSuggestedBlock\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x13\n\x06\x62\x65\x66ore\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05\x61\x66ter\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08\x61\x66ter_id\x18\x04 \x01(\tH\x02\x88\x01\x01\x42\t\n\x07_beforeB\x08\n\x06_afterB\x0b\n\t_after_id\"\\\n\x16ListSuggestionsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08\x61\x66ter_id\x18\x02 \x01(\t\x12\x12\n\x05limit\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\x08\n\x06_limit\"s\n\x17ListSuggestionsResponse\x12\x34\n\x0bsuggestions\x18\x01 \x03(\x0b\x32\x1f.gateway.articles.v1.Suggestion\x12\x10\n\x08has_more\x18\x02 \x01(\x08\x12\x10\n\x08revision\x18\x03 \x01(\x04\"\x96\x01\n\x17\x41\x63\x63\x65ptSuggestionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x15\n\rsuggestion_id\x18\x02 \x01(\t\x12\x18\n\x0bif_revision\x18\x03 \x01(\x04H\x00\x88\x01\x01\x12\x17\n\nrequest_id\x18\x04 \x01(\tH\x01\x88\x01\x01\x42\x0e\n\x0c_if_revisionB\r\n\x0b_request_id\",\n\x18\x41\x63\x63\x65ptSuggestionResponse\x12\x10\n\x08revision\x18\x01 \x01(\x04\"D\n\x17RejectSuggestionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x15\n\rsuggestion_id\x18\x02 \x01(\t\"\x1a\n\x18RejectSuggestionResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%gateway/articles/v1/suggestions.proto\x12\x13gateway.articles.v1\"\x94\x02\n\nSuggestion\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x11\n\tuser_name\x18\x03 \x01(\t\x12\x0e\n\x06is_own\x18\x04 \x01(\x08\x12\x15\n\rcreated_at_ms\x18\x05 \x01(\x03\x12\x10\n\x08revision\x18\x06 \x01(\x04\x12\x0c\n\x04\x65\x64it\x18\x07 \x01(\t\x12\x10\n\x08is_stale\x18\x08 \x01(\x08\x12\x33\n\x06\x62locks\x18\t \x03(\x0b\x32#.gateway.articles.v1.SuggestedBlock\x12\x15\n\rreference_ids\x18\n \x03(\t\x12\x15\n\rchanges_style\x18\x0b \x01(\x08\x12\x1a\n\x12\x63hanges_properties\x18\x0c \x01(\x08\"\x84\x01\n\x0eSuggestedBlock\x12\x10\n\x08\x62lock_id\x18\x01 \x01(\t\x12\x13\n\x06\x62\x65\x66ore\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05\x61\x66ter\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08\x61\x66ter_id\x18\x04 \x01(\tH\x02\x88\x01\x01\x42\t\n\x07_beforeB\x08\n\x06_afterB\x0b\n\t_after_id\"\\\n\x16ListSuggestionsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08\x61\x66ter_id\x18\x02 \x01(\t\x12\x12\n\x05limit\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\x08\n\x06_limit\"s\n\x17ListSuggestionsResponse\x12\x34\n\x0bsuggestions\x18\x01 \x03(\x0b\x32\x1f.gateway.articles.v1.Suggestion\x12\x10\n\x08has_more\x18\x02 \x01(\x08\x12\x10\n\x08revision\x18\x03 \x01(\x04\"\x96\x01\n\x17\x41\x63\x63\x65ptSuggestionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x15\n\rsuggestion_id\x18\x02 \x01(\t\x12\x18\n\x0bif_revision\x18\x03 \x01(\x04H\x00\x88\x01\x01\x12\x17\n\nrequest_id\x18\x04 \x01(\tH\x01\x88\x01\x01\x42\x0e\n\x0c_if_revisionB\r\n\x0b_request_id\",\n\x18\x41\x63\x63\x65ptSuggestionResponse\x12\x10\n\x08revision\x18\x01 \x01(\x04\"D\n\x17RejectSuggestionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x15\n\rsuggestion_id\x18\x02 \x01(\t\"\x1a\n\x18RejectSuggestionResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,19 +32,19 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gateway.articles.v1.suggest
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SUGGESTION']._serialized_start=63
-  _globals['_SUGGESTION']._serialized_end=311
-  _globals['_SUGGESTEDBLOCK']._serialized_start=314
-  _globals['_SUGGESTEDBLOCK']._serialized_end=446
-  _globals['_LISTSUGGESTIONSREQUEST']._serialized_start=448
-  _globals['_LISTSUGGESTIONSREQUEST']._serialized_end=540
-  _globals['_LISTSUGGESTIONSRESPONSE']._serialized_start=542
-  _globals['_LISTSUGGESTIONSRESPONSE']._serialized_end=657
-  _globals['_ACCEPTSUGGESTIONREQUEST']._serialized_start=660
-  _globals['_ACCEPTSUGGESTIONREQUEST']._serialized_end=810
-  _globals['_ACCEPTSUGGESTIONRESPONSE']._serialized_start=812
-  _globals['_ACCEPTSUGGESTIONRESPONSE']._serialized_end=856
-  _globals['_REJECTSUGGESTIONREQUEST']._serialized_start=858
-  _globals['_REJECTSUGGESTIONREQUEST']._serialized_end=926
-  _globals['_REJECTSUGGESTIONRESPONSE']._serialized_start=928
-  _globals['_REJECTSUGGESTIONRESPONSE']._serialized_end=954
+  _globals['_SUGGESTION']._serialized_end=339
+  _globals['_SUGGESTEDBLOCK']._serialized_start=342
+  _globals['_SUGGESTEDBLOCK']._serialized_end=474
+  _globals['_LISTSUGGESTIONSREQUEST']._serialized_start=476
+  _globals['_LISTSUGGESTIONSREQUEST']._serialized_end=568
+  _globals['_LISTSUGGESTIONSRESPONSE']._serialized_start=570
+  _globals['_LISTSUGGESTIONSRESPONSE']._serialized_end=685
+  _globals['_ACCEPTSUGGESTIONREQUEST']._serialized_start=688
+  _globals['_ACCEPTSUGGESTIONREQUEST']._serialized_end=838
+  _globals['_ACCEPTSUGGESTIONRESPONSE']._serialized_start=840
+  _globals['_ACCEPTSUGGESTIONRESPONSE']._serialized_end=884
+  _globals['_REJECTSUGGESTIONREQUEST']._serialized_start=886
+  _globals['_REJECTSUGGESTIONREQUEST']._serialized_end=954
+  _globals['_REJECTSUGGESTIONRESPONSE']._serialized_start=956
+  _globals['_REJECTSUGGESTIONRESPONSE']._serialized_end=982
 # @@protoc_insertion_point(module_scope)

@@ -35,6 +35,7 @@ class Suggestion(_message.Message):
     BLOCKS_FIELD_NUMBER: _builtins.int
     REFERENCE_IDS_FIELD_NUMBER: _builtins.int
     CHANGES_STYLE_FIELD_NUMBER: _builtins.int
+    CHANGES_PROPERTIES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required."""
     user_id: _builtins.str
@@ -53,6 +54,8 @@ class Suggestion(_message.Message):
     """Required. Whether a block that it changes, or its place, has changed since: it cannot be accepted."""
     changes_style: _builtins.bool
     """Required. Whether it changes the style of the document."""
+    changes_properties: _builtins.bool
+    """Required. Whether it changes date, keywords, language or direction of the document."""
     @_builtins.property
     def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___SuggestedBlock]:
         """Required, possibly empty. The blocks that it changes."""
@@ -75,10 +78,11 @@ class Suggestion(_message.Message):
         blocks: _abc.Iterable[Global___SuggestedBlock] | None = ...,
         reference_ids: _abc.Iterable[_builtins.str] | None = ...,
         changes_style: _builtins.bool = ...,
+        changes_properties: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "changes_style", b"changes_style", "created_at_ms", b"created_at_ms", "edit", b"edit", "id", b"id", "is_own", b"is_own", "is_stale", b"is_stale", "reference_ids", b"reference_ids", "revision", b"revision", "user_id", b"user_id", "user_name", b"user_name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "changes_properties", b"changes_properties", "changes_style", b"changes_style", "created_at_ms", b"created_at_ms", "edit", b"edit", "id", b"id", "is_own", b"is_own", "is_stale", b"is_stale", "reference_ids", b"reference_ids", "revision", b"revision", "user_id", b"user_id", "user_name", b"user_name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

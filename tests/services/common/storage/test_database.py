@@ -70,6 +70,8 @@ TABLES = {
     articles.snapshots,
     articles.sessions,
     articles.requests,
+    articles.comments,
+    articles.suggestions,
     shown_files.shown_files,
     owners.owners,
     memories.memories,

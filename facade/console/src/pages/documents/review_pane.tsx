@@ -225,6 +225,7 @@ function SuggestionCard({ suggestion, run }: { suggestion: Suggestion; run: Run 
         <p class="hint">References: {suggestion.references.join(", ")}</p>
       )}
       {suggestion.style && <p class="hint">The style of the document</p>}
+      {suggestion.properties && <p class="hint">The properties of the document</p>}
       {suggestion.stale && (
         <p class="hint">What it changes has been edited since: it cannot be accepted.</p>
       )}

@@ -32,6 +32,7 @@ export interface Suggestion {
   readonly blocks: readonly { blockId: string; before?: string; after?: string }[];
   readonly references: readonly string[];
   readonly style: boolean;
+  readonly properties: boolean;
 }
 
 export interface Reviews {
