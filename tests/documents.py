@@ -74,7 +74,8 @@ def unknown_names(text: str) -> Sequence[str]:
 
 def broken_links(text: str, folder: Path) -> Sequence[str]:
     """Return the relative links of a document in `folder` that lead nowhere."""
-    links = re.findall(r"\]\((?!https?://)([^)\s]+)\)", text)
+    prose = re.sub(r"`[^`\n]+`", "", text)
+    links = re.findall(r"\]\((?!https?://)([^)\s]+)\)", prose)
     return [link for link in links if not _leads_somewhere(link, text, folder)]
 
 

@@ -83,6 +83,7 @@ class _Resource:
         self.path = VARIABLE.sub(r"{\1}", path)
         self.endpoints: dict[str, Endpoint] = {}
         self._pattern = _pattern(path) if "{" in path else None
+        self._suffix = path.rpartition("}")[2]  # behind the last variable
 
     def values(self, path: str) -> Mapping[str, str] | None:
         """Return the values of the variables in a path, or None if it does not match."""
@@ -99,7 +100,7 @@ class _Resource:
     def is_encoded(self, raw_path: str) -> bool:
         """Return whether a fixed segment of a matching path is percent-encoded."""
         # A variable that matches several segments is the last one.
-        return any(
+        return not raw_path.endswith(self._suffix) or any(
             fixed != sent
             for fixed, sent in zip(self.path.split("/"), raw_path.split("/"), strict=False)
             if not fixed.startswith("{")

@@ -320,13 +320,12 @@ async def test_a_text_in_markdown_is_written_as_one_edit(editor):
     written = await editor.done("doc/write", markdown=markdown, requestId="once")
     assert written == await editor.done("doc/write", markdown=markdown, requestId="once")
     assert (await editor.read())["text"] == (
-        "# On tides\n\nAda\n\n# Moon\n\nIt *pulls* [1] and \\[@nobody\\].\\[^1\\]\n\n"
-        "\\[^1\\]: Weakly.\n\n$$\nF = ma\n$$\n\n1. one\n2. two\n\n"
-        "| a | b |\n| --- | --- |\n| $x$ | `y` |\n\n### Deep"
+        "# On tides\n\nAda\n\n# Moon\n\nIt *pulls* [1, p. 3] and \\[\\@nobody\\].^[Weakly.]\n\n"
+        "$$\nF = ma\n$$\n\n1. one\n2. two\n\n"
+        "| a | b |\n| --- | --- |\n| $x$ | `y` |\n\n#### Deep"
     )
     places = [one["place"] for one in written["lost"]]
-    lines = ["line 8", "line 10", "line 23", "line 25"]
-    assert places == ["front matter", *lines, "@newton, p. 3", "@nobody"], written["lost"]
+    assert places == ["line 23", "@nobody"], written["lost"]
     refused = await editor.refused("doc/write", markdown="a", ifRevision=before["revision"])
     assert refused[0] == 40901
     await editor.done("history/undo")

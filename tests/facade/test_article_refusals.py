@@ -82,7 +82,7 @@ async def test_a_required_field_that_is_missing(facade):
 TEXTS = [
     (path, name)
     for path, body in GOOD.items()
-    for name in ("docId", "sessionId", "blockId", "referenceId", "cite")
+    for name in ("docId", "sessionId", "blockId", "referenceId")
     if name in body
 ]
 

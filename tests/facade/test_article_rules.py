@@ -90,7 +90,7 @@ WRONG = [
     ("block/insert", {"path": [0], "blocks": H1}, 40003),
     ("block/insert", {"path": [0], "blocks": None}, 40003),
     ("block/insert", {"path": [0], "blocks": [H1] * 501}, 40003),
-    ("block/insert", {"path": [0], "blocks": [H1, {"type": "h4"}]}, 40003),
+    ("block/insert", {"path": [0], "blocks": [H1, {"type": "h7"}]}, 40003),
     ("block/insert", {"path": [0], "blocks": [{"type": "h1", "unknown": 1}]}, 40003),
     ("block/insert", {"path": [0], "blocks": [{"text": "a leaf"}]}, 40003),
     ("block/insert", {"path": [0], "blocks": [{"type": "list-item"}]}, 40003),
@@ -162,6 +162,8 @@ WRONG = [
     ("style/article", {"style": {"global": {"paperSize": "A6"}}}, 40003),
     ("style/article", {"style": {}, "unknown": 1}, 40003),
     # Revisions.
+    ("block/cite", {"blockId": TITLE, "cite": [{"id": ""}, {"id": "x"}]}, 40404),
+    ("block/cite", {"blockId": TITLE, "cite": ["x"]}, 40003),
     ("block/delete", {"blockId": TITLE, "ifRevision": 1}, 40901),
     ("block/delete", {"blockId": TITLE, "ifRevision": 2**63 - 1}, 40901),
     ("block/delete", {"blockId": TITLE, "ifRevision": -1}, 40003),

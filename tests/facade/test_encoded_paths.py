@@ -27,10 +27,12 @@ def spellings(path: str) -> list[str]:
     segments = re.sub(r"\{[^}]*\}", "{}", path).split("/")
     found = []
     for place, segment in enumerate(segments):
-        if segment in ("", "{}"):
+        fixed = segment.rpartition("{}")[2]
+        if not fixed:
             continue
-        for spelled in (encoded(segment[0]) + segment[1:], "".join(map(encoded, segment))):
-            found.append("/".join([*segments[:place], spelled, *segments[place + 1 :]]))
+        variable = "{}" * ("{}" in segment)
+        for spelled in (encoded(fixed[0]) + fixed[1:], "".join(map(encoded, fixed))):
+            found.append("/".join([*segments[:place], variable + spelled, *segments[place + 1 :]]))
     return [path.replace("{}", "x") for path in found]
 
 

@@ -321,7 +321,9 @@ def cite_from_json(stored: Any) -> Cite | None:
     """Parse the output of `cite_to_json` into its normal form; nothing is checked."""
     if stored is None or isinstance(stored, str):
         return stored
-    citations = tuple([Citation(**{k: v for k, v in one.items() if v}) for one in stored])
+    citations = tuple(
+        [Citation(one["id"], **{k: v for k, v in one.items() if v and k != "id"}) for one in stored]
+    )
     return normal_cite(citations)
 
 

@@ -94,13 +94,18 @@ async def test_pieces_take_room_until_they_are_sent() -> None:
     kept, charge, _ = await stored(b"content")
     body = kept.body(adapted(kept.with_tokens(request(file_id(0)))))
     assert isinstance(body, StoredFilesBody)
-    await body.admit()
-    assert charge.size == WINDOW
-    await sent(body)
-    assert charge.size == 0
-    await body.admit()
-    body.release()
-    body.release()
+
+    async def send_all() -> int:
+        held = charge.size
+        await sent(body)
+        return held - charge.size
+
+    async def fail() -> int:
+        raise ConnectionResetError
+
+    assert await body.admitted(send_all()) == WINDOW
+    with pytest.raises(ConnectionResetError):
+        await body.admitted(fail())
     assert charge.size == 0
 
 

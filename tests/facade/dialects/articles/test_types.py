@@ -144,7 +144,7 @@ def test_the_style_of_an_article():
 
 
 def test_block_style_takes_the_properties_of_any_block():
-    own = {"sessionId", "requestId", "blockId", "ifRevision", "ifBlockRevision"}
+    own = {"sessionId", "requestId", "blockId", "ifRevision", "ifBlockRevision", "suggest"}
     properties = set().union(*(documented(style_schema(kind)) for kind in BLOCK_TYPES))
     assert documented("SetBlockStyle") - own == properties
 

@@ -9,7 +9,6 @@ import pytest
 from services.common.errors import UpstreamError
 from services.common.http import Client
 from services.inference.providers import event_stream
-from services.inference.providers import upstream as upstreams
 from services.inference.providers.idle_reader import IdleTimeoutReader
 from tests.services.inference.providers.scripted_server import (
     END,
@@ -30,7 +29,7 @@ from tests.services.inference.providers.upstream_calls import (
 async def test_a_late_stream_end_releases_the_connection(
     here: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upstreams, "_ENDING_GRACE_S", 60.0)
+    monkeypatch.setattr(event_stream, "_ENDING_GRACE_S", 60.0)
     seen = asyncio.Event()
 
     async def script(connection: Connection) -> None:
