@@ -185,6 +185,7 @@ async def test_texts_of_files_stay_within_the_share(caller: Caller, observer: Ob
     measured.assert_harmless(SHARE / MIB + SLACK_MB)
 
 
+@pytest.mark.soak
 async def test_stored_responses_stay_within_the_share(caller: Caller, observer: Observer) -> None:
     status, first = await caller.respond(input="x" * STORED)
     assert status == 200, first
@@ -200,6 +201,7 @@ async def test_stored_responses_stay_within_the_share(caller: Caller, observer: 
     measured.assert_harmless(ITEM_COST * STORED / MIB + SLACK_MB)
 
 
+@pytest.mark.soak
 async def test_conversations_stay_within_the_share(caller: Caller, observer: Observer) -> None:
     item = {"type": "message", "role": "user", "content": "x" * (STORED // 2)}
     status, conversation = await caller.post("/beta/v1/conversations", {"items": [item]})
@@ -216,6 +218,7 @@ async def test_conversations_stay_within_the_share(caller: Caller, observer: Obs
     measured.assert_harmless(ITEM_COST * STORED / 2 / MIB + SLACK_MB)
 
 
+@pytest.mark.soak
 async def test_memories_stay_within_the_share(caller: Caller, observer: Observer) -> None:
     def asked(text: str) -> dict[str, Any]:
         return {
@@ -236,6 +239,7 @@ async def test_memories_stay_within_the_share(caller: Caller, observer: Observer
     measured.assert_harmless(ITEM_COST * STORED / 2 / MIB + SLACK_MB)
 
 
+@pytest.mark.soak
 async def test_converted_files_stay_within_the_share(caller: Caller, observer: Observer) -> None:
     content = b"a,b\n" + b"1,2\n" * (8 * MIB // 4)
     file_id = await caller.keep("table.csv", content)
@@ -246,6 +250,7 @@ async def test_converted_files_stay_within_the_share(caller: Caller, observer: O
     measured.assert_harmless(SHARE / MIB + SLACK_MB)
 
 
+@pytest.mark.soak
 async def test_retrieved_responses_stay_within_the_share(
     caller: Caller, observer: Observer
 ) -> None:

@@ -141,6 +141,7 @@ async def test_memories_at_once_fit_into_their_count(user: User) -> None:
     assert made == MEMORIES
 
 
+@pytest.mark.thorough(one_in=2)
 async def test_turns_and_responses_at_once_fit_into_the_quota(user: User, raced: Target) -> None:
     conversations = [await user.create_conversation() for _ in range(MEMORIES)]
     ids = [f"memory-{number}" for number in range(MEMORIES)]

@@ -99,6 +99,7 @@ def kind(request: pytest.FixtureRequest) -> str:
     return name
 
 
+@pytest.mark.thorough(one_in=2)
 async def test_trickled_tls_keeps_nobody_out(
     target: Gateway, attacker_key: str, context: ssl.SSLContext, kind: str
 ) -> None:
