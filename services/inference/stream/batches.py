@@ -52,7 +52,7 @@ async def observed(
 
 
 class EventBatch(NamedTuple):
-    """A `StreamGenerateResponse` that is only built for another process.
+    """A `StreamGenerateResponse`, or `ForwardResponse`, that is only built for another process.
 
     Copying a batch into a message and reading it there takes longer than all other work on it.
     Within a process the events themselves are handed over.
@@ -70,5 +70,5 @@ class EventBatch(NamedTuple):
         return sum([event.ByteSize() for event in self.events])
 
     def SerializeToString(self) -> bytes:
-        """Return the serialized message."""
+        """Return the serialized message, which is the same for both types."""
         return StreamGenerateResponse(events=self.events).SerializeToString()

@@ -2122,6 +2122,30 @@ class ForwardRequest(_message.Message):
 Global___ForwardRequest: _TypeAlias = ForwardRequest  # noqa: Y015
 
 @_typing.final
+class ForwardResponse(_message.Message):
+    """Some events of the answer to a forwarded request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___Event]:
+        """Required, at least one."""
+
+    def __init__(
+        self,
+        *,
+        events: _abc.Iterable[Global___Event] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForwardResponse: _TypeAlias = ForwardResponse  # noqa: Y015
+
+@_typing.final
 class FormPart(_message.Message):
     """A field of a form (RFC 7578)."""
 

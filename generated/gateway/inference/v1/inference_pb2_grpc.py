@@ -60,7 +60,7 @@ class InferenceServiceStub:
         self.Forward = channel.unary_stream(
                 '/gateway.inference.v1.InferenceService/Forward',
                 request_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.ForwardRequest.SerializeToString,
-                response_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.StreamGenerateResponse.FromString,
+                response_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.ForwardResponse.FromString,
                 _registered_method=True)
         self.ListModels = channel.unary_unary(
                 '/gateway.inference.v1.InferenceService/ListModels',
@@ -213,7 +213,7 @@ def add_InferenceServiceServicer_to_server(servicer, server):
             'Forward': grpc.unary_stream_rpc_method_handler(
                     servicer.Forward,
                     request_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.ForwardRequest.FromString,
-                    response_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.StreamGenerateResponse.SerializeToString,
+                    response_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.ForwardResponse.SerializeToString,
             ),
             'ListModels': grpc.unary_unary_rpc_method_handler(
                     servicer.ListModels,
@@ -368,7 +368,7 @@ class InferenceService:
             target,
             '/gateway.inference.v1.InferenceService/Forward',
             gateway_dot_inference_dot_v1_dot_inference__pb2.ForwardRequest.SerializeToString,
-            gateway_dot_inference_dot_v1_dot_inference__pb2.StreamGenerateResponse.FromString,
+            gateway_dot_inference_dot_v1_dot_inference__pb2.ForwardResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -76,7 +76,7 @@ class InferenceServiceStub:
     no embeddings, or accepts no token lists; (REASON_INVALID_REQUEST): the fallbacks have vectors
     of another vector space.
     """
-    Forward: _grpc.UnaryStreamMultiCallable[_inference_pb2.ForwardRequest, _inference_pb2.StreamGenerateResponse]
+    Forward: _grpc.UnaryStreamMultiCallable[_inference_pb2.ForwardRequest, _inference_pb2.ForwardResponse]
     """Sends a request that is no conversation to the provider of a model, as it is but for the
     model's name, and returns the provider's answer as it is. The events are `start`, with the
     media type of the answer, then one or more `data`, and `usage` if the provider reports any.
@@ -155,7 +155,7 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
     no embeddings, or accepts no token lists; (REASON_INVALID_REQUEST): the fallbacks have vectors
     of another vector space.
     """
-    Forward: _aio.UnaryStreamMultiCallable[_inference_pb2.ForwardRequest, _inference_pb2.StreamGenerateResponse]  # type: ignore[assignment]
+    Forward: _aio.UnaryStreamMultiCallable[_inference_pb2.ForwardRequest, _inference_pb2.ForwardResponse]  # type: ignore[assignment]
     """Sends a request that is no conversation to the provider of a model, as it is but for the
     model's name, and returns the provider's answer as it is. The events are `start`, with the
     media type of the answer, then one or more `data`, and `usage` if the provider reports any.
@@ -261,7 +261,7 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _inference_pb2.ForwardRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_inference_pb2.StreamGenerateResponse], _abc.AsyncIterator[_inference_pb2.StreamGenerateResponse]]:
+    ) -> _typing.Union[_abc.Iterator[_inference_pb2.ForwardResponse], _abc.AsyncIterator[_inference_pb2.ForwardResponse]]:
         """Sends a request that is no conversation to the provider of a model, as it is but for the
         model's name, and returns the provider's answer as it is. The events are `start`, with the
         media type of the answer, then one or more `data`, and `usage` if the provider reports any.
