@@ -21,7 +21,7 @@ from services.common.errors import invalid
 from services.common.text.texts import MAX_NAME, quoted
 from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
-from services.inference.fallback.attempts import AttemptOptions
+from services.inference.fallback.attempts import UnpreparedAttempts
 from services.inference.learned.refusals import Refusals, all_refused
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
@@ -163,7 +163,7 @@ def embedding_usage(response: EmbedResponse) -> Usage | None:
     return None if response.estimated else Usage(input_tokens=response.input_tokens)
 
 
-class EmbeddingAttempts:
+class EmbeddingAttempts(UnpreparedAttempts):
     """Makes the attempts of an embedding request; see `fallback.attempts.AttemptFactory`.
 
     Fallback runs return events. Each attempt therefore returns one `whole` event, for the route and
@@ -194,17 +194,6 @@ class EmbeddingAttempts:
         self._providers = providers
         self._refusals = refusals
 
-    def may_convert(self, step: Step) -> bool:
-        """Return False: there are no media."""
-        return False
-
-    async def adapt(self, step: Step) -> None:
-        """Do nothing: there are no media."""
-
-    def converts(self, step: Step, field: str) -> bool:
-        """Return False: there are no media."""
-        return False
-
     def direct_attempt(self, step: Step, *, stream: bool) -> Attempt:
         """Return a first attempt, which needs no preparation."""
         provider = self._providers[step.target.adapter]
@@ -217,10 +206,6 @@ class EmbeddingAttempts:
         )
         return Attempt(call, _Embedder(provider, call, self))
 
-    def attempt(self, step: Step, options: AttemptOptions) -> tuple[Attempt, bool]:
-        """Return an attempt, which never continues an answer."""
-        return self.direct_attempt(step, stream=False), False
-
     def reserved_tokens(self, step: Step) -> int:
         """Return the estimated tokens of the texts."""
         return estimate_inputs(self._request)
@@ -228,10 +213,6 @@ class EmbeddingAttempts:
     def refused(self, step: Step) -> frozenset[str]:
         """Return the fields that a step's model rejects."""
         return all_refused(step.target.refuses, self._refusals.of(step.key))
-
-    def learn_output_bound(self, step: Step, bound: int) -> bool:
-        """Return False: embeddings have no such bound."""
-        return False
 
     def learn_refusal(self, key: ModelKey, name: str) -> None:
         """Record that a model rejects a field."""

@@ -16,7 +16,7 @@ from services.common.process.telemetry.conventions import Operation
 from services.common.text.texts import MAX_NAME
 from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
-from services.inference.fallback.attempts import AttemptOptions
+from services.inference.fallback.attempts import UnpreparedAttempts
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
 from services.inference.offload import mark_large
@@ -125,7 +125,7 @@ def check(request: ForwardRequest) -> None:
                 raise invalid(where, f"{where}: must be {least} to {most:,} printable characters")
 
 
-class ForwardAttempts:
+class ForwardAttempts(UnpreparedAttempts):
     """Makes the attempts of a forwarded request; see `fallback.attempts.AttemptFactory`.
 
     Args:
@@ -141,26 +141,11 @@ class ForwardAttempts:
         self._routed = routed
         self._providers = providers
 
-    def may_convert(self, step: Step) -> bool:
-        """Return False: media are sent as they are."""
-        return False
-
-    async def adapt(self, step: Step) -> None:
-        """Do nothing: media are sent as they are."""
-
-    def converts(self, step: Step, field: str) -> bool:
-        """Return False: media are sent as they are."""
-        return False
-
     def direct_attempt(self, step: Step, *, stream: bool) -> Attempt:
         """Return a first attempt, which needs no preparation."""
-        provider = self._providers[step.target.provider]
+        provider = self._providers[step.target.adapter]
         call = ForwardCall(self._routed, step.target, True, sent=self._request)
         return Attempt(call, _Forwarder(provider, call))
-
-    def attempt(self, step: Step, options: AttemptOptions) -> tuple[Attempt, bool]:
-        """Return an attempt, which never continues an answer."""
-        return self.direct_attempt(step, stream=True), False
 
     def reserved_tokens(self, step: Step) -> int:
         """Return the estimated tokens of the request."""
@@ -169,10 +154,6 @@ class ForwardAttempts:
     def refused(self, step: Step) -> frozenset[str]:
         """Return no fields: requests are sent as they are."""
         return frozenset()
-
-    def learn_output_bound(self, step: Step, bound: int) -> bool:
-        """Return False: such a request has no bound that could be lowered."""
-        return False
 
     def learn_refusal(self, key: ModelKey, name: str) -> None:
         """Do nothing: a field that a model rejects is not left out."""

@@ -1,4 +1,4 @@
-"""Protocol of the factory of attempts."""
+"""Protocol of the factory of attempts, and the factory of requests without a conversation."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -78,3 +78,33 @@ class AttemptFactory(Protocol):
 
     def learn_refusal(self, key: ModelKey, name: str) -> None:
         """Record that a model rejects a field, or PREFILL."""
+
+
+class UnpreparedAttempts:
+    """Makes the attempts of a request without a conversation, which nothing prepares.
+
+    Nothing is converted, and no answer is continued; see `AttemptFactory`.
+    """
+
+    def direct_attempt(self, step: Step, *, stream: bool) -> Attempt:
+        """Return an attempt; for subclasses to implement."""
+        raise NotImplementedError
+
+    def may_convert(self, step: Step) -> bool:
+        """Return False."""
+        return False
+
+    async def adapt(self, step: Step) -> None:
+        """Do nothing."""
+
+    def converts(self, step: Step, field: str) -> bool:
+        """Return False."""
+        return False
+
+    def attempt(self, step: Step, options: AttemptOptions) -> tuple[Attempt, bool]:
+        """Return an attempt, which never continues an answer."""
+        return self.direct_attempt(step, stream=options.stream), False
+
+    def learn_output_bound(self, step: Step, bound: int) -> bool:
+        """Return False: such requests have no `max_tokens`."""
+        return False
