@@ -64,8 +64,10 @@ async def test_replacing_a_text_over_and_over_is_harmless(
             answers = [await replace(attacker, session, block, turn) for turn in range(50)]
         measured.assert_harmless()
         assert [one.status for one in answers[:5]] == [200] * 5
-        assert {(one.status, one.code) for one in answers[-20:]} == {(403, 40303)}
-        assert "delete documents" in answers[-1].body["message"]
+        # A snapshot that is taken meanwhile makes room for some more.
+        refused = [one for one in answers if one.status != 200]
+        assert len(refused) >= 20 and {(one.status, one.code) for one in refused} == {(403, 40303)}
+        assert "delete documents" in refused[-1].body["message"]
         assert stored(target) - before < QUOTA + OVERHEAD
         # Reading goes on, and deleting is the way out.
         assert len(await attacker.read(session)) == 1

@@ -28,7 +28,9 @@ async def sent_to(gateway: Gateway, dialect: str) -> Json:
     """Return the body of the latest request to an API of the sandbox."""
     async with gateway.http.get(f"{gateway.upstream}/sandbox/log") as answer:
         entries = await answer.json()
-    body: Json = [one["body"] for one in entries if one["dialect"] == dialect][-1]
+    # Lists of models, which the gateway asks for by itself, have no body.
+    bodies = [one["body"] for one in entries if one["dialect"] == dialect]
+    body: Json = [one for one in bodies if one is not None][-1]
     return body
 
 
