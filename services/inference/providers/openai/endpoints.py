@@ -22,15 +22,10 @@ def headers(key: str, api_version: str = "") -> dict[str, str]:
     return {"api-key": key} if api_version else {"Authorization": f"Bearer {key}"}
 
 
-def usual_path(path: str, model: str) -> str:
-    """Return the path of an endpoint, which is the same for all models."""
-    return path
-
-
-def path_of(api_version: str) -> PathOf:
-    """Return the paths of OpenAI's API, or those of Azure's deployments in an older version."""
+def path_of(api_version: str) -> PathOf | None:
+    """Return the paths of Azure's deployments in an older version; None for those of OpenAI."""
     if not api_version:
-        return usual_path
+        return None
 
     def of_deployment(path: str, model: str) -> str:
         return f"/deployments/{quote(model, safe='')}{path}?api-version={api_version}"

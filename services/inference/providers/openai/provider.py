@@ -19,7 +19,7 @@ from services.inference.providers.base import (
 )
 from services.inference.providers.openai import forwarding
 from services.inference.providers.openai.embeddings import build_embeddings, read_embeddings
-from services.inference.providers.openai.endpoints import PathOf, usual_path
+from services.inference.providers.openai.endpoints import PathOf
 from services.inference.providers.openai.events import (
     StreamReader,
     events_from_whole,
@@ -53,7 +53,7 @@ class OpenAIProvider:
         pass_stateful: whether callers may refer to objects stored at the provider.
         newest: whether it supports OpenAI's newest message formats.
         fetches_urls: whether it fetches images by URL.
-        path_of: returns the path of an endpoint for a model.
+        path_of: returns the path of an endpoint for a model, if it depends on the model.
         new_id: generates ids that the server omits.
     """
 
@@ -71,14 +71,14 @@ class OpenAIProvider:
         pass_stateful: bool,
         newest: bool,
         fetches_urls: bool,
-        path_of: PathOf = usual_path,
+        path_of: PathOf | None = None,
         new_id: IdGenerator = new_id,
     ) -> None:
         self.name = name
         self._upstream = upstream
         self.pass_stateful = pass_stateful
         self._server = Server(name, newest, fetches_urls, pass_stateful)
-        self._path_of = path_of
+        self._path_of = path_of or _usual_path
         self._new_id = new_id
         # Files are sent by id or as bytes only.
         self.fetches = frozenset({conversation_pb2.MEDIA_KIND_IMAGE} if fetches_urls else ())
@@ -171,3 +171,7 @@ class OpenAIProvider:
 
     async def close(self) -> None:
         """Do nothing: the connections belong to the client that the providers share."""
+
+
+def _usual_path(path: str, model: str) -> str:
+    return path
