@@ -43,7 +43,7 @@ _UNNAMED = "unnamed"
 
 
 class FileFields(BaseModel):
-    """What a caller says of a file."""
+    """The fields of a file that a caller may set."""
 
     model_config = ConfigDict(strict=True, extra="ignore", defer_build=True)
 
@@ -116,18 +116,17 @@ async def _receive(exchange: Exchange) -> Response:
         uploads.end(upload)
         return JsonResponse(b"{}", {_STATUS: "cancelled"})
     _check_offset(exchange, upload)
-    upload.is_busy = True
+    upload.is_busy, goes_on = True, False
     try:
         if _FINALIZE not in commands:
             await _hold(exchange, upload)
+            goes_on = True
             return JsonResponse(b"{}", _ACTIVE)
         file = await _store(exchange, upload)
-    except BaseException:
-        uploads.end(upload)
-        raise
     finally:
         upload.is_busy = False
-    uploads.end(upload)
+        if not goes_on:
+            uploads.end(upload)
     return JsonResponse(gemini.render_created_file(file, address_of(exchange)), _FINAL)
 
 

@@ -275,7 +275,7 @@ class GroupRepository:
 async def pass_on_groups(
     connection: AsyncConnection, user_id: str, group_id: int | None = None
 ) -> None:
-    """Let the members who have been in them the longest manage the groups that a user left.
+    """Make the members of the longest standing the managers of the groups that a user left.
 
     Args:
         connection: of the transaction in which the user's memberships were removed.

@@ -116,8 +116,8 @@ class DocumentImporter:
         embedded: Mapping[str, bytes] = {}
         if name == "docx":
             reading = self._converter.embedded_files(Source(source.content, ""))
-            found = await converted(reading, source.pointer)
-            embedded = {file.name: file.content for file in found}
+            pictures = await converted(reading, source.pointer)
+            embedded = {file.name: file.content for file in pictures}
         else:
             _decoded(source)
         conversion = self._converter.pandoc(source.content, reader=reader, writer="json")

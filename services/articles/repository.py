@@ -235,7 +235,7 @@ class ArticleRepository:
         await write(self._engine, transact)
 
     async def rename(self, user_id: str, article_id: str, name: str) -> articles_pb2.Article:
-        """Give a document another name.
+        """Rename a document.
 
         Raises:
             GatewayError: 40003, the name is invalid; 40402.

@@ -32,7 +32,7 @@ class SharingCalls(ArticleEditorServiceServicer):
     async def RenameArticle(
         self, request: wire.RenameArticleRequest, context: "Context[Any, Any]"
     ) -> wire.RenameArticleResponse:
-        """Give a document another name."""
+        """Rename a document."""
         user_id = await self._callers.user_id()
         article = await self._articles.rename(user_id, request.article_id, request.name)
         return wire.RenameArticleResponse(article=article)

@@ -30,7 +30,7 @@ Twice a day.|Wait.|Brest|6.9|Saint-Malo|10.7|Heights in metres|the height|Result
 Section 1""".replace("\n", "|").split("|")
 REFERENCES = (
     *("Doodson", "Harmonic Development", "Cartwright", "Tables of Tidal", "Müller", "Øresund"),
-    *("O’Neil", "waves", "NOAA", "Currents"),  # noqa: RUF001
+    *("O’Neil", "waves", "NOAA", "Currents"),  # noqa: RUF001  # an apostrophe as typeset
 )
 
 
@@ -100,7 +100,7 @@ def test_a_pdf_says_all_of_it(paper: Paper) -> None:
     pages = pypdf.PdfReader(io.BytesIO(content)).pages
     shown = "\n".join(page.extract_text() for page in pages)
     assert missing(shown, [*WORDS, *REFERENCES, "1921, p. 3", "(2010)"]) == []
-    assert [one for one in "𝑎𝐺𝑀𝑟𝑑𝛼ℎ𝑡" if one not in shown] == []  # noqa: RUF001
+    assert [one for one in "𝑎𝐺𝑀𝑟𝑑𝛼ℎ𝑡" if one not in shown] == []  # noqa: RUF001  # letters of formulas
     images = [image for page in pages for image in page.images]
     assert [image.image and image.image.size for image in images] == [(40, 30)]
     assert all(one["place"] == "keywords" or "font" in one["reason"] for one in answer["lost"])
@@ -117,7 +117,7 @@ def test_a_docx_says_all_of_it(paper: Paper) -> None:
     shown = "".join([*body.itertext(), *notes.itertext()])
     assert missing(shown, [*WORDS, *REFERENCES, "1921, p. 3", "李明", "潮汐的高度"]) == []
     formulas = ["".join(one.itertext()) for one in body.iter("{*}oMath")]
-    assert [text.replace(" ", "") for text in formulas][:1] == ["h=αt2"]  # noqa: RUF001
+    assert [text.replace(" ", "") for text in formulas][:1] == ["h=αt2"]  # noqa: RUF001  # a Greek letter
     assert any("2GMr" in formula and "d3" in formula for formula in formulas)
 
 

@@ -1,4 +1,4 @@
-"""What Google's clients use beside generateContent, and the gateway's own fields in it."""
+"""Methods of Google's clients beside generateContent, and the gateway's own fields in it."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -175,7 +175,7 @@ async def test_tokens_are_renewed_without_a_failed_request(vertex: Vertex, tmp_p
 
 @contextmanager
 def metadata_server(url: str) -> Iterator[None]:
-    """Let google-auth find the metadata server at an address, and nothing else."""
+    """Point google-auth to a metadata server at an address, and to nothing else."""
     nothing = {"GOOGLE_APPLICATION_CREDENTIALS": "", "CLOUDSDK_CONFIG": "/nonexistent"}
     host = url.removeprefix("http://")
     with (

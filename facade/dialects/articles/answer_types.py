@@ -144,7 +144,7 @@ class Blocks(_Answer):
 
 
 class ShownLabel(_Answer):
-    """What references to a block say."""
+    """The text of references to a block."""
 
     text: Annotated[str, Field(description="Such as `Figure 3`.")]
     number: Annotated[str, Field(description="Such as `3`; with `form: number`.")]

@@ -124,13 +124,13 @@ def _step_parameters(
     request, and checked as a whole. The result has only the fields in which the two differ.
     """
     check_step(parameters, path, _OF_THE_WHOLE, ("tools", "contents"))
-    given = check(_PARAMETERS, parameters, path)
+    checked = check(_PARAMETERS, parameters, path)
     step, whole = GenerateRequest(dialect=DIALECT_GEMINI), GenerateRequest(dialect=DIALECT_GEMINI)
-    set_settings(step, _over(outer, given), f"{path}.", SourceMap())
+    set_settings(step, _over(outer, checked), f"{path}.", SourceMap())
     set_settings(whole, outer, "", SourceMap())
     keep_difference(step, whole)
-    if given.contents is not None or given.systemInstruction is not None:
-        merged = _over(outer, given)
+    if checked.contents is not None or checked.systemInstruction is not None:
+        merged = _over(outer, checked)
         _add_conversation(step, merged, f"{path}.", source_map)
     return step
 
@@ -141,9 +141,9 @@ def _over(outer: GenerateContentBody, step: Parameters) -> Parameters:
     if below.get(_CONFIG) and above.get(_CONFIG):
         above[_CONFIG] = {**below[_CONFIG], **above[_CONFIG]}
     merged: dict[str, Any] = below | above
-    known = {name: value for name, value in merged.items() if name in Parameters.model_fields}
-    parameters = Parameters.model_construct(**known)
+    typed = {name: value for name, value in merged.items() if name in Parameters.model_fields}
+    parameters = Parameters.model_construct(**typed)
     parameters.__pydantic_extra__ = {
-        name: value for name, value in merged.items() if name not in known
+        name: value for name, value in merged.items() if name not in typed
     }
     return parameters

@@ -62,6 +62,7 @@ _WEB: Final = {
 _EXCLUDED: Final = "excludeDomains"
 # Fields on which the answer depends.
 _REQUIRED: Final = ("cachedContent",)
+_THINKING_FIELDS = frozenset({"includeThoughts", "thinkingBudget", "thinkingLevel"})
 
 
 def set_settings(
@@ -112,8 +113,7 @@ def _covered(request: pb.GenerateRequest, config: Mapping[str, Any]) -> Iterator
 
 
 def _covers_thinking(config: Mapping[str, Any]) -> bool:
-    known = {"includeThoughts", "thinkingBudget", "thinkingLevel"}
-    return set(config["thinkingConfig"]) <= known
+    return set(config["thinkingConfig"]) <= _THINKING_FIELDS
 
 
 def _covers_mime_type(config: Mapping[str, Any]) -> bool:

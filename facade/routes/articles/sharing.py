@@ -8,7 +8,7 @@ ENDPOINTS = (
         "doc/rename",
         "renameArticle",
         "RenameArticle",
-        "Give a document another name",
+        "Rename a document",
         sharing.RenameArticle,
         sharing.rename_article,
         sharing.Changed,

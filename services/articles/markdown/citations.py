@@ -1,4 +1,4 @@
-"""What citations and references to blocks say."""
+"""The text of citations and of references to blocks."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -26,7 +26,7 @@ class DocumentCitation(NamedTuple):
 
 
 class Formatted(NamedTuple):
-    """What a style makes of a document.
+    """The citations and references of a document in a style.
 
     Attributes:
         citations: texts of its citations.

@@ -1,4 +1,4 @@
-"""What is found in pandoc's tree before its blocks are read."""
+"""Searches of pandoc's tree, before its blocks are read."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -88,7 +88,7 @@ def parse_text(markdown: str) -> ParsedText:
 
 
 class Attributes(NamedTuple):
-    """What is in braces after a heading, a picture, a formula or a listing."""
+    """The attributes in braces after a heading, a picture, a formula or a listing."""
 
     label: str | None = None
     classes: tuple[str, ...] = ()

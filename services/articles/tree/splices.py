@@ -67,8 +67,8 @@ class Splice(NamedTuple):
     def _has_objects(self, leaves: Sequence[Leaf], at: int) -> bool:
         reader = _LeafReader(leaves)
         reader.take(at)
-        found = [leaf for leaf in reader.take(at + len(self.text)) if leaf.is_object]
-        return len(found) == len(self.objects) and all(map(_is_alike, found, self.objects))
+        objects = [leaf for leaf in reader.take(at + len(self.text)) if leaf.is_object]
+        return len(objects) == len(self.objects) and all(map(_is_alike, objects, self.objects))
 
     def apply(self, leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
         """Return leaves with every occurrence of the text replaced; the same without any."""

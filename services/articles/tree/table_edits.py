@@ -96,8 +96,8 @@ class TableEdit:
         self._set_align([*columns[:at], *[align] * count, *columns[at + count :]])
 
     def _align(self) -> Sequence[Json] | None:
-        align: Sequence[Json] | None = self.content.get("align")  # type: ignore[assignment]  # of JSON
-        return align
+        align = self.content.get("align")
+        return align if isinstance(align, list | tuple) else None
 
     def _set_align(self, align: Sequence[Json]) -> None:
         self.content = {**self.content, "align": align}

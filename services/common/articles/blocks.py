@@ -374,7 +374,7 @@ class BlockContent(TypedDict, total=False):
 
 @with_config(CLOSED)
 class Properties(TypedDict, total=False):
-    """What is known of a document as a whole; null removes a property."""
+    """The properties of a document as a whole; null removes one."""
 
     date: Annotated[
         Annotated[str, Field(max_length=limits.DATE), at_most(limits.DATE), one_line] | None,

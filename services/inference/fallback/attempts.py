@@ -1,5 +1,6 @@
 """Protocol of the factory of attempts, and the factory of requests without a conversation."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -80,21 +81,21 @@ class AttemptFactory(Protocol):
         """Record that a model rejects a field, or PREFILL."""
 
 
-class UnpreparedAttempts:
+class UnpreparedAttempts(ABC):
     """Makes the attempts of a request without a conversation, which nothing prepares.
 
     Nothing is converted, and no answer is continued; see `AttemptFactory`.
     """
 
+    @abstractmethod
     def direct_attempt(self, step: Step, *, stream: bool) -> Attempt:
-        """Return an attempt; for subclasses to implement."""
-        raise NotImplementedError
+        """Return an attempt."""
 
     def may_convert(self, step: Step) -> bool:
         """Return False."""
         return False
 
-    async def adapt(self, step: Step) -> None:
+    async def adapt(self, step: Step) -> None:  # noqa: B027  # nothing to do for any subclass
         """Do nothing."""
 
     def converts(self, step: Step, field: str) -> bool:

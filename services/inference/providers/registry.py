@@ -85,7 +85,7 @@ def naming_base_url(
 
 @dataclass(frozen=True)
 class Connections:
-    """What all providers share.
+    """The client, bounds and credentials that all providers share.
 
     Attributes:
         client: the shared client.

@@ -393,7 +393,7 @@ class Upstream:
 
     @property
     def _secrets(self) -> tuple[str, ...]:
-        """What no message may contain."""
+        """The secrets that no message may contain."""
         authorize = self._authorize
         return self._own_secrets if authorize is None else (*self._own_secrets, *authorize.secrets)
 

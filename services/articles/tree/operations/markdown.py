@@ -28,7 +28,7 @@ from services.common.articles import limits
 _LOCATOR = re.compile(
     r"(?:(?:[Cc]h(?:ap|apter)?s?|pp?|pages?|[Ss]ec(?:tion)?s?|[Ff]ig(?:ure)?s?|[Tt]ab(?:le)?s?|[Ee]qs?|vols?"
     r"|nos?|[Aa]pp|[Tt]hms?|[Ll]emma|paras?|arts?|vv?|ll?|nn?|§+|¶+)\b\.?\s*)?"
-    r"[\divxlcIVXLC]+(?:[-–:.][\divxlcIVXLC]+)*(?:(?:,|\s*&|\s+and)\s*\d+(?:[-–]\d+)*)*"  # noqa: RUF001
+    r"[\divxlcIVXLC]+(?:[-–:.][\divxlcIVXLC]+)*(?:(?:,|\s*&|\s+and)\s*\d+(?:[-–]\d+)*)*"  # noqa: RUF001  # en dashes, of ranges
     r"(?=[\s,;]|$)"
 )
 

@@ -123,9 +123,9 @@ class Candidate:
                 logprobs = b""
         if reason := chunk.get("finishReason"):
             self.reason = name_of(reason)
-        known = _READ if self._is_native else _NAMED
+        fields_elsewhere = _READ if self._is_native else _NAMED
         for name, value in chunk.items():
-            if name not in known and value:
+            if name not in fields_elsewhere and value:
                 self._extra_fields[name] = value
 
     def end(self, out: list[Event]) -> None:

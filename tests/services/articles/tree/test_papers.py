@@ -1,4 +1,4 @@
-"""What papers have: notes, labels and references to blocks, captions, citations with words."""
+"""Parts of papers: notes, labels and references to blocks, captions, citations with words."""
 
 from typing import Any
 
