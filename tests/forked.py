@@ -20,6 +20,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # As many characters as the longest command line of a forked process has.
 _PADDING = "-" * 2048
+# Asks as `ForkedProcess` does, and ends with the status of the forked process.
+_COMMAND = """\
+import json, os, socket, sys
+status, status_end = socket.socketpair()
+request = {{"command": sys.argv, "environ": dict(os.environ), "folder": os.getcwd()}}
+descriptors = [0, 1, 2, status_end.fileno()]
+socket.send_fds(socket.socket(fileno={server}), [json.dumps(request).encode()], descriptors)
+status_end.close()
+pid, code = status.makefile().read().split()
+sys.exit(int(code) % 256)
+"""
 
 
 class ForkedProcess:
@@ -179,6 +190,19 @@ async def fork(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(from_stdout, "rb", buffering=0)
     )
     return AsyncForkedProcess(process, to_stdin, reader, transport)
+
+
+def write_command(folder: Path) -> int:
+    """Write a command `gateway` for shells, which the server forks; return what it inherits.
+
+    Each of its processes takes a tenth of the processor time of an executed one. The shell has to
+    be given the descriptor.
+    """
+    server = _server().fileno()
+    path = folder / "gateway"
+    path.write_text(f"#!{sys.executable} -IS\n{_COMMAND.format(server=server)}")
+    path.chmod(0o755)
+    return server
 
 
 @functools.cache

@@ -178,11 +178,11 @@ def _environ(
     providers = _SETTINGS.format(
         openai=f"{upstream}/v1", anthropic=upstream, gemini=f"{upstream}/v1beta"
     )
-    (folder / "gateway.toml").write_text(providers + _without_notice(settings))
+    (folder / "gateway.toml").write_text(providers + without_notice(settings))
     return environ_of(folder, port, grpc)
 
 
-def _without_notice(settings: str) -> str:
+def without_notice(settings: str) -> str:
     """Return settings with which a gateway that is stopped does not wait for load balancers."""
     if "drain_notice_s" in settings:
         return settings

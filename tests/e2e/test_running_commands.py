@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.gateway import environ_of
+from tests.e2e.gateway import environ_of, without_notice
 from tests.e2e.processes import Running, command
 
 SETTINGS = """\
@@ -22,7 +22,7 @@ FAST = '[[models]]\nname = "fast"\nprovider = "sandbox"\nupstream = "echo"\n'
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("running")
-    (made / "gateway.toml").write_text(SETTINGS)
+    (made / "gateway.toml").write_text(without_notice(SETTINGS))
     return made
 
 

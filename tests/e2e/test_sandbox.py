@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.e2e.gateway import environ_of
+from tests.e2e.gateway import environ_of, without_notice
 from tests.e2e.processes import Running, command
 from tests.waiting import until
 
@@ -22,7 +22,7 @@ CHAT = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello
 
 @contextmanager
 def gateway_with(folder: Path, settings: str) -> Iterator[Running]:
-    (folder / "gateway.toml").write_text(settings)
+    (folder / "gateway.toml").write_text(without_notice(settings))
     arguments = [command("gateway"), "up", "--workers", "1"]
     with Running(arguments, environ=environ_of(folder), folder=folder, is_forked=True) as process:
         yield process

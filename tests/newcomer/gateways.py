@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from services.common.settings.presets import PRESETS
-from tests.e2e.gateway import Gateway, environ_of
+from tests.e2e.gateway import Gateway, environ_of, without_notice
 from tests.e2e.processes import Running, command
 from tests.newcomer.blocks import Block
 
@@ -23,7 +23,7 @@ def gateway_with(
     folder: Path, settings: str, environ: Mapping[str, str] | None = None
 ) -> Iterator[Gateway]:
     """Run `gateway up` in an empty folder with settings in TOML, and further variables."""
-    (folder / "gateway.toml").write_text(_BASE + settings)
+    (folder / "gateway.toml").write_text(without_notice(_BASE + settings))
     started = Running(
         [command("gateway"), "up", "--workers", "1"],
         environ={**environ_of(folder), **(environ or {})},

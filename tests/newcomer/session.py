@@ -16,6 +16,7 @@ from openai import OpenAI
 from tests.documents import ROOT
 from tests.e2e.gateway import Gateway
 from tests.e2e.node import NODE
+from tests.forked import write_command
 from tests.newcomer.blocks import Block
 
 ADDRESS, KEY = "http://127.0.0.1:8080", "gw-…"
@@ -57,10 +58,15 @@ class Session:
         self._names: dict[str, Any] = {"__name__": "__main__"}
         # A newcomer sees the error in an answer; here curl reports it.
         (folder / ".curlrc").write_text("fail-with-body\nsilent\nshow-error\n")
+        commands = folder / ".commands"
+        commands.mkdir()
+        self._inherited = write_command(commands)
         self._environ = {
             "HOME": str(folder),
             "CURL_HOME": str(folder),
-            "PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "PATH": os.pathsep.join(
+                [str(commands), str(ROOT / ".venv" / "bin"), os.environ["PATH"]]
+            ),
             "GATEWAY_CONFIG": str(folder / "gateway.toml"),
             "GATEWAY_DATA_DIR": str(front.data_dir),
             **(environ or {}),
@@ -100,6 +106,7 @@ class Session:
             stderr=subprocess.STDOUT,
             text=True,
             timeout=600,
+            pass_fds=[self._inherited],
             check=False,
         )
         if done.returncode:
