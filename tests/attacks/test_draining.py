@@ -64,6 +64,7 @@ async def target(tmp_path: Path) -> AsyncIterator[Gateway]:
     await asyncio.to_thread(starting.__exit__, None, None, None)
 
 
+@pytest.mark.soak
 async def test_requests_in_progress_end_or_get_an_error(target: Gateway) -> None:
     body = json.dumps(BODY).encode()
     stalled = json.dumps({**BODY, "model": "sandbox/stall-half", "stream": True}).encode()

@@ -128,6 +128,7 @@ def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield SmallDisk(process, inside, address, metrics_url, key)
 
 
+@pytest.mark.soak
 async def test_a_full_disk_ends_no_worker(small_disk: SmallDisk) -> None:
     workers = small_disk.workers
     ids = [await small_disk.upload() for _ in range(3)]

@@ -137,6 +137,7 @@ def named(file_id: str) -> dict[str, Any]:
     return {"type": "file", "file": {"file_id": file_id}}
 
 
+@pytest.mark.soak
 async def test_bodies_are_charged_until_they_are_answered(
     caller: Caller, observer: Observer
 ) -> None:

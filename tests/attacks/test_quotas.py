@@ -51,6 +51,7 @@ async def replace(user: User, session: str, block: str, turn: int) -> Answer:
     )
 
 
+@pytest.mark.soak
 async def test_replacing_a_text_over_and_over_is_harmless(
     target: Gateway, attacker_key: str, observer: Observer
 ) -> None:
@@ -76,6 +77,7 @@ async def test_replacing_a_text_over_and_over_is_harmless(
         assert (await attacker.insert(again, "x")).status == 200
 
 
+@pytest.mark.soak
 async def test_a_memory_that_grows_without_end_is_harmless(
     target: Gateway, attacker_key: str, observer: Observer
 ) -> None:

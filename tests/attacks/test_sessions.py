@@ -21,6 +21,7 @@ personal_free = {DOCUMENTS}
 """
 
 
+@pytest.mark.soak
 async def test_documents_and_sessions_without_end_are_harmless(
     target: Gateway, attacker_key: str, observer: Observer
 ) -> None:

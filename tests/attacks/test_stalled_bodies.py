@@ -49,6 +49,7 @@ async def send(writer: asyncio.StreamWriter) -> None:
             await writer.drain()
 
 
+@pytest.mark.soak
 async def test_bodies_that_stall_half_way(
     target: Gateway, attacker_key: str, observer: Observer
 ) -> None:

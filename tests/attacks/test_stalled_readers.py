@@ -51,6 +51,7 @@ async def live_and_cut(target: Gateway) -> tuple[float, float]:
     return values[LIVE_CALLS], values.get(CUT, 0.0)
 
 
+@pytest.mark.soak
 async def test_callers_who_read_nothing_are_harmless(
     target: Gateway, attacker_key: str, observer: Observer
 ) -> None:

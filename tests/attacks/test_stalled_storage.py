@@ -121,6 +121,7 @@ async def caller(target: Gateway) -> Any:
         yield Caller(http, target)
 
 
+@pytest.mark.soak
 async def test_a_database_that_stalls_costs_what_needs_it(
     target: Gateway, caller: Caller, database: tuple[StallingProxy, str]
 ) -> None:

@@ -122,6 +122,7 @@ def copy(source: Path, target: Path) -> None:
         shutil.copy(source, target)
 
 
+@pytest.mark.soak
 def test_the_installation_serves_and_writes_its_data_alone(image: Path, tmp_path: Path) -> None:
     before = files_below(image)
     port = free_port()

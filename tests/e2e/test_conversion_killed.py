@@ -93,6 +93,7 @@ class Caller:
         return statuses
 
 
+@pytest.mark.soak
 async def test_a_killed_worker_costs_its_own_request_alone(
     started: Gateway, tmp_path: Path
 ) -> None:

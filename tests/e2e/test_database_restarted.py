@@ -57,6 +57,7 @@ class Worker:
         await until(lambda: len(answers) >= before + by, within_s=SOON_S)
 
 
+@pytest.mark.soak
 async def test_acknowledged_writes_survive_a_killed_database(
     server: PostgreSQL, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

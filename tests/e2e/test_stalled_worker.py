@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from tests.bench import processes
 from tests.e2e.gateway import Gateway, gateway
@@ -38,6 +39,7 @@ async def test_a_killed_worker_is_counted(tmp_path: Path) -> None:
         await until(lambda: replaced(target, "died"), every_s=0.1)
 
 
+@pytest.mark.soak
 async def test_a_stopped_worker_is_replaced_and_the_service_goes_on(tmp_path: Path) -> None:
     headers = {"Authorization": "Bearer "}
     with gateway(tmp_path, 9, workers=2, settings=STALL) as target:

@@ -1,3 +1,7 @@
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import pytest
 import pytest_asyncio
 
 from tests.gateway_in_process import running_gateway
@@ -11,6 +15,13 @@ MODELS = [
     }
     for provider in ("openai", "anthropic", "gemini")
 ]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_retries() -> Iterator[None]:
+    """Have a provider that fails asked again at once: `tests/faults` says when it is asked."""
+    with patch("services.inference.plans.policy.FIRST_DELAY_S", 0.001):
+        yield
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -38,8 +38,6 @@ async def gateway(
     tmp_path_factory: pytest.TempPathFactory, upstream: DeploymentUpstream
 ) -> AsyncIterator[Gateway]:
     with (
-        # A provider that fails is asked again; when does not matter here.
-        patch("services.inference.plans.policy.FIRST_DELAY_S", 0.001),
         # The first sweeps make objects that stay.
         patch("services.common.storage.sweeping._AFTER_START_S", 600),
     ):

@@ -199,6 +199,7 @@ async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         yield line
 
 
+@pytest.mark.thorough(one_in=2)
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
 async def test_100_000_messages_are_answered_and_one_more_is_refused(tmp_path, path):
     messages = [

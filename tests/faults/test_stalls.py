@@ -109,7 +109,7 @@ async def test_a_steps_time_bounds_the_last_ones_silence(at, path):
     assert 5 <= answer.took < 6
 
 
-@pytest.mark.thorough(one_in=3)
+@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
 @PROVIDERS
 async def test_a_stream_may_ping_for_as_long_as_a_model_may_think(at, path, provider):
@@ -121,7 +121,7 @@ async def test_a_stream_may_ping_for_as_long_as_a_model_may_think(at, path, prov
     assert answer.took >= 590
 
 
-@pytest.mark.thorough(one_in=3)
+@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
 @PROVIDERS
 async def test_a_stream_of_pings_alone_ends(at, path, provider):

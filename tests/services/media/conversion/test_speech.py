@@ -58,6 +58,7 @@ async def refusal(converter, content: bytes, language: str = "") -> str:
     return caught.value.message
 
 
+@pytest.mark.thorough(one_in=2)
 @pytest.mark.parametrize("format", ["WAV", "FLAC", "MP3", "OGG"])
 async def test_a_recording_becomes_text(converter, format):
     content = recording(format, BEGINNING_S)
@@ -68,6 +69,7 @@ async def test_a_format_of_films_is_read_too(converter):
     assert papers.recall(BEGINNING, await transcript(converter, m4a())) >= 0.9
 
 
+@pytest.mark.soak
 async def test_a_long_recording_is_read_to_its_end(converter):
     samples, rate = soundfile.read(RECORDING)
     written = io.BytesIO()
@@ -77,7 +79,7 @@ async def test_a_long_recording_is_read_to_its_end(converter):
     assert papers.recall(" ".join([SAID] * 4), heard_text) >= 0.9
 
 
-@pytest.mark.parametrize("spoken_s", [0, 10])
+@pytest.mark.parametrize("spoken_s", [0, pytest.param(10, marks=pytest.mark.soak)])
 async def test_silence_says_nothing(converter, spoken_s):
     samples, rate = soundfile.read(RECORDING)
     written = io.BytesIO()
