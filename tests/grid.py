@@ -49,7 +49,9 @@ class Grid:
             self._failures.append(f"{row}: {_place(error)}: {type(error).__name__}: {error}")
 
 
-def each_row(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Any], Any]:
+def each_row(
+    names: str | Sequence[str], rows: Iterable[Any] | Callable[[], Iterable[Any]]
+) -> Callable[[Any], Any]:
     """Return a decorator: the test runs for each row, and reports all rows that fail.
 
     As `pytest.mark.parametrize`, but for one test, since a test of its own for each row takes
@@ -57,24 +59,30 @@ def each_row(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Any],
 
     Args:
         names: the parameters that a row sets.
-        rows: their values, of one parameter the value alone; or `pytest.param` with an id.
+        rows: their values, of one parameter the value alone; or `pytest.param` with an id. A
+            function returns them when the test runs: what takes long to make costs nobody who only
+            collects the tests.
     """
     fields = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
-    named = [_named(fields, row) for row in rows]
+    make = rows if callable(rows) else None
+    made = [] if callable(rows) else [_named(fields, row) for row in rows]
+
+    def named() -> list[tuple[Sequence[object], dict[str, Any]]]:
+        return [_named(fields, row) for row in make()] if make else made
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.iscoroutinefunction(test):
 
             async def run(*args: Any, **fixtures: Any) -> None:
                 with Grid() as grid:
-                    for name, arguments in named:
+                    for name, arguments in named():
                         with grid.row(*name):
                             await test(*args, **fixtures, **arguments)
         else:
 
             def run(*args: Any, **fixtures: Any) -> None:  # type: ignore[misc]  # not async here
                 with Grid() as grid:
-                    for name, arguments in named:
+                    for name, arguments in named():
                         with grid.row(*name):
                             test(*args, **fixtures, **arguments)
 

@@ -34,7 +34,7 @@ MOST_GROWTH = 8.0
 FEWEST_STEPS = 120  # what a short text takes at least, so that constants do not count as growth
 MOST_STEPS = 3_000_000
 # Of the texts that attack an expression so many are tried; in `make soak` all.
-ONE_IN = 13
+ONE_IN = 11
 # Of the short texts whose growth shows neither, the slowest are tried long; in `make soak` all.
 MOST_SUSPECTS = 3
 

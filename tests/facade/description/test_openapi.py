@@ -1,9 +1,10 @@
 """The OpenAPI document: true to the routes, and requests made from it never break anything."""
 
 import asyncio
+import functools
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import unescape
 from itertools import islice
 from math import ceil
@@ -43,13 +44,22 @@ CONFORMANCE = [status_code_conformance, content_type_conformance, response_schem
 ADMIN_KEY = make_admin_key(bytes(32))
 ADMIN = {"admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()}}
 CONSOLE_PAGES = ("/console", "/console/assets/{name}", "/console/{page}")
-SCHEMA = schemathesis.openapi.from_dict(orjson.loads(openapi.document(ENDPOINTS)))
 # `make soak` takes them all: of some operations there are thousands, most of which repeat what
 # one schema allows inside another, and to make them takes longer than to send them.
 MOST_MADE = 20
 MOST_SENT = 3
 PATIENCE_S = 60  # schemathesis itself would wait for 10 s
-OPERATIONS = {each.label: each for each in (one.ok() for one in SCHEMA.get_all_operations())}
+
+
+@functools.cache
+def schema() -> schemathesis.BaseSchema:
+    return schemathesis.openapi.from_dict(orjson.loads(openapi.document(ENDPOINTS)))
+
+
+@functools.cache
+def operations() -> Mapping[str, schemathesis.APIOperation]:
+    """Return the operations by their names."""
+    return {each.label: each for each in (one.ok() for one in schema().get_all_operations())}
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +125,7 @@ def check_generated(
     )
     phases = [HypothesisTestMode.EXAMPLES, HypothesisTestMode.FUZZING]
     config = HypothesisTestConfig(
-        project=SCHEMA.config,
+        project=schema().config,
         modes=phases,
         settings=settings,
         # The number of the loaded profile would replace this one otherwise.
@@ -125,15 +135,15 @@ def check_generated(
     def check(case: schemathesis.Case) -> None:
         check_answer(case, gateway, http)
 
-    create_test(operation=OPERATIONS[label], test_func=check, config=config)()
+    create_test(operation=operations()[label], test_func=check, config=config)()
 
 
 def edge_cases(
     label: str, modes: Sequence[GenerationMode] = tuple(GenerationMode)
 ) -> Iterator[schemathesis.Case]:
     """Make the requests at the edges of an operation's schema, the same ones every time."""
-    operation = OPERATIONS[label]
-    generation = SCHEMA.config.generation_for(operation=operation, phase="coverage")
+    operation = operations()[label]
+    generation = schema().config.generation_for(operation=operation, phase="coverage")
     yield from CoverageGenerator(
         operation=operation,
         generation_modes=list(modes),
@@ -144,14 +154,14 @@ def edge_cases(
     )
 
 
-@each_row("label", OPERATIONS)
+@each_row("label", operations)
 def test_generated_requests_get_documented_answers(
     label: str, elsewhere: Gateway, http: requests.Session
 ):
     check_generated(label, 1, elsewhere, http)
 
 
-@each_row("label", OPERATIONS)
+@each_row("label", operations)
 def test_edge_cases_get_documented_answers(label: str, elsewhere: Gateway, http: requests.Session):
     sent = 0
     # Those that the schema allows, and those that it does not.
@@ -164,7 +174,7 @@ def test_edge_cases_get_documented_answers(label: str, elsewhere: Gateway, http:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("label", OPERATIONS)
+@each_row("label", operations)
 def test_many_generated_requests_get_documented_answers(
     label: str, elsewhere: Gateway, http: requests.Session
 ):
@@ -172,7 +182,7 @@ def test_many_generated_requests_get_documented_answers(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("label", OPERATIONS)
+@each_row("label", operations)
 def test_every_edge_case_gets_a_documented_answer(
     label: str, elsewhere: Gateway, http: requests.Session
 ):
