@@ -71,6 +71,8 @@ BIBLIOGRAPHY_FORMATS: Mapping[int, str] = {
     pb.BIBLIOGRAPHY_FORMAT_RIS: "ris",
     pb.BIBLIOGRAPHY_FORMAT_CSL_JSON: "csl-json",
 }
+# The edits that bring Markdown.
+_WITH_MARKDOWN = frozenset({"edit_text", "write_markdown", "apply_edits"})
 # The fields of blocks beside their children that text/replace changes.
 _FIELDS = (
     *(key for kind in VOID_TYPES for key in CONTENT_KEYS[kind]),
@@ -101,23 +103,23 @@ def read_edit(edit: pb.Edit, new_id: NewId) -> DocumentEdit:
     kind = edit.WhichOneof("kind")
     if kind is None:
         raise EditError(EditErrorCode.FIELDS, "", "an edit is required")
-    if _markdown_length(edit) > limits.MARKDOWN:
-        problem = f"texts to replace must have at most {limits.MARKDOWN} characters in all"
-        raise schema_error("/edits", problem)
-    if sum(len(one.write_markdown.markdown) for one in _single(edit)) > limits.MARKDOWN_TEXT:
-        problem = f"Markdown must have at most {limits.MARKDOWN_TEXT} characters in all"
-        raise schema_error("/markdown" if edit.HasField("write_markdown") else "/edits", problem)
+    if kind in _WITH_MARKDOWN:
+        _check_lengths(edit)
     return _READERS[kind](getattr(edit, kind), new_id)
 
 
-def _single(edit: pb.Edit) -> Sequence[pb.Edit]:
-    return edit.apply_edits.edits if edit.HasField("apply_edits") else (edit,)
-
-
-def _markdown_length(edit: pb.Edit) -> int:
-    return sum(
-        len(one.old) + len(one.new) for single in _single(edit) for one in single.edit_text.edits
+def _check_lengths(edit: pb.Edit) -> None:
+    """Check how much Markdown an edit, or all edits of one request, bring."""
+    edits = edit.apply_edits.edits if edit.HasField("apply_edits") else (edit,)
+    replaced = sum(
+        len(one.old) + len(one.new) for single in edits for one in single.edit_text.edits
     )
+    if replaced > limits.MARKDOWN:
+        problem = f"texts to replace must have at most {limits.MARKDOWN} characters in all"
+        raise schema_error("/edits", problem)
+    if sum(len(one.write_markdown.markdown) for one in edits) > limits.MARKDOWN_TEXT:
+        problem = f"Markdown must have at most {limits.MARKDOWN_TEXT} characters in all"
+        raise schema_error("/markdown" if edit.HasField("write_markdown") else "/edits", problem)
 
 
 def _insert_blocks(edit: pb.InsertBlocks, new_id: NewId) -> InsertBlocks:

@@ -1,7 +1,7 @@
 """The normal form of children, and the grid of a table."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from services.articles.tree.nodes import (
     EMPTY_LEAF,
@@ -44,9 +44,9 @@ def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
 
 def normal_children(kind: str, children: Sequence[Node]) -> tuple[Node, ...]:
     """Return the normal form of children that fit the type."""
-    leaves = [child for child in children if isinstance(child, Leaf)]
     if kind in LEAVES_ONLY_TYPES:
-        return normal_leaves(leaves)
+        return normal_leaves(cast(Sequence[Leaf], children))
+    leaves = [child for child in children if isinstance(child, Leaf)]
     if kind == "list-item":
         return (*normal_leaves(leaves), *(c for c in children if isinstance(c, Element)))
     if kind == "label" and len(leaves) == len(children):

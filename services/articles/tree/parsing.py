@@ -86,8 +86,11 @@ def parse_leaf(value: Any, pointer: str) -> Leaf:
 
 
 def _marked_leaf(text: str, value: Mapping[str, Any], pointer: str) -> Leaf:
-    color = value.get("color")
-    _check_colour(color, pointer)
+    color, cite = value.get("color"), value.get("cite")
+    if color is not None:
+        _check_colour(color, pointer)
+    if cite is not None:
+        cite = parse_cite(cite, join_pointer(pointer, "cite"))
     return Leaf(
         text,
         value.get("type", "default"),
@@ -96,7 +99,7 @@ def _marked_leaf(text: str, value: Mapping[str, Any], pointer: str) -> Leaf:
         value.get("textDecoration"),
         color,
         value.get("url"),
-        parse_cite(value.get("cite"), join_pointer(pointer, "cite")),
+        cite,
         value.get("script"),
         value.get("form"),
         value.get("ref"),
@@ -124,8 +127,9 @@ def _note(value: Mapping[str, Any], pointer: str) -> Leaf:
 
 def parse_caption(value: Any, pointer: str) -> tuple[Leaf, ...]:
     """Parse a caption, which is empty for null."""
-    leaves = () if value is None else _leaf_array(value, pointer)
-    normal = normal_leaves(leaves)
+    if value is None:
+        return ()
+    normal = normal_leaves(_leaf_array(value, pointer))
     return normal if any(leaf.text or leaf.cite is not None for leaf in normal) else ()
 
 
@@ -247,12 +251,14 @@ def parse_element(
     children = parse_children(
         fields.get("children", ()), children_pointer, depth + 1, new_id, sent_ids
     )
-    content = _content(kind, fields, pointer)
-    caption = parse_caption(fields.get("caption"), join_pointer(pointer, "caption"))
-    element = with_checked_children(
-        Element(made_id, kind, (), style, content, caption), children, children_pointer
-    )
-    check_align(element, fields.get("align"), pointer)
+    content: Mapping[str, Json] = _content(kind, fields, pointer)
+    children, content = _checked_children(kind, content, children, children_pointer)
+    caption: tuple[Leaf, ...] = ()
+    if "caption" in fields:
+        caption = parse_caption(fields["caption"], join_pointer(pointer, "caption"))
+    element = Element(made_id, kind, children, style, content, caption)
+    if "align" in fields:
+        check_align(element, fields["align"], pointer)
     return element
 
 
@@ -269,22 +275,31 @@ def with_checked_children(element: Element, children: Sequence[Node], pointer: s
     Raises:
         EditError: the children do not fit the type, or do not form a valid table.
     """
-    _fit(element.type, children, pointer)
-    content = element.content
-    if element.type == "table":
+    normal, content = _checked_children(element.type, element.content, children, pointer)
+    return replace(element, children=normal, content=content)
+
+
+def _checked_children(
+    kind: str, content: Mapping[str, Json], children: Sequence[Node], pointer: str
+) -> tuple[tuple[Node, ...], Mapping[str, Json]]:
+    """Return children in normal form, and the content of an element that has them."""
+    _fit(kind, children, pointer)
+    if kind == "table":
         rows = [child for child in children if isinstance(child, Element)]
         content = normal_align({**content, **grid(rows, pointer)})
-    return replace(element, children=normal_children(element.type, children), content=content)
+    return normal_children(kind, children), content
 
 
 def _fit(kind: str, children: Sequence[Node], pointer: str) -> None:
     held_type = HOLDS.get(kind)
-    leaves = sum(isinstance(child, Leaf) for child in children)
     if kind in VOID_TYPES and children:
         raise schema_error(pointer, f"a block of type {kind} cannot have children")
     for index, child in enumerate(children):
         if isinstance(child, Element) and child.type != held_type:
             raise schema_error(join_pointer(pointer, index), f"{kind} cannot contain {child.type}")
+    if kind in LEAVES_ONLY_TYPES:
+        return
+    leaves = sum(isinstance(child, Leaf) for child in children)
     if kind == "list-item":
         if any(isinstance(child, Element) for child in children[:-1]):
             raise schema_error(
@@ -295,7 +310,7 @@ def _fit(kind: str, children: Sequence[Node], pointer: str) -> None:
             raise schema_error(
                 pointer, "a label must contain either leaves or label-items, not both"
             )
-    elif leaves and kind not in LEAVES_ONLY_TYPES:
+    elif leaves:
         raise schema_error(pointer, f"{kind} must contain {held_type}, and no text of its own")
 
 
