@@ -10,11 +10,13 @@ from services.common.settings import Settings
 from services.common.storage.disk import DiskReserve
 from services.common.storage.sweeping import Sweeper, sweeper_lease
 from services.files.blobs import open_blobs
+from services.files.creation import FileCreator
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository
 from services.files.servicer import FileStoreServicer
 from services.files.store import FileStore
 from services.files.sweeper import file_sweeper
+from services.files.upload_repository import UploadRepository
 from services.files.uploads import Uploads
 
 
@@ -48,12 +50,14 @@ class FileService:
         blobs = open_blobs(settings.storage)
         metrics = FileMetrics(counters)
         repository = FileRepository(database, clock)
-        uploads = Uploads(repository, blobs, limits, clock, metrics, reserve)
+        creator = FileCreator(repository, blobs, limits, clock, metrics, reserve)
+        in_parts = UploadRepository(database, clock)
+        uploads = Uploads(in_parts, repository, blobs, limits, clock, metrics, reserve)
         lease = sweeper_lease(database, "files", limits.sweep_every_s, clock)
         store = FileStore(repository, blobs)
         return cls(
-            FileStoreServicer(repository, store, uploads, limits.storage, metrics),
-            file_sweeper(repository, blobs, lease, limits, clock, metrics),
+            FileStoreServicer(repository, store, creator, uploads, limits.storage, metrics),
+            file_sweeper(repository, in_parts, blobs, lease, limits, clock, metrics),
         )
 
     async def stop(self) -> None:

@@ -19,7 +19,7 @@ PIECE = 1 << 20
 # Blobs in a batch of a listing.
 LIST_AT_ONCE = 1000
 # Keys of the gateway's blobs; a part that a killed process left in a folder has a number appended.
-BLOB_KEY = re.compile(r"file-[0-9A-Z]{26}(#[0-9]+)?", re.ASCII)
+BLOB_KEY = re.compile(r"(?:file-|part_)[0-9A-Z]{26}(#[0-9]+)?", re.ASCII)
 # Blobs deleted in parallel: each is a request to a bucket, or work of a thread.
 _PARALLEL_DELETIONS = 16
 # Maximum seconds to wait for an aborted upload to clean up.
@@ -40,7 +40,7 @@ class _AbandonedError(Exception):
 
 
 class Blobs(ABC):
-    """A blob store, whose keys are the ids of files."""
+    """A blob store, whose keys are the ids of files, and of parts of uploads."""
 
     def __init__(self, part_size: int) -> None:
         self._part_size = part_size

@@ -10,6 +10,9 @@ class FileMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.uploads = Counter("gateway_file_uploads", "Files kept.", registry=registry)
+        self.upload_parts = Counter(
+            "gateway_file_upload_parts", "Parts of uploads stored.", registry=registry
+        )
         self.uploaded_bytes = Counter(
             "gateway_file_uploaded_bytes", "Bytes of files stored.", registry=registry
         )
@@ -18,7 +21,7 @@ class FileMetrics:
         )
         self.swept = Counter(
             "gateway_files_swept",
-            "Objects deleted by the sweeper: expired files, bytes without a file.",
+            "Objects deleted by the sweeper: expired files and uploads, bytes without a file.",
             ["what"],
             registry=registry,
         )

@@ -9,7 +9,7 @@ document shows does not expire.
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -53,10 +53,11 @@ MAX_PAGE = 10_000
 MAX_IDS = 100
 
 _ID = re.compile(r"file-[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
-_PURPOSES: dict[int, str] = {
+PURPOSE_NAMES: dict[int, str] = {
     number: name.removeprefix("PURPOSE_").lower() for name, number in Purpose.items() if number
 }
-_PURPOSE_NUMBERS = {name: number for number, name in _PURPOSES.items()}
+PURPOSE_NUMBERS = {name: Purpose.ValueType(number) for number, name in PURPOSE_NAMES.items()}
+PURPOSE_CHECK = f"purpose IN ({', '.join(map(repr, PURPOSE_NUMBERS))})"
 
 usage = Table(
     "file_usage",
@@ -68,6 +69,14 @@ usage = Table(
         BigInteger,
         CheckConstraint("size_bytes >= 0", name="size_bytes"),
         nullable=False,
+    ),
+    # Uploads in parts that are pending; the bytes of their parts count.
+    Column(
+        "uploads",
+        BigInteger,
+        CheckConstraint("uploads >= 0", name="uploads"),
+        nullable=False,
+        server_default="0",
     ),
 )
 
@@ -82,7 +91,7 @@ files = Table(
     Column(
         "purpose",
         String(16),
-        CheckConstraint(f"purpose IN ({', '.join(map(repr, _PURPOSE_NUMBERS))})", name="purpose"),
+        CheckConstraint(PURPOSE_CHECK, name="purpose"),
         nullable=False,
     ),
     Column("size_bytes", BigInteger, nullable=False),
@@ -94,6 +103,9 @@ files = Table(
     Index("ix_files_owner_id_purpose", "owner_id", "purpose", "created_at_s", "id"),
     Index("ix_files_expires_at_s", "expires_at_s"),
 )
+
+# The usage of an owner who stores nothing.
+NOTHING: Final = {"files": 0, "size_bytes": 0, "uploads": 0}
 
 # Built once: building a statement takes longer than executing it.
 _ADD_WITHIN_QUOTA = (
@@ -145,17 +157,15 @@ class FileRepository:
         """
 
         async def insert_within_quota(connection: AsyncConnection) -> None:
-            await insert_if_absent(
-                connection, usage, {"owner_id": owner_id, "files": 0, "size_bytes": 0}
-            )
+            await insert_if_absent(connection, usage, {"owner_id": owner_id, **NOTHING})
             added = {"its_owner_id": owner_id, "added_bytes": file.size_bytes, "quota": quota}
             if not (await connection.execute(_ADD_WITHIN_QUOTA, added)).rowcount:
                 raise quota_exceeded(quota)
             if not in_time():
                 raise storage_unavailable()
-            await connection.execute(_INSERT_FILE, {"owner_id": owner_id, **_to_row(file)})
+            await insert_file(connection, owner_id, file)
 
-        with _translate_errors():
+        with translate_errors():
             await write(self._engine, insert_within_quota)
 
     async def get(self, owner_id: str | None, file_id: str) -> File:
@@ -164,13 +174,18 @@ class FileRepository:
         Raises:
             GatewayError: not_found, when the owner has no such file.
         """
+        file = await self.find(owner_id, file_id)
+        if file is None:
+            raise not_found(file_id)
+        return file
+
+    async def find(self, owner_id: str | None, file_id: str) -> File | None:
+        """Return a file, or None if the owner has no such file; without an owner, of any owner."""
         row = None
         if _ID.fullmatch(file_id):
             async with self._reading_once() as connection:
                 row = await self._row(connection, owner_id, file_id)
-        if row is None:
-            raise not_found(file_id)
-        return _to_file(row)
+        return None if row is None else _to_file(row)
 
     async def page(self, owner_id: str, request: ListFilesRequest) -> tuple[list[File], bool]:
         """Return a page of files, and whether there are more in the direction of paging.
@@ -185,7 +200,7 @@ class FileRepository:
         ascending = request.ascending != bool(request.before_id)
         query = self._theirs(owner_id)
         if request.purpose:
-            query = query.where(files.c.purpose == _PURPOSES[request.purpose])
+            query = query.where(files.c.purpose == PURPOSE_NAMES[request.purpose])
         if request.ids:
             query = query.where(files.c.id.in_([*filter(_ID.fullmatch, request.ids)]))
         async with self._reading() as connection:
@@ -218,7 +233,7 @@ class FileRepository:
             files.c.owner_id == owner_id,
             self._is_stored(),
         )
-        with _translate_errors():
+        with translate_errors():
             removed = await write(self._engine, lambda connection: _remove(connection, which))
         if not removed:
             raise not_found(file_id)
@@ -235,7 +250,7 @@ class FileRepository:
             )
             return await _remove(connection, (files.c.id.in_(expired.all()),))
 
-        with _translate_errors():
+        with translate_errors():
             return await write(self._engine, remove_some)
 
     async def unknown(self, file_ids: Iterable[str]) -> set[str]:
@@ -290,13 +305,13 @@ class FileRepository:
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[AsyncConnection]:
-        with _translate_errors():
+        with translate_errors():
             async with reading(self._engine) as connection:
                 yield connection
 
     @asynccontextmanager
     async def _reading_once(self) -> AsyncIterator[AsyncConnection]:
-        with _translate_errors():
+        with translate_errors():
             async with reading_once(self._engine) as connection:
                 yield connection
 
@@ -321,7 +336,7 @@ def quota_exceeded(quota: int) -> GatewayError:
 
 
 @contextmanager
-def _translate_errors() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Translate `unavailable`, when the database does not answer, to `storage_unavailable`."""
     try:
         yield
@@ -329,6 +344,11 @@ def _translate_errors() -> Iterator[None]:
         if error.reason != errors_pb2.REASON_UNAVAILABLE:
             raise
         raise storage_unavailable() from error
+
+
+async def insert_file(connection: AsyncConnection, owner_id: str, file: File) -> None:
+    """Insert the row of a file, which its owner's usage already includes."""
+    await connection.execute(_INSERT_FILE, {"owner_id": owner_id, **_to_row(file)})
 
 
 async def _remove(connection: AsyncConnection, which: Iterable[Any]) -> Sequence[str]:
@@ -355,7 +375,7 @@ def _to_row(file: File) -> dict[str, Any]:
     return {
         "id": file.id,
         "filename": file.filename,
-        "purpose": _PURPOSES[file.purpose],
+        "purpose": PURPOSE_NAMES[file.purpose],
         "size_bytes": file.size_bytes,
         "mime_type": file.mime_type,
         "created_at_s": file.created_at,
@@ -368,7 +388,7 @@ def _to_file(row: Row[Any]) -> File:
     return File(
         id=row.id,
         filename=row.filename,
-        purpose=Purpose.ValueType(_PURPOSE_NUMBERS[row.purpose]),
+        purpose=PURPOSE_NUMBERS[row.purpose],
         size_bytes=row.size_bytes,
         mime_type=row.mime_type,
         created_at=row.created_at_s,

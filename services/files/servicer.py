@@ -6,14 +6,26 @@ from typing import Any
 import grpc
 
 from gateway.files.v1.files_pb2 import (
+    AddUploadPartRequest,
+    AddUploadPartResponse,
+    CancelUploadRequest,
+    CancelUploadResponse,
+    CompleteUploadRequest,
+    CompleteUploadResponse,
     CreateFileRequest,
     CreateFileResponse,
+    CreateUploadRequest,
+    CreateUploadResponse,
     DeleteFileRequest,
     DeleteFileResponse,
     GetFileRequest,
     GetFileResponse,
     GetStorageRequest,
     GetStorageResponse,
+    GetUploadKeyShareRequest,
+    GetUploadKeyShareResponse,
+    GetUploadRequest,
+    GetUploadResponse,
     ListFilesRequest,
     ListFilesResponse,
     Purpose,
@@ -27,6 +39,7 @@ from gateway.files.v1.files_pb2_grpc import FileStoreServiceServicer
 from services.common.errors import invalid
 from services.common.grpc.authentication import caller
 from services.common.settings import StorageLimits
+from services.files.creation import FileCreator
 from services.files.metrics import FileMetrics
 from services.files.repository import MAX_IDS, MAX_PAGE, FileRepository
 from services.files.store import FileStore, OpenedFile, owner_of, quota_of
@@ -44,12 +57,14 @@ class FileStoreServicer(FileStoreServiceServicer):
         self,
         repository: FileRepository,
         store: FileStore,
+        creator: FileCreator,
         uploads: Uploads,
         quotas: StorageLimits,
         metrics: FileMetrics,
     ) -> None:
         self._repository = repository
         self._store = store
+        self._creator = creator
         self._uploads = uploads
         self._quotas = quotas
         self._metrics = metrics
@@ -58,7 +73,7 @@ class FileStoreServicer(FileStoreServiceServicer):
         self, request_iterator: AsyncIterator[CreateFileRequest], context: "Context[Any, Any]"
     ) -> CreateFileResponse:
         """Store a file."""
-        file = await self._uploads.receive(caller.get(), aiter(request_iterator))
+        file = await self._creator.receive(caller.get(), aiter(request_iterator))
         return CreateFileResponse(file=file)
 
     async def GetFile(
@@ -112,6 +127,43 @@ class FileStoreServicer(FileStoreServiceServicer):
             used_bytes=usage.size_bytes,
             quota_bytes=quota_of(caller.get(), self._quotas),
         )
+
+    async def CreateUpload(
+        self, request: CreateUploadRequest, context: "Context[Any, Any]"
+    ) -> CreateUploadResponse:
+        """Begin an upload in parts."""
+        return CreateUploadResponse(upload=await self._uploads.create(caller.get(), request))
+
+    async def GetUpload(
+        self, request: GetUploadRequest, context: "Context[Any, Any]"
+    ) -> GetUploadResponse:
+        """Return the description of an upload."""
+        return GetUploadResponse(upload=await self._uploads.get(caller.get(), request.id))
+
+    async def AddUploadPart(
+        self, request_iterator: AsyncIterator[AddUploadPartRequest], context: "Context[Any, Any]"
+    ) -> AddUploadPartResponse:
+        """Add a part to an upload."""
+        part = await self._uploads.add_part(caller.get(), aiter(request_iterator))
+        return AddUploadPartResponse(part=part)
+
+    async def CompleteUpload(
+        self, request: CompleteUploadRequest, context: "Context[Any, Any]"
+    ) -> CompleteUploadResponse:
+        """Make a file of the parts of an upload."""
+        return CompleteUploadResponse(upload=await self._uploads.complete(caller.get(), request))
+
+    async def CancelUpload(
+        self, request: CancelUploadRequest, context: "Context[Any, Any]"
+    ) -> CancelUploadResponse:
+        """Cancel an upload."""
+        return CancelUploadResponse(upload=await self._uploads.cancel(caller.get(), request.id))
+
+    async def GetUploadKeyShare(
+        self, request: GetUploadKeyShareRequest, context: "Context[Any, Any]"
+    ) -> GetUploadKeyShareResponse:
+        """Return the share of the key of an upload; nobody is authenticated for it."""
+        return GetUploadKeyShareResponse(key_share=await self._uploads.key_share(request.id))
 
 
 def _opening(reading: OpenedFile) -> ReadFileOpening:

@@ -46,8 +46,10 @@ from services.common.process.telemetry.trace_context import (
 _GRPC_SERVICES = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 # The credential of this method is the one-time code in its request message.
 REDEEM_SIGN_IN_CODE = "/gateway.accounts.v1.AccountsService/RedeemSignInCode"
+# Returns one of two shares of a key, which alone reveals nothing.
+_GET_KEY_SHARE = "/gateway.files.v1.FileStoreService/GetUploadKeyShare"
 # Methods that need no key.
-UNAUTHENTICATED_METHODS = (*_GRPC_SERVICES, REDEEM_SIGN_IN_CODE)
+UNAUTHENTICATED_METHODS = (*_GRPC_SERVICES, REDEEM_SIGN_IN_CODE, _GET_KEY_SHARE)
 
 
 class _Credential(Enum):
@@ -73,6 +75,7 @@ _CREDENTIALS = {
     "/gateway.accounts.v1.RequestLogService/GetRequest": _Credential.ADMIN,
     "/gateway.inference.v1.ProviderAdminService/ListProviders": _Credential.ADMIN,
     REDEEM_SIGN_IN_CODE: _Credential.NONE,
+    _GET_KEY_SHARE: _Credential.NONE,
     **{
         f"/{method.containing_service.full_name}/{method.name}": _Credential.ADMIN
         for method in admin_pb2.DESCRIPTOR.services_by_name["AdminService"].methods

@@ -210,8 +210,13 @@ class Limits(Section):
     default_file_lifetime_s: Annotated[int, Field(ge=1, le=MAX_FILE_LIFETIME_S)] = setting(
         30 * 86_400, "of a file without an expiry, at most 31536000"
     )
+    upload_lifetime_s: Annotated[int, Field(ge=60, le=7 * 86_400)] = setting(
+        3600,
+        "time from the beginning of an upload in parts to its completion",
+        seen="404 `not_found`",
+    )
     sweep_every_s: Annotated[float, Field(gt=0)] = setting(
-        60, "interval at which expired files are deleted"
+        60, "interval at which expired files and uploads are deleted"
     )
     orphan_grace_s: Annotated[float, Field(gt=0)] = setting(
         3600, "age at which bytes without a file are deleted"

@@ -27,7 +27,7 @@ class Data:
         self.storage = Storage(data_dir=folder)
         (folder / "files").mkdir()
         self._database = sqlite3.connect(folder / "gateway.db", isolation_level=None)
-        self._database.execute("INSERT INTO file_usage VALUES ('ada', 0, 0)")
+        self._database.execute("INSERT INTO file_usage VALUES ('ada', 0, 0, 0)")
 
     def upload(self, number: int) -> None:
         content = b"%d" % number

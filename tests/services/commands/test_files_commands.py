@@ -23,9 +23,9 @@ from services.common.settings import Limits, Storage
 from services.common.storage.database import open_engine
 from services.common.storage.migrations.runner import migrate
 from services.files.blobs import FOLDER, open_blobs
+from services.files.creation import FileCreator
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository
-from services.files.uploads import Uploads
 from tests.disks import Disk
 
 
@@ -44,7 +44,7 @@ async def _fill(folder: Path, *filenames: str) -> list[File]:
     for user in ("ada", "bob"):
         await accounts.create_key(user)
     ada = await accounts.caller_named("ada")
-    uploads = Uploads(
+    creator = FileCreator(
         FileRepository(engine),
         open_blobs(storage),
         Limits(),
@@ -52,7 +52,7 @@ async def _fill(folder: Path, *filenames: str) -> list[File]:
         FileMetrics(CollectorRegistry()),
         Disk().reserve,
     )
-    files = [await uploads.receive(ada, _coming(filename)) for filename in filenames]
+    files = [await creator.receive(ada, _coming(filename)) for filename in filenames]
     await engine.dispose()
     return files
 

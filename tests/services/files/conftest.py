@@ -17,10 +17,12 @@ from services.common.grpc.channels import open_channel
 from services.common.grpc.server import Server
 from services.common.settings import Limits, Storage
 from services.files.blobs import open_blobs
+from services.files.creation import FileCreator
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository
 from services.files.servicer import SERVICE_NAME, FileStoreServicer
 from services.files.store import FileStore
+from services.files.upload_repository import UploadRepository
 from services.files.uploads import Uploads
 from tests.disks import Disk
 from tests.manual_clock import ManualClock
@@ -113,14 +115,18 @@ async def file_store(
     repository = FileRepository(engine, clock)
     metrics = FileMetrics(CollectorRegistry())
     disk = Disk()
-    uploads = Uploads(repository, blobs, limits, clock, metrics, disk.reserve)
+    creator = FileCreator(repository, blobs, limits, clock, metrics, disk.reserve)
+    in_parts = UploadRepository(engine, clock)
+    uploads = Uploads(in_parts, repository, blobs, limits, clock, metrics, disk.reserve)
     store = FileStore(repository, blobs)
-    servicer = FileStoreServicer(repository, store, uploads, limits.storage, metrics)
+    servicer = FileStoreServicer(repository, store, creator, uploads, limits.storage, metrics)
     server = Server(users.identify, max_message_bytes=MAX_MESSAGE)
     server.add(add_FileStoreServiceServicer_to_server, servicer, SERVICE_NAME)
     port = server.listen("127.0.0.1:0")
     await server.start()
     async with open_channel(f"127.0.0.1:{port}", max_message_bytes=MAX_MESSAGE) as channel:
         stub = FileStoreServiceStub(channel)
-        yield RunningFileStore(users, stub, engine, repository, blobs, uploads, limits, clock, disk)
+        yield RunningFileStore(
+            users, stub, engine, repository, in_parts, blobs, creator, uploads, limits, clock, disk
+        )
     await server.stop(0)

@@ -38,9 +38,11 @@ from services.common.grpc.terminal_status import TerminalStatus
 from services.common.settings import Limits
 from services.common.storage.sweeping import Sweeper, sweeper_lease
 from services.files.blob_store import Blobs
+from services.files.creation import FileCreator
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository
 from services.files.sweeper import file_sweeper
+from services.files.upload_repository import UploadRepository
 from services.files.uploads import Uploads
 from tests.disks import Disk
 from tests.manual_clock import ManualClock
@@ -209,7 +211,9 @@ class RunningFileStore:
     stub: FileStoreServiceStub
     engine: AsyncEngine
     repository: FileRepository
+    in_parts: UploadRepository
     blobs: Blobs
+    creator: FileCreator
     uploads: Uploads
     limits: Limits
     clock: ManualClock
@@ -222,6 +226,7 @@ class RunningFileStore:
         lease = sweeper_lease(self.engine, "files", 60, self.clock)
         return file_sweeper(
             self.repository,
+            self.in_parts,
             self.blobs,
             lease,
             self.limits,

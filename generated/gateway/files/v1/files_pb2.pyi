@@ -59,6 +59,34 @@ PURPOSE_EVALS: Purpose.ValueType  # 6
 """`evals`."""
 Global___Purpose: _TypeAlias = Purpose  # noqa: Y015
 
+class _UploadStatus:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _UploadStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UploadStatus.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    UPLOAD_STATUS_UNSPECIFIED: _UploadStatus.ValueType  # 0
+    """Not used."""
+    UPLOAD_STATUS_PENDING: _UploadStatus.ValueType  # 1
+    """It takes parts."""
+    UPLOAD_STATUS_COMPLETED: _UploadStatus.ValueType  # 2
+    """A file was made of its parts."""
+    UPLOAD_STATUS_CANCELLED: _UploadStatus.ValueType  # 3
+    """It was cancelled, and its parts are deleted."""
+
+class UploadStatus(_UploadStatus, metaclass=_UploadStatusEnumTypeWrapper):
+    """The status of an upload."""
+
+UPLOAD_STATUS_UNSPECIFIED: UploadStatus.ValueType  # 0
+"""Not used."""
+UPLOAD_STATUS_PENDING: UploadStatus.ValueType  # 1
+"""It takes parts."""
+UPLOAD_STATUS_COMPLETED: UploadStatus.ValueType  # 2
+"""A file was made of its parts."""
+UPLOAD_STATUS_CANCELLED: UploadStatus.ValueType  # 3
+"""It was cancelled, and its parts are deleted."""
+Global___UploadStatus: _TypeAlias = UploadStatus  # noqa: Y015
+
 @_typing.final
 class File(_message.Message):
     """A completely stored file."""
@@ -591,3 +619,490 @@ class GetStorageResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetStorageResponse: _TypeAlias = GetStorageResponse  # noqa: Y015
+
+@_typing.final
+class Upload(_message.Message):
+    """The upload of a file in parts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    FILENAME_FIELD_NUMBER: _builtins.int
+    PURPOSE_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    RECEIVED_BYTES_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    FILE_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Required. `upload_` and 26 characters that sort by creation time."""
+    filename: _builtins.str
+    """Required. Name of the file, as of `File.filename`."""
+    purpose: Global___Purpose.ValueType
+    """Required."""
+    size_bytes: _builtins.int
+    """Optional; unknown when absent. Size of the file in bytes."""
+    received_bytes: _builtins.int
+    """Required. Size of all parts together in bytes; also after they were deleted."""
+    created_at: _builtins.int
+    """Required. Creation time in Unix seconds."""
+    expires_at: _builtins.int
+    """Required. Expiry of the upload, not of the file, in Unix seconds."""
+    status: Global___UploadStatus.ValueType
+    """Required."""
+    metadata: _builtins.str
+    """Optional. As of `CreateUploadRequest.metadata`."""
+    @_builtins.property
+    def file(self) -> Global___File:
+        """Optional. The file, if the upload is completed and the file still exists."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        filename: _builtins.str = ...,
+        purpose: Global___Purpose.ValueType = ...,
+        size_bytes: _builtins.int | None = ...,
+        received_bytes: _builtins.int = ...,
+        created_at: _builtins.int = ...,
+        expires_at: _builtins.int = ...,
+        status: Global___UploadStatus.ValueType = ...,
+        file: Global___File | None = ...,
+        metadata: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_size_bytes", b"_size_bytes", "file", b"file", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_size_bytes", b"_size_bytes", "created_at", b"created_at", "expires_at", b"expires_at", "file", b"file", "filename", b"filename", "id", b"id", "metadata", b"metadata", "purpose", b"purpose", "received_bytes", b"received_bytes", "size_bytes", b"size_bytes", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__size_bytes: _TypeAlias = _typing.Literal["size_bytes"]  # noqa: Y015
+    _WhichOneofArgType__size_bytes: _TypeAlias = _typing.Literal["_size_bytes", b"_size_bytes"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__size_bytes) -> _WhichOneofReturnType__size_bytes | None: ...
+
+Global___Upload: _TypeAlias = Upload  # noqa: Y015
+
+@_typing.final
+class CreateUploadRequest(_message.Message):
+    """Requests an upload."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEADER_FIELD_NUMBER: _builtins.int
+    TRAILER_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    KEY_SHARE_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    size_bytes: _builtins.int
+    """Optional; unknown when absent. Size of the file in bytes."""
+    key_share: _builtins.bytes
+    """Optional, at most 64 bytes. Returned by GetUploadKeyShare."""
+    metadata: _builtins.str
+    """Optional, at most 4,096 characters. Of a protocol of uploads; stored with the upload."""
+    @_builtins.property
+    def header(self) -> Global___FileHeader:
+        """Required. Properties of the file."""
+
+    @_builtins.property
+    def trailer(self) -> Global___FileTrailer:
+        """Required. More properties of the file; its lifetime counts from the completion."""
+
+    def __init__(
+        self,
+        *,
+        header: Global___FileHeader | None = ...,
+        trailer: Global___FileTrailer | None = ...,
+        size_bytes: _builtins.int | None = ...,
+        key_share: _builtins.bytes = ...,
+        metadata: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_size_bytes", b"_size_bytes", "header", b"header", "size_bytes", b"size_bytes", "trailer", b"trailer"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_size_bytes", b"_size_bytes", "header", b"header", "key_share", b"key_share", "metadata", b"metadata", "size_bytes", b"size_bytes", "trailer", b"trailer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__size_bytes: _TypeAlias = _typing.Literal["size_bytes"]  # noqa: Y015
+    _WhichOneofArgType__size_bytes: _TypeAlias = _typing.Literal["_size_bytes", b"_size_bytes"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__size_bytes) -> _WhichOneofReturnType__size_bytes | None: ...
+
+Global___CreateUploadRequest: _TypeAlias = CreateUploadRequest  # noqa: Y015
+
+@_typing.final
+class CreateUploadResponse(_message.Message):
+    """The upload that has begun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPLOAD_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def upload(self) -> Global___Upload:
+        """Required."""
+
+    def __init__(
+        self,
+        *,
+        upload: Global___Upload | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["upload", b"upload"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["upload", b"upload"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateUploadResponse: _TypeAlias = CreateUploadResponse  # noqa: Y015
+
+@_typing.final
+class GetUploadRequest(_message.Message):
+    """Requests the description of an upload."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Required."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetUploadRequest: _TypeAlias = GetUploadRequest  # noqa: Y015
+
+@_typing.final
+class GetUploadResponse(_message.Message):
+    """The description of an upload."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPLOAD_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def upload(self) -> Global___Upload:
+        """Required."""
+
+    def __init__(
+        self,
+        *,
+        upload: Global___Upload | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["upload", b"upload"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["upload", b"upload"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetUploadResponse: _TypeAlias = GetUploadResponse  # noqa: Y015
+
+@_typing.final
+class AddUploadPartRequest(_message.Message):
+    """One message of a part: first one `header`, then any number of `chunk`, last one `trailer`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEADER_FIELD_NUMBER: _builtins.int
+    CHUNK_FIELD_NUMBER: _builtins.int
+    TRAILER_FIELD_NUMBER: _builtins.int
+    chunk: _builtins.bytes
+    """Bytes in order, at most 1 MiB, not empty."""
+    @_builtins.property
+    def header(self) -> Global___UploadPartHeader:
+        """The upload and the place in it."""
+
+    @_builtins.property
+    def trailer(self) -> Global___UploadPartTrailer:
+        """Ends the part. A call that ends without a trailer stores nothing."""
+
+    def __init__(
+        self,
+        *,
+        header: Global___UploadPartHeader | None = ...,
+        chunk: _builtins.bytes = ...,
+        trailer: Global___UploadPartTrailer | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "header", b"header", "part", b"part", "trailer", b"trailer"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "header", b"header", "part", b"part", "trailer", b"trailer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["header", "chunk", "trailer"]  # noqa: Y015
+    _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
+
+Global___AddUploadPartRequest: _TypeAlias = AddUploadPartRequest  # noqa: Y015
+
+@_typing.final
+class UploadPartHeader(_message.Message):
+    """The upload of a part, and its place in it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPLOAD_ID_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    upload_id: _builtins.str
+    """Required."""
+    offset: _builtins.int
+    """Optional; parts are added in any order when absent. Index of the part's first byte in the
+    file, which must be the number of bytes received.
+    """
+    def __init__(
+        self,
+        *,
+        upload_id: _builtins.str = ...,
+        offset: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_offset", b"_offset", "offset", b"offset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_offset", b"_offset", "offset", b"offset", "upload_id", b"upload_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__offset: _TypeAlias = _typing.Literal["offset"]  # noqa: Y015
+    _WhichOneofArgType__offset: _TypeAlias = _typing.Literal["_offset", b"_offset"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__offset) -> _WhichOneofReturnType__offset | None: ...
+
+Global___UploadPartHeader: _TypeAlias = UploadPartHeader  # noqa: Y015
+
+@_typing.final
+class UploadPartTrailer(_message.Message):
+    """The end of a part."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UploadPartTrailer: _TypeAlias = UploadPartTrailer  # noqa: Y015
+
+@_typing.final
+class AddUploadPartResponse(_message.Message):
+    """The part that was added."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PART_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def part(self) -> Global___UploadPart:
+        """Required."""
+
+    def __init__(
+        self,
+        *,
+        part: Global___UploadPart | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddUploadPartResponse: _TypeAlias = AddUploadPartResponse  # noqa: Y015
+
+@_typing.final
+class UploadPart(_message.Message):
+    """A part of an upload."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    UPLOAD_ID_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Required. `part_` and 26 characters."""
+    upload_id: _builtins.str
+    """Required."""
+    created_at: _builtins.int
+    """Required. Creation time in Unix seconds."""
+    size_bytes: _builtins.int
+    """Required. Size in bytes."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        upload_id: _builtins.str = ...,
+        created_at: _builtins.int = ...,
+        size_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "id", b"id", "size_bytes", b"size_bytes", "upload_id", b"upload_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UploadPart: _TypeAlias = UploadPart  # noqa: Y015
+
+@_typing.final
+class CompleteUploadRequest(_message.Message):
+    """Requests the completion of an upload."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    MD5_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Required."""
+    md5: _builtins.str
+    """Optional. MD5 digest of the file in 32 hex digits; the upload is not completed if it differs."""
+    @_builtins.property
+    def order(self) -> Global___UploadPartOrder:
+        """Optional; all parts in the order in which they were added when absent."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        order: Global___UploadPartOrder | None = ...,
+        md5: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["order", b"order"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "md5", b"md5", "order", b"order"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompleteUploadRequest: _TypeAlias = CompleteUploadRequest  # noqa: Y015
+
+@_typing.final
+class UploadPartOrder(_message.Message):
+    """The parts of a file in their order."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PART_IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def part_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required, possibly empty, at most 1,000."""
+
+    def __init__(
+        self,
+        *,
+        part_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["part_ids", b"part_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UploadPartOrder: _TypeAlias = UploadPartOrder  # noqa: Y015
+
+@_typing.final
+class CompleteUploadResponse(_message.Message):
+    """The completed upload."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPLOAD_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def upload(self) -> Global___Upload:
+        """Required. It has the file, unless the file was deleted since."""
+
+    def __init__(
+        self,
+        *,
+        upload: Global___Upload | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["upload", b"upload"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["upload", b"upload"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompleteUploadResponse: _TypeAlias = CompleteUploadResponse  # noqa: Y015
+
+@_typing.final
+class CancelUploadRequest(_message.Message):
+    """Requests the cancellation of an upload."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Required."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelUploadRequest: _TypeAlias = CancelUploadRequest  # noqa: Y015
+
+@_typing.final
+class CancelUploadResponse(_message.Message):
+    """The cancelled upload."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPLOAD_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def upload(self) -> Global___Upload:
+        """Required."""
+
+    def __init__(
+        self,
+        *,
+        upload: Global___Upload | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["upload", b"upload"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["upload", b"upload"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelUploadResponse: _TypeAlias = CancelUploadResponse  # noqa: Y015
+
+@_typing.final
+class GetUploadKeyShareRequest(_message.Message):
+    """Requests the share of an upload."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Required."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetUploadKeyShareRequest: _TypeAlias = GetUploadKeyShareRequest  # noqa: Y015
+
+@_typing.final
+class GetUploadKeyShareResponse(_message.Message):
+    """The share of an upload."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_SHARE_FIELD_NUMBER: _builtins.int
+    key_share: _builtins.bytes
+    """Required. As of `CreateUploadRequest.key_share`."""
+    def __init__(
+        self,
+        *,
+        key_share: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key_share", b"key_share"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetUploadKeyShareResponse: _TypeAlias = GetUploadKeyShareResponse  # noqa: Y015

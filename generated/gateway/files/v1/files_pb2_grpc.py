@@ -74,6 +74,36 @@ class FileStoreServiceStub:
                 request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.GetStorageRequest.SerializeToString,
                 response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.GetStorageResponse.FromString,
                 _registered_method=True)
+        self.CreateUpload = channel.unary_unary(
+                '/gateway.files.v1.FileStoreService/CreateUpload',
+                request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.CreateUploadRequest.SerializeToString,
+                response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.CreateUploadResponse.FromString,
+                _registered_method=True)
+        self.GetUpload = channel.unary_unary(
+                '/gateway.files.v1.FileStoreService/GetUpload',
+                request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.GetUploadRequest.SerializeToString,
+                response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.GetUploadResponse.FromString,
+                _registered_method=True)
+        self.AddUploadPart = channel.stream_unary(
+                '/gateway.files.v1.FileStoreService/AddUploadPart',
+                request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.AddUploadPartRequest.SerializeToString,
+                response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.AddUploadPartResponse.FromString,
+                _registered_method=True)
+        self.CompleteUpload = channel.unary_unary(
+                '/gateway.files.v1.FileStoreService/CompleteUpload',
+                request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.CompleteUploadRequest.SerializeToString,
+                response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.CompleteUploadResponse.FromString,
+                _registered_method=True)
+        self.CancelUpload = channel.unary_unary(
+                '/gateway.files.v1.FileStoreService/CancelUpload',
+                request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.CancelUploadRequest.SerializeToString,
+                response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.CancelUploadResponse.FromString,
+                _registered_method=True)
+        self.GetUploadKeyShare = channel.unary_unary(
+                '/gateway.files.v1.FileStoreService/GetUploadKeyShare',
+                request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.GetUploadKeyShareRequest.SerializeToString,
+                response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.GetUploadKeyShareResponse.FromString,
+                _registered_method=True)
 
 
 class FileStoreServiceServicer:
@@ -158,6 +188,79 @@ class FileStoreServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateUpload(self, request, context):
+        """Begins the upload of a file in parts, which take several calls. It ends when it is completed,
+        cancelled, or expires.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid.
+        RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the file is larger than allowed; (REASON_RATE_LIMITED):
+        the owner has too many uploads that are pending. PERMISSION_DENIED
+        (REASON_STORAGE_QUOTA_EXCEEDED): the owner's storage has no room for the file. UNAVAILABLE
+        (REASON_STORAGE_UNAVAILABLE, REASON_STORAGE_FULL): as for CreateFile.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetUpload(self, request, context):
+        """Describes an upload.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for an expired upload. UNAVAILABLE
+        (REASON_STORAGE_UNAVAILABLE).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AddUploadPart(self, request_iterator, context):
+        """Adds a part to an upload: a header, its bytes in order, then a trailer. After an OK status,
+        the part survives a crash; otherwise nothing of it is stored. Parts may be added in
+        parallel, at any processes of the gateway.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, the messages are
+        in another order, the upload has ended, or has too many parts. NOT_FOUND (REASON_NOT_FOUND):
+        as for GetUpload. ABORTED (REASON_CONFLICT): `offset` is not the number of bytes received.
+        RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the part is larger than a file may be.
+        PERMISSION_DENIED, UNAVAILABLE, DEADLINE_EXCEEDED: as for CreateFile.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompleteUpload(self, request, context):
+        """Makes a file of the parts of an upload. Calls for the same parts, also at the same time,
+        return the same file; parts that it does not name are deleted.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a part is not one of the upload, or
+        is named twice, the size or the digest differs, or the upload was cancelled, or completed
+        with other parts. NOT_FOUND (REASON_NOT_FOUND): as for GetUpload. ABORTED (REASON_CONFLICT):
+        a part was added meanwhile. UNAVAILABLE: as for CreateFile.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelUpload(self, request, context):
+        """Cancels an upload, and deletes its parts; repeating it has no effect.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): the upload is completed. NOT_FOUND
+        (REASON_NOT_FOUND): as for GetUpload. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetUploadKeyShare(self, request, context):
+        """Returns the `key_share` of an upload. It needs no API key: a share alone reveals nothing, and
+        the other one is in the address that the caller of CreateUpload has made.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such upload, or it has no share.
+        UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FileStoreServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -195,6 +298,36 @@ def add_FileStoreServiceServicer_to_server(servicer, server):
                     servicer.GetStorage,
                     request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.GetStorageRequest.FromString,
                     response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.GetStorageResponse.SerializeToString,
+            ),
+            'CreateUpload': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateUpload,
+                    request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.CreateUploadRequest.FromString,
+                    response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.CreateUploadResponse.SerializeToString,
+            ),
+            'GetUpload': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetUpload,
+                    request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.GetUploadRequest.FromString,
+                    response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.GetUploadResponse.SerializeToString,
+            ),
+            'AddUploadPart': grpc.stream_unary_rpc_method_handler(
+                    servicer.AddUploadPart,
+                    request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.AddUploadPartRequest.FromString,
+                    response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.AddUploadPartResponse.SerializeToString,
+            ),
+            'CompleteUpload': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompleteUpload,
+                    request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.CompleteUploadRequest.FromString,
+                    response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.CompleteUploadResponse.SerializeToString,
+            ),
+            'CancelUpload': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelUpload,
+                    request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.CancelUploadRequest.FromString,
+                    response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.CancelUploadResponse.SerializeToString,
+            ),
+            'GetUploadKeyShare': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetUploadKeyShare,
+                    request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.GetUploadKeyShareRequest.FromString,
+                    response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.GetUploadKeyShareResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -391,6 +524,168 @@ class FileStoreService:
             '/gateway.files.v1.FileStoreService/GetStorage',
             gateway_dot_files_dot_v1_dot_files__pb2.GetStorageRequest.SerializeToString,
             gateway_dot_files_dot_v1_dot_files__pb2.GetStorageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateUpload(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.files.v1.FileStoreService/CreateUpload',
+            gateway_dot_files_dot_v1_dot_files__pb2.CreateUploadRequest.SerializeToString,
+            gateway_dot_files_dot_v1_dot_files__pb2.CreateUploadResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetUpload(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.files.v1.FileStoreService/GetUpload',
+            gateway_dot_files_dot_v1_dot_files__pb2.GetUploadRequest.SerializeToString,
+            gateway_dot_files_dot_v1_dot_files__pb2.GetUploadResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddUploadPart(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/gateway.files.v1.FileStoreService/AddUploadPart',
+            gateway_dot_files_dot_v1_dot_files__pb2.AddUploadPartRequest.SerializeToString,
+            gateway_dot_files_dot_v1_dot_files__pb2.AddUploadPartResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompleteUpload(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.files.v1.FileStoreService/CompleteUpload',
+            gateway_dot_files_dot_v1_dot_files__pb2.CompleteUploadRequest.SerializeToString,
+            gateway_dot_files_dot_v1_dot_files__pb2.CompleteUploadResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelUpload(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.files.v1.FileStoreService/CancelUpload',
+            gateway_dot_files_dot_v1_dot_files__pb2.CancelUploadRequest.SerializeToString,
+            gateway_dot_files_dot_v1_dot_files__pb2.CancelUploadResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetUploadKeyShare(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.files.v1.FileStoreService/GetUploadKeyShare',
+            gateway_dot_files_dot_v1_dot_files__pb2.GetUploadKeyShareRequest.SerializeToString,
+            gateway_dot_files_dot_v1_dot_files__pb2.GetUploadKeyShareResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -84,6 +84,55 @@ class FileStoreServiceStub:
 
     Statuses: OK. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
     """
+    CreateUpload: _grpc.UnaryUnaryMultiCallable[_files_pb2.CreateUploadRequest, _files_pb2.CreateUploadResponse]
+    """Begins the upload of a file in parts, which take several calls. It ends when it is completed,
+    cancelled, or expires.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid.
+    RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the file is larger than allowed; (REASON_RATE_LIMITED):
+    the owner has too many uploads that are pending. PERMISSION_DENIED
+    (REASON_STORAGE_QUOTA_EXCEEDED): the owner's storage has no room for the file. UNAVAILABLE
+    (REASON_STORAGE_UNAVAILABLE, REASON_STORAGE_FULL): as for CreateFile.
+    """
+    GetUpload: _grpc.UnaryUnaryMultiCallable[_files_pb2.GetUploadRequest, _files_pb2.GetUploadResponse]
+    """Describes an upload.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for an expired upload. UNAVAILABLE
+    (REASON_STORAGE_UNAVAILABLE).
+    """
+    AddUploadPart: _grpc.StreamUnaryMultiCallable[_files_pb2.AddUploadPartRequest, _files_pb2.AddUploadPartResponse]
+    """Adds a part to an upload: a header, its bytes in order, then a trailer. After an OK status,
+    the part survives a crash; otherwise nothing of it is stored. Parts may be added in
+    parallel, at any processes of the gateway.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, the messages are
+    in another order, the upload has ended, or has too many parts. NOT_FOUND (REASON_NOT_FOUND):
+    as for GetUpload. ABORTED (REASON_CONFLICT): `offset` is not the number of bytes received.
+    RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the part is larger than a file may be.
+    PERMISSION_DENIED, UNAVAILABLE, DEADLINE_EXCEEDED: as for CreateFile.
+    """
+    CompleteUpload: _grpc.UnaryUnaryMultiCallable[_files_pb2.CompleteUploadRequest, _files_pb2.CompleteUploadResponse]
+    """Makes a file of the parts of an upload. Calls for the same parts, also at the same time,
+    return the same file; parts that it does not name are deleted.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a part is not one of the upload, or
+    is named twice, the size or the digest differs, or the upload was cancelled, or completed
+    with other parts. NOT_FOUND (REASON_NOT_FOUND): as for GetUpload. ABORTED (REASON_CONFLICT):
+    a part was added meanwhile. UNAVAILABLE: as for CreateFile.
+    """
+    CancelUpload: _grpc.UnaryUnaryMultiCallable[_files_pb2.CancelUploadRequest, _files_pb2.CancelUploadResponse]
+    """Cancels an upload, and deletes its parts; repeating it has no effect.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): the upload is completed. NOT_FOUND
+    (REASON_NOT_FOUND): as for GetUpload. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+    """
+    GetUploadKeyShare: _grpc.UnaryUnaryMultiCallable[_files_pb2.GetUploadKeyShareRequest, _files_pb2.GetUploadKeyShareResponse]
+    """Returns the `key_share` of an upload. It needs no API key: a share alone reveals nothing, and
+    the other one is in the address that the caller of CreateUpload has made.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such upload, or it has no share.
+    UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+    """
 
 @_typing.type_check_only
 class FileStoreServiceAsyncStub(FileStoreServiceStub):
@@ -140,6 +189,55 @@ class FileStoreServiceAsyncStub(FileStoreServiceStub):
     """Returns the used and the allowed storage of the caller's files.
 
     Statuses: OK. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+    """
+    CreateUpload: _aio.UnaryUnaryMultiCallable[_files_pb2.CreateUploadRequest, _files_pb2.CreateUploadResponse]  # type: ignore[assignment]
+    """Begins the upload of a file in parts, which take several calls. It ends when it is completed,
+    cancelled, or expires.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid.
+    RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the file is larger than allowed; (REASON_RATE_LIMITED):
+    the owner has too many uploads that are pending. PERMISSION_DENIED
+    (REASON_STORAGE_QUOTA_EXCEEDED): the owner's storage has no room for the file. UNAVAILABLE
+    (REASON_STORAGE_UNAVAILABLE, REASON_STORAGE_FULL): as for CreateFile.
+    """
+    GetUpload: _aio.UnaryUnaryMultiCallable[_files_pb2.GetUploadRequest, _files_pb2.GetUploadResponse]  # type: ignore[assignment]
+    """Describes an upload.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for an expired upload. UNAVAILABLE
+    (REASON_STORAGE_UNAVAILABLE).
+    """
+    AddUploadPart: _aio.StreamUnaryMultiCallable[_files_pb2.AddUploadPartRequest, _files_pb2.AddUploadPartResponse]  # type: ignore[assignment]
+    """Adds a part to an upload: a header, its bytes in order, then a trailer. After an OK status,
+    the part survives a crash; otherwise nothing of it is stored. Parts may be added in
+    parallel, at any processes of the gateway.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, the messages are
+    in another order, the upload has ended, or has too many parts. NOT_FOUND (REASON_NOT_FOUND):
+    as for GetUpload. ABORTED (REASON_CONFLICT): `offset` is not the number of bytes received.
+    RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the part is larger than a file may be.
+    PERMISSION_DENIED, UNAVAILABLE, DEADLINE_EXCEEDED: as for CreateFile.
+    """
+    CompleteUpload: _aio.UnaryUnaryMultiCallable[_files_pb2.CompleteUploadRequest, _files_pb2.CompleteUploadResponse]  # type: ignore[assignment]
+    """Makes a file of the parts of an upload. Calls for the same parts, also at the same time,
+    return the same file; parts that it does not name are deleted.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a part is not one of the upload, or
+    is named twice, the size or the digest differs, or the upload was cancelled, or completed
+    with other parts. NOT_FOUND (REASON_NOT_FOUND): as for GetUpload. ABORTED (REASON_CONFLICT):
+    a part was added meanwhile. UNAVAILABLE: as for CreateFile.
+    """
+    CancelUpload: _aio.UnaryUnaryMultiCallable[_files_pb2.CancelUploadRequest, _files_pb2.CancelUploadResponse]  # type: ignore[assignment]
+    """Cancels an upload, and deletes its parts; repeating it has no effect.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): the upload is completed. NOT_FOUND
+    (REASON_NOT_FOUND): as for GetUpload. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+    """
+    GetUploadKeyShare: _aio.UnaryUnaryMultiCallable[_files_pb2.GetUploadKeyShareRequest, _files_pb2.GetUploadKeyShareResponse]  # type: ignore[assignment]
+    """Returns the `key_share` of an upload. It needs no API key: a share alone reveals nothing, and
+    the other one is in the address that the caller of CreateUpload has made.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such upload, or it has no share.
+    UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
     """
 
 class FileStoreServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -236,6 +334,91 @@ class FileStoreServiceServicer(metaclass=_abc_1.ABCMeta):
         """Returns the used and the allowed storage of the caller's files.
 
         Statuses: OK. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+        """
+
+    @_abc_1.abstractmethod
+    def CreateUpload(
+        self,
+        request: _files_pb2.CreateUploadRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_files_pb2.CreateUploadResponse, _abc.Awaitable[_files_pb2.CreateUploadResponse]]:
+        """Begins the upload of a file in parts, which take several calls. It ends when it is completed,
+        cancelled, or expires.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid.
+        RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the file is larger than allowed; (REASON_RATE_LIMITED):
+        the owner has too many uploads that are pending. PERMISSION_DENIED
+        (REASON_STORAGE_QUOTA_EXCEEDED): the owner's storage has no room for the file. UNAVAILABLE
+        (REASON_STORAGE_UNAVAILABLE, REASON_STORAGE_FULL): as for CreateFile.
+        """
+
+    @_abc_1.abstractmethod
+    def GetUpload(
+        self,
+        request: _files_pb2.GetUploadRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_files_pb2.GetUploadResponse, _abc.Awaitable[_files_pb2.GetUploadResponse]]:
+        """Describes an upload.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for an expired upload. UNAVAILABLE
+        (REASON_STORAGE_UNAVAILABLE).
+        """
+
+    @_abc_1.abstractmethod
+    def AddUploadPart(
+        self,
+        request_iterator: _MaybeAsyncIterator[_files_pb2.AddUploadPartRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_files_pb2.AddUploadPartResponse, _abc.Awaitable[_files_pb2.AddUploadPartResponse]]:
+        """Adds a part to an upload: a header, its bytes in order, then a trailer. After an OK status,
+        the part survives a crash; otherwise nothing of it is stored. Parts may be added in
+        parallel, at any processes of the gateway.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, the messages are
+        in another order, the upload has ended, or has too many parts. NOT_FOUND (REASON_NOT_FOUND):
+        as for GetUpload. ABORTED (REASON_CONFLICT): `offset` is not the number of bytes received.
+        RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the part is larger than a file may be.
+        PERMISSION_DENIED, UNAVAILABLE, DEADLINE_EXCEEDED: as for CreateFile.
+        """
+
+    @_abc_1.abstractmethod
+    def CompleteUpload(
+        self,
+        request: _files_pb2.CompleteUploadRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_files_pb2.CompleteUploadResponse, _abc.Awaitable[_files_pb2.CompleteUploadResponse]]:
+        """Makes a file of the parts of an upload. Calls for the same parts, also at the same time,
+        return the same file; parts that it does not name are deleted.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a part is not one of the upload, or
+        is named twice, the size or the digest differs, or the upload was cancelled, or completed
+        with other parts. NOT_FOUND (REASON_NOT_FOUND): as for GetUpload. ABORTED (REASON_CONFLICT):
+        a part was added meanwhile. UNAVAILABLE: as for CreateFile.
+        """
+
+    @_abc_1.abstractmethod
+    def CancelUpload(
+        self,
+        request: _files_pb2.CancelUploadRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_files_pb2.CancelUploadResponse, _abc.Awaitable[_files_pb2.CancelUploadResponse]]:
+        """Cancels an upload, and deletes its parts; repeating it has no effect.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): the upload is completed. NOT_FOUND
+        (REASON_NOT_FOUND): as for GetUpload. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+        """
+
+    @_abc_1.abstractmethod
+    def GetUploadKeyShare(
+        self,
+        request: _files_pb2.GetUploadKeyShareRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_files_pb2.GetUploadKeyShareResponse, _abc.Awaitable[_files_pb2.GetUploadKeyShareResponse]]:
+        """Returns the `key_share` of an upload. It needs no API key: a share alone reveals nothing, and
+        the other one is in the address that the caller of CreateUpload has made.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such upload, or it has no share.
+        UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
         """
 
 def add_FileStoreServiceServicer_to_server(servicer: FileStoreServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -94,9 +94,11 @@ CREATE TABLE file_usage (
 	owner_id VARCHAR(64) NOT NULL,
 	files BIGINT NOT NULL,
 	size_bytes BIGINT NOT NULL,
+	uploads BIGINT DEFAULT '0' NOT NULL,
 	CONSTRAINT pk_file_usage PRIMARY KEY (owner_id),
 	CONSTRAINT ck_file_usage_files CHECK (files >= 0),
-	CONSTRAINT ck_file_usage_size_bytes CHECK (size_bytes >= 0)
+	CONSTRAINT ck_file_usage_size_bytes CHECK (size_bytes >= 0),
+	CONSTRAINT ck_file_usage_uploads CHECK (uploads >= 0)
 );
 CREATE TABLE files (
 	id VARCHAR(64) NOT NULL,
@@ -111,6 +113,36 @@ CREATE TABLE files (
 	CONSTRAINT pk_files PRIMARY KEY (id),
 	CONSTRAINT fk_files_owner_id FOREIGN KEY(owner_id) REFERENCES file_usage (owner_id),
 	CONSTRAINT ck_files_purpose CHECK (purpose IN ('assistants', 'batch', 'fine_tune', 'vision', 'user_data', 'evals'))
+);
+CREATE TABLE uploads (
+	id VARCHAR(64) NOT NULL,
+	owner_id VARCHAR(64) NOT NULL,
+	status VARCHAR(16) NOT NULL,
+	filename VARCHAR(255) NOT NULL,
+	purpose VARCHAR(16) NOT NULL,
+	mime_type VARCHAR(255) NOT NULL,
+	size_bytes BIGINT,
+	lifetime_s BIGINT NOT NULL,
+	received_bytes BIGINT NOT NULL,
+	parts INTEGER NOT NULL,
+	created_at_s BIGINT NOT NULL,
+	expires_at_s BIGINT NOT NULL,
+	file_id VARCHAR(64),
+	order_sha256 VARCHAR(64),
+	key_share BLOB,
+	metadata VARCHAR(4096),
+	CONSTRAINT pk_uploads PRIMARY KEY (id),
+	CONSTRAINT fk_uploads_owner_id FOREIGN KEY(owner_id) REFERENCES file_usage (owner_id),
+	CONSTRAINT ck_uploads_status CHECK (status IN ('pending', 'completed', 'cancelled')),
+	CONSTRAINT ck_uploads_purpose CHECK (purpose IN ('assistants', 'batch', 'fine_tune', 'vision', 'user_data', 'evals'))
+);
+CREATE TABLE upload_parts (
+	id VARCHAR(64) NOT NULL,
+	upload_id VARCHAR(64) NOT NULL,
+	first_byte BIGINT NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	CONSTRAINT pk_upload_parts PRIMARY KEY (id),
+	CONSTRAINT fk_upload_parts_upload_id FOREIGN KEY(upload_id) REFERENCES uploads (id)
 );
 CREATE TABLE article_groups (
 	id BIGINT NOT NULL,
@@ -938,6 +970,9 @@ CREATE INDEX ix_request_log_user_id_id ON request_log (user_id, id);
 CREATE INDEX ix_response_items_owner_id ON response_items (owner_id, item_id);
 CREATE INDEX ix_responses_ends_at_ms ON responses (ends_at_ms) WHERE holder <> '';
 CREATE INDEX ix_responses_expires_at_ms ON responses (expires_at_ms);
+CREATE INDEX ix_upload_parts_upload_id ON upload_parts (upload_id, first_byte);
+CREATE INDEX ix_uploads_expires_at_s ON uploads (expires_at_s);
+CREATE INDEX ix_uploads_owner_id ON uploads (owner_id);
 CREATE INDEX ix_usage_days_team_id_day ON usage_days (team_id, day);
 CREATE INDEX ix_usage_days_user_id_day ON usage_days (user_id, day);
 CREATE INDEX ix_usage_hours_key_id_hour ON usage_hours (key_id, hour);

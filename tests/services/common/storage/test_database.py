@@ -43,6 +43,7 @@ from services.common.storage.database import (
 from services.common.storage.migrations import snapshot
 from services.common.storage.migrations.runner import migrate
 from services.files import repository as files
+from services.files import upload_rows as file_uploads
 from services.memory.storage import tables as memories
 from services.responses import tables as stored
 from services.responses.conversations import tables as conversations
@@ -61,6 +62,8 @@ TABLES = {
     leases.table,
     files.files,
     files.usage,
+    file_uploads.uploads,
+    file_uploads.upload_parts,
     articles.groups,
     articles.members,
     articles.grants,

@@ -20,9 +20,9 @@ from services.common.errors import GatewayError
 from services.common.grpc.authentication import Caller
 from services.common.settings import Limits, Storage, StorageLimits
 from services.files.blob_errors import storage_unavailable
+from services.files.creation import FileCreator
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository, FileTotals
-from services.files.uploads import Uploads
 from tests.services.files.running_file_store import MIB, Bucket, RunningFileStore, reason_of
 
 ADA = Caller("user_ada", "", PLAN_ENTERPRISE)
@@ -75,7 +75,7 @@ async def test_an_upload_that_stalls_is_ended_and_frees_everything(
     file_store: RunningFileStore, place: Storage, s3: Bucket
 ) -> None:
     with pytest.raises(GatewayError) as raised:
-        await file_store.uploads.receive(ADA, coming(LARGE, stalling))
+        await file_store.creator.receive(ADA, coming(LARGE, stalling))
     assert (reason_of(raised), raised.value.param) == ("timeout", "file")
     await assert_nothing_stays(file_store)
     if place.blob_url:
@@ -90,7 +90,7 @@ async def test_an_upload_whose_caller_leaves_frees_everything(file_store: Runnin
         await asyncio.Event().wait()
         yield CreateFileRequest()
 
-    receiving = asyncio.create_task(file_store.uploads.receive(ADA, coming(LARGE, leaving)))
+    receiving = asyncio.create_task(file_store.creator.receive(ADA, coming(LARGE, leaving)))
     await reached.wait()
     receiving.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -111,7 +111,7 @@ async def test_an_upload_that_a_bucket_refused_leaves_no_hidden_parts(
     file_store: RunningFileStore, place: Storage, s3: Bucket
 ) -> None:
     with pytest.raises(GatewayError) as raised:
-        await file_store.uploads.receive(ADA, coming(LARGE + LARGE))
+        await file_store.creator.receive(ADA, coming(LARGE + LARGE))
     assert reason_of(raised) == "too_large"
     assert s3.unfinished() == 0
 
@@ -133,8 +133,8 @@ class SlowRepository(FileRepository):
             raise self._failure
 
 
-def uploads_with(file_store: RunningFileStore, repository: FileRepository) -> Uploads:
-    return Uploads(
+def creator_with(file_store: RunningFileStore, repository: FileRepository) -> FileCreator:
+    return FileCreator(
         repository,
         file_store.blobs,
         file_store.limits,
@@ -149,7 +149,7 @@ async def test_a_caller_who_leaves_during_the_commit_leaves_no_file(
 ) -> None:
     repository = SlowRepository(file_store)
     receiving = asyncio.create_task(
-        uploads_with(file_store, repository).receive(ADA, coming(b"short"))
+        creator_with(file_store, repository).receive(ADA, coming(b"short"))
     )
     await repository.asked.wait()
     receiving.cancel()
@@ -165,7 +165,7 @@ async def test_bytes_stay_when_nobody_knows_whether_the_row_is_there(
     repository = SlowRepository(file_store, failure=storage_unavailable())
     repository.go_on.set()
     with pytest.raises(GatewayError):
-        await uploads_with(file_store, repository).receive(ADA, coming(b"short"))
+        await creator_with(file_store, repository).receive(ADA, coming(b"short"))
     [file_id] = await file_store.client().ids()
     assert await file_store.client().content(file_id) == b"short"
 
@@ -175,7 +175,7 @@ async def test_an_upload_that_commits_after_the_sweeper_is_refused(
 ) -> None:
     repository = SlowRepository(file_store)
     receiving = asyncio.create_task(
-        uploads_with(file_store, repository).receive(ADA, coming(b"short"))
+        creator_with(file_store, repository).receive(ADA, coming(b"short"))
     )
     await repository.asked.wait()
     file_store.clock.now_s += file_store.limits.orphan_grace_s / 2
