@@ -15,7 +15,7 @@ _VERSIONED = ("/v1", "/v1/v1", "/beta/v1/v1", "/api/v1", "/api/v1/v1")
 _UNVERSIONED = ("", "/beta")
 # First segments after `/beta/v1`: a path without a version is an alias only if it has one of them.
 AREAS = (
-    *("chat", "messages", "responses", "embeddings", "models", "files", "storage"),
+    *("chat", "messages", "responses", "embeddings", "models", "files", "uploads", "storage"),
     *("conversations", "memories", "memory", "usage"),
     *("moderations", "images", "audio", "rerank"),
 )

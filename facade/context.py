@@ -12,7 +12,6 @@ from prometheus_client import CollectorRegistry
 from facade.cors import Cors
 from facade.parsing import ParserPool
 from facade.reports import AccessLog, FacadeMetrics
-from facade.transfers.resumable_uploads import ResumableUploads
 from gateway.accounts.v1 import (
     accounts_pb2_grpc,
     admin_pb2_grpc,
@@ -89,11 +88,6 @@ class Context:
     has_response_cache: bool = False
     labels: Usage | None = None
     timers: TimerWheel = field(default_factory=TimerWheel)
-
-    @cached_property
-    def uploads(self) -> ResumableUploads:
-        """The uploads in Google's resumable protocol that have begun."""
-        return ResumableUploads(self.timers)
 
     @cached_property
     def conversations(self) -> conversations_pb2_grpc.ConversationServiceAsyncStub:

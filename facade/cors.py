@@ -18,7 +18,7 @@ _ALLOWED = frozenset(
         *("x-api-key", "x-goog-api-key", "x-request-id"),
     }
 )
-_ALLOWED_FAMILIES = ("anthropic-", "openai-", "x-goog-", "x-stainless-")
+_ALLOWED_FAMILIES = ("anthropic-", "openai-", "tus-", "upload-", "x-goog-", "x-stainless-")
 _LIMITS = ("limit", "remaining", "reset")
 # Response headers readable by pages, beside those that are always readable.
 EXPOSED = (
@@ -28,6 +28,11 @@ EXPOSED = (
     *("x-gateway-adapted", "x-gateway-budget-remaining-usd", "x-gateway-budget-reset"),
     *("x-gateway-estimate", "x-memory-truncated", "accept-ranges", "content-disposition"),
     *("content-range", "etag", "x-upstream-request-id", "openai-processing-ms"),
+    # Uploads in Google's protocol, and in tus.
+    *("x-goog-upload-url", "x-goog-upload-status", "x-goog-upload-size-received"),
+    *("location", "tus-resumable", "tus-version", "tus-extension", "tus-max-size"),
+    *("tus-checksum-algorithm", "upload-offset", "upload-length", "upload-metadata"),
+    *("upload-expires", "x-gateway-file-id"),
     # Rate limit headers sent by most providers.
     *(f"x-ratelimit-{what}-{of}" for what in _LIMITS for of in ("requests", "tokens")),
     *(f"anthropic-ratelimit-{of}-{what}" for what in _LIMITS for of in ("requests", "tokens")),

@@ -74,7 +74,8 @@ class EndpointSpec:
             that are more than text.
         query: the type of the query, whose fields are parameters too.
         body: the body of requests, if they have one.
-        answer: the response with status 200.
+        answer: the response without an error.
+        answer_status: its status.
         other_answers: other responses without an error, by status.
         schema_prefix: prefix of the names of the types' schemas, if other endpoints have types of
             the same names.
@@ -90,6 +91,7 @@ class EndpointSpec:
     query: type[BaseModel] | None = None
     body: Body | None = None
     answer: Answer = Answer("Success")
+    answer_status: int = 200
     other_answers: Mapping[int, Answer] = field(default_factory=lambda: MappingProxyType({}))
     schema_prefix: str = ""
 

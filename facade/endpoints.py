@@ -22,6 +22,8 @@ from facade.routes import (
     operations,
     responses,
     stored_responses,
+    tus,
+    uploads,
     usage,
 )
 from facade.routes.description import with_description
@@ -39,6 +41,8 @@ ENDPOINTS: Final[tuple[EndpointSpec, ...]] = with_description(
         *gemini.ENDPOINTS,
         *models.ENDPOINTS,
         *files.ENDPOINTS,
+        *uploads.ENDPOINTS,
+        *tus.ENDPOINTS,
         *gemini_files.ENDPOINTS,
         *usage.ENDPOINTS,
         *memory.ENDPOINTS,

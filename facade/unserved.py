@@ -51,7 +51,6 @@ _INSTEAD = {
     "skills": _AGENTS,
     "threads": "Use conversations, OpenAI's successor of threads: POST /v1/conversations",
     "tunnels": _AGENTS,
-    "uploads": "Upload the file whole: POST /v1/files",
     "user_profiles": _PROVIDER,
     "vaults": _AGENTS,
     "vector_stores": "Name files in requests, or use a memory",

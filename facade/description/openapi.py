@@ -141,7 +141,7 @@ def _operation(endpoint: EndpointSpec, refs: _Refs) -> JsonObject:
     rules = endpoint.rules
     versions = [_version_parameter(rules)] if _has_version(rules) else []
     parameters = [*versions, *endpoint.all_parameters(), *_query_parameters(endpoint.query)]
-    answers = {200: endpoint.answer, **endpoint.other_answers}
+    answers = {endpoint.answer_status: endpoint.answer, **endpoint.other_answers}
     operation: JsonObject = {
         "summary": endpoint.summary,
         "operationId": endpoint.operation_id,

@@ -1,4 +1,4 @@
-"""JSON schemas of files in both formats, and of an upload."""
+"""JSON schemas of files in both formats, of their forms, and of uploads in parts."""
 
 from typing import Final
 
@@ -74,5 +74,46 @@ FORM: Final = NamedSchema(
             },
         },
         optional=["expires_after", "expires_in_seconds"],
+    ),
+)
+UPLOAD: Final = NamedSchema(
+    "Upload",
+    open_object(
+        {
+            "object": {"const": "upload"},
+            "id": STRING,
+            "bytes": INTEGER,
+            "created_at": UNIX_SECONDS,
+            "expires_at": UNIX_SECONDS,
+            "filename": STRING,
+            "purpose": {"enum": list(PURPOSES)},
+            "status": {"enum": ["pending", "completed", "cancelled"]},
+            "file": described(
+                {"type": ["object", "null"]}, "The file, in the format of files, once completed."
+            ),
+        }
+    ),
+)
+UPLOAD_PART: Final = NamedSchema(
+    "UploadPart",
+    open_object(
+        {
+            "object": {"const": "upload.part"},
+            "id": STRING,
+            "created_at": UNIX_SECONDS,
+            "upload_id": STRING,
+        }
+    ),
+)
+PART_FORM: Final = NamedSchema(
+    "UploadPartForm",
+    open_object(
+        {
+            "data": {
+                "type": "string",
+                "format": "binary",
+                "description": "Content of the part, at most as long as the file.",
+            }
+        }
     ),
 )

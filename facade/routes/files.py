@@ -23,7 +23,7 @@ from facade.routes.generation import rpc_metadata
 from facade.transfers import downloads
 from facade.transfers.file_upload import CHUNK, FileUpload
 from facade.transfers.multipart import boundary_of
-from facade.transfers.uploads import UploadForm, too_large
+from facade.transfers.upload_form import UploadForm, too_large
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import (
     DeleteFileRequest,

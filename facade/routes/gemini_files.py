@@ -1,30 +1,51 @@
-"""Google's files: uploads in its resumable protocol; see `facade.transfers.resumable_uploads`.
+"""Google's files: uploads in its resumable protocol.
 
+The first request names the file and gets an address, to which the content is sent in one request or
+several, at any worker. The address stands for the caller: Google's clients send no key there.
 All other requests are those of `facade.routes.files`, in Google's format.
+
+Source: ai.google.dev/gemini-api/docs/files and the requests of Google's clients.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import grpc
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from facade import credentials
 from facade.bodies import PieceReader, ReceivedBody
 from facade.dialects import gemini
 from facade.dialects.json_schemas import OBJECT, STRING, described, open_object
+from facade.dialects.mime_types import mime_type
+from facade.dialects.paths import CallerPaths, FieldNames, SourceMap
 from facade.dialects.validation import read
 from facade.endpoint import Answer, Body, EndpointSpec, path_parameter, query_parameter
+from facade.failures import to_gateway_error
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.request_address import address_of
 from facade.request_context import authenticate
 from facade.routes import files
 from facade.routes.generation import rpc_metadata
-from facade.transfers.file_upload import CHUNK, FileUpload
-from facade.transfers.resumable_uploads import ResumableUpload
-from facade.transfers.uploads import mime_type, too_large
-from gateway.files.v1.files_pb2 import PURPOSE_USER_DATA, File, FileHeader, FileTrailer
-from services.common.errors import GatewayError, conflict, invalid
+from facade.transfers.key_shares import divide, unite
+from facade.transfers.upload_content import add_content
+from gateway.errors.v1 import errors_pb2
+from gateway.files.v1.files_pb2 import (
+    PURPOSE_USER_DATA,
+    UPLOAD_STATUS_PENDING,
+    CancelUploadRequest,
+    CompleteUploadRequest,
+    CreateUploadRequest,
+    FileHeader,
+    FileTrailer,
+    GetUploadKeyShareRequest,
+    GetUploadRequest,
+    Upload,
+)
+from services.common.errors import GatewayError, from_rpc_error, invalid
+from services.common.grpc.channels import REQUEST_ID_KEY
 from services.common.text.texts import parse_digits
 
 _PROTOCOL, _COMMAND = "x-goog-upload-protocol", "x-goog-upload-command"
@@ -36,10 +57,14 @@ _RESUMABLE, _START, _UPLOAD = "resumable", "start", "upload"
 _FINALIZE, _QUERY, _CANCEL = "finalize", "query", "cancel"
 _COMMANDS = frozenset({_UPLOAD, _FINALIZE, _QUERY, _CANCEL})
 _ACTIVE = {_STATUS: "active"}
-# Google's clients ask again unless there is a status.
+# Google's clients send a piece again unless there is a status.
 _FINAL = {_STATUS: "final"}
+_MAY_RETRY = frozenset((429, *range(500, 600)))
 _MAX_START = 64 << 10  # bytes of the body that begins an upload
 _UNNAMED = "unnamed"
+_NAMES = FieldNames(
+    {"offset": _OFFSET, "chunk": "file", "size_bytes": _LENGTH, "filename": "file.displayName"}
+)
 
 
 class FileFields(BaseModel):
@@ -71,98 +96,120 @@ async def start(exchange: Exchange) -> Response:
         raise invalid(_PROTOCOL, f"{_PROTOCOL}: must be {_RESUMABLE}")
     if headers.get(_COMMAND) != _START:
         raise invalid(_COMMAND, f"{_COMMAND}: must be {_START}")
-    size = parse_digits(headers.get(_LENGTH, "0"))
-    if size is None:
-        raise invalid(_LENGTH, f"{_LENGTH}: must be the size of the file in bytes")
-    max_file_bytes = exchange.context.settings.limits.max_file_bytes
-    if size > max_file_bytes:
-        raise too_large(max_file_bytes)
     async with ReceivedBody(exchange, _MAX_START) as held:
         fields = read(_START_BODY, held.pop() or b"{}").file or FileFields()
-    header = FileHeader(
-        filename=fields.displayName or headers.get(_NAME) or _UNNAMED,
-        mime_type=mime_type(headers.get(_TYPE) or fields.mimeType or ""),
+    stored_share, address_share = divide(exchange.api_key)
+    rpc_request = CreateUploadRequest(
+        header=FileHeader(
+            filename=fields.displayName or headers.get(_NAME) or _UNNAMED,
+            mime_type=mime_type(headers.get(_TYPE) or fields.mimeType or ""),
+        ),
+        trailer=FileTrailer(purpose=PURPOSE_USER_DATA),
+        size_bytes=_size(headers),
+        key_share=stored_share,
     )
-    assert exchange.caller is not None, "it has been authenticated"
-    upload = exchange.context.uploads.begin(
-        exchange.caller.user_id, exchange.api_key, header, exchange.charge()
-    )
-    address = f"{address_of(exchange)}/upload/v1beta/content/{upload.id}"
+    exchange.caller_paths = CallerPaths(_NAMES, SourceMap())
+    store = exchange.context.files
+    created = await store.CreateUpload(rpc_request, metadata=rpc_metadata(exchange))
+    token = f"{created.upload.id}.{address_share}"
+    address = f"{address_of(exchange)}/upload/v1beta/content/{token}"
     return JsonResponse(b"{}", {_URL: address, **_ACTIVE})
 
 
 async def receive(exchange: Exchange) -> Response:
-    """Receive content of an upload, and store the file once it is complete."""
+    """Receive content of an upload, and make the file once it is complete."""
+    exchange.caller_paths = CallerPaths(_NAMES, SourceMap())
     try:
         return await _receive(exchange)
-    except GatewayError as error:
-        error.headers = {**error.headers, **_FINAL}
-        raise
+    except Exception as error:
+        failure = to_gateway_error(error, exchange)
+        if failure.http_status not in _MAY_RETRY:
+            failure.headers = {**failure.headers, **_FINAL}
+        raise failure from None
 
 
 async def _receive(exchange: Exchange) -> Response:
-    uploads = exchange.context.uploads
-    upload = uploads.find(exchange.path_values["upload_id"])
-    exchange.checked.api_key = upload.api_key
-    await authenticate(exchange, credentials.GOOGLE)
+    upload_id = await _authenticate(exchange)
     commands = {one.strip() for one in exchange.headers.get(_COMMAND, "").split(",")}
     if not commands or not commands <= _COMMANDS:
         raise invalid(_COMMAND, f"{_COMMAND}: must be `upload`, `upload, finalize` or `finalize`")
-    if upload.is_busy:
-        raise conflict(_COMMAND, f"{_COMMAND}: another request of this upload is in progress")
-    if _QUERY in commands:
-        return JsonResponse(b"{}", {**_ACTIVE, _RECEIVED: str(upload.received)})
+    store, metadata = exchange.context.files, rpc_metadata(exchange)
     if _CANCEL in commands:
-        uploads.end(upload)
+        await store.CancelUpload(CancelUploadRequest(id=upload_id), metadata=metadata)
         return JsonResponse(b"{}", {_STATUS: "cancelled"})
-    _check_offset(exchange, upload)
-    upload.is_busy, goes_on = True, False
-    try:
+    described = await store.GetUpload(GetUploadRequest(id=upload_id), metadata=metadata)
+    upload = described.upload
+    is_pending = upload.status == UPLOAD_STATUS_PENDING
+    if _QUERY in commands:
+        status = _ACTIVE if is_pending else _FINAL
+        return JsonResponse(b"{}", {**status, _RECEIVED: str(upload.received_bytes)})
+    if is_pending:
+        await _add_content(exchange, upload)
         if _FINALIZE not in commands:
-            await _hold(exchange, upload)
-            goes_on = True
             return JsonResponse(b"{}", _ACTIVE)
-        file = await _store(exchange, upload)
-    finally:
-        upload.is_busy = False
-        if not goes_on:
-            uploads.end(upload)
-    return JsonResponse(gemini.render_created_file(file, address_of(exchange)), _FINAL)
+        # Of a completed one the answer may have been lost.
+        finalize = CompleteUploadRequest(id=upload_id)
+        upload = (await store.CompleteUpload(finalize, metadata=metadata)).upload
+    if not upload.HasField("file"):
+        raise _over()
+    return JsonResponse(gemini.render_created_file(upload.file, address_of(exchange)), _FINAL)
 
 
-def _check_offset(exchange: Exchange, upload: ResumableUpload) -> None:
+async def _authenticate(exchange: Exchange) -> str:
+    """Authenticate the caller who made the address; return the id of its upload.
+
+    Raises:
+        GatewayError: not_found, the address is none of an upload; as `authenticate`.
+    """
+    upload_id, _, address_share = exchange.path_values["upload_token"].partition(".")
+    try:
+        stored = await exchange.context.files.GetUploadKeyShare(
+            GetUploadKeyShareRequest(id=upload_id),
+            metadata=((REQUEST_ID_KEY, exchange.request_id),),
+        )
+    except grpc.aio.AioRpcError as error:
+        failure = from_rpc_error(error)
+        if failure.reason == errors_pb2.REASON_NOT_FOUND:
+            raise _over() from None
+        raise failure from None
+    api_key = unite(stored.key_share, address_share)
+    if not api_key:
+        raise _over()
+    exchange.checked.api_key = api_key
+    await authenticate(exchange, credentials.GOOGLE)
+    return upload_id
+
+
+async def _add_content(exchange: Exchange, upload: Upload) -> None:
+    """Add the body of a request to an upload, which must continue where the last one ended."""
     offset = parse_digits(exchange.headers.get(_OFFSET, "0"))
-    if offset != upload.received:
-        raise invalid(_OFFSET, f"{_OFFSET}: must be {upload.received}, the bytes received so far")
+    if offset != upload.received_bytes:
+        raise invalid(
+            _OFFSET, f"{_OFFSET}: must be {upload.received_bytes}, the bytes received so far"
+        )
+    add_part = partial(exchange.context.files.AddUploadPart, metadata=rpc_metadata(exchange))
+    await add_content(PieceReader(exchange), add_part, upload.id, offset)
 
 
-async def _hold(exchange: Exchange, upload: ResumableUpload) -> None:
-    """Hold a piece of the content until the last one arrives."""
-    max_file_bytes = exchange.context.settings.limits.max_file_bytes
-    reader = PieceReader(exchange)
-    while data := await reader.next(CHUNK):
-        upload.received += len(data)
-        if upload.received > max_file_bytes:
-            raise too_large(max_file_bytes)
-        upload.charge.reserve(len(data))
-        upload.pieces.append(data)
+def _size(headers: Mapping[str, str]) -> int | None:
+    """Return the size of the file, or None if it is unknown.
+
+    Raises:
+        GatewayError: invalid.
+    """
+    if _LENGTH not in headers:
+        return None
+    size = parse_digits(headers[_LENGTH])
+    if size is None:
+        raise invalid(_LENGTH, f"{_LENGTH}: must be the size of the file in bytes")
+    return size
 
 
-async def _store(exchange: Exchange, upload: ResumableUpload) -> File:
-    """Store the content that is held, followed by that of the request."""
-    max_file_bytes = exchange.context.settings.limits.max_file_bytes
-    create_file = exchange.context.files.CreateFile
-    with FileUpload(partial(create_file, metadata=rpc_metadata(exchange))) as call:
-        await call.add(upload.header)
-        for piece in upload.pieces:
-            await call.add(piece)
-        reader = PieceReader(exchange)
-        while data := await reader.next(CHUNK):
-            upload.received += len(data)
-            if upload.received > max_file_bytes:
-                raise too_large(max_file_bytes)
-            await call.add(data)
-        return await call.finish(FileTrailer(purpose=PURPOSE_USER_DATA))
+def _over() -> GatewayError:
+    return GatewayError(
+        errors_pb2.REASON_NOT_FOUND,
+        "this upload has ended or expired; begin again with POST /upload/v1beta/files",
+    )
 
 
 _FILE = open_object(
@@ -214,11 +261,11 @@ ENDPOINTS = (
     ),
     EndpointSpec(
         method="POST",
-        path="/upload/v1beta/content/{upload_id}",
+        path="/upload/v1beta/content/{upload_token}",
         handler=receive,
         operation_id="uploadContentOfGoogle",
         summary="Send content of an upload in Google's resumable protocol",
-        parameters=[path_parameter("upload_id", STRING, "The secret in the upload's address.")],
+        parameters=[path_parameter("upload_token", STRING, "The end of the upload's address.")],
         body=Body({"type": "string", "format": "binary"}, "application/octet-stream"),
         answer=Answer("The file, once complete", [open_object({"file": _FILE}), OBJECT]),
     ),

@@ -65,7 +65,7 @@ _IS_PENDING = (
 )
 _RECEIVE = (
     update(uploads)
-    .where(*_IS_PENDING, uploads.c.parts < MAX_PARTS)
+    .where(*_IS_PENDING, uploads.c.parts < bindparam("most_parts"))
     .values(
         parts=uploads.c.parts + 1,
         received_bytes=uploads.c.received_bytes + bindparam("added_bytes"),
@@ -75,7 +75,7 @@ _RECEIVE = (
 _RECEIVE_AT = _RECEIVE.where(uploads.c.received_bytes == bindparam("offset"))
 _ADD_PENDING = (
     update(usage)
-    .where(usage.c.owner_id == bindparam("its_owner_id"), usage.c.uploads < MAX_PENDING)
+    .where(usage.c.owner_id == bindparam("its_owner_id"), usage.c.uploads < bindparam("most"))
     .values(uploads=usage.c.uploads + 1)
 )
 _ADD_BYTES_WITHIN_QUOTA = (
@@ -117,7 +117,8 @@ class UploadRepository:
 
         async def insert_pending(connection: AsyncConnection) -> None:
             await insert_if_absent(connection, usage, {"owner_id": owner_id, **NOTHING})
-            if not (await connection.execute(_ADD_PENDING, {"its_owner_id": owner_id})).rowcount:
+            pending = {"its_owner_id": owner_id, "most": MAX_PENDING}
+            if not (await connection.execute(_ADD_PENDING, pending)).rowcount:
                 raise _too_many_pending()
             await connection.execute(insert(uploads), upload._asdict())
 
@@ -195,6 +196,7 @@ class UploadRepository:
         values: dict[str, Any] = {
             **self._values(owner_id, upload_id),
             "added_bytes": part.size_bytes,
+            "most_parts": MAX_PARTS,
         }
         if offset is not None:
             values["offset"] = offset

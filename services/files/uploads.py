@@ -345,8 +345,8 @@ def _check_size(upload: StoredUpload, parts: Sequence[StoredPart]) -> None:
     size = sum(part.size_bytes for part in parts)
     if upload.size_bytes is not None and size != upload.size_bytes:
         raise invalid(
-            "order.part_ids",
-            f"order.part_ids: the parts have {size:,} bytes together, but the upload was begun for "
+            "size_bytes",
+            f"size_bytes: the parts have {size:,} bytes together, but the upload was begun for "
             f"{upload.size_bytes:,}",
         )
 

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from facade.transfers import resumable_uploads
+from services.files import upload_repository
 from tests.facade.google_callers import Json, ask, says, sent_to
 from tests.gateway_in_process import Gateway, running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PIECE = 256 << 10
+SIZE = "X-Goog-Upload-Header-Content-Length"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -28,13 +29,14 @@ async def start(gateway: Gateway, **headers: str) -> tuple[int, Any, Json]:
         "x-goog-api-key": gateway.key,
         "X-Goog-Upload-Protocol": "resumable",
         "X-Goog-Upload-Command": "start",
-        "X-Goog-Upload-Header-Content-Length": "5",
+        SIZE: "5",
         "X-Goog-Upload-Header-Content-Type": "text/plain",
         **headers,
     }
+    sent = {name: value for name, value in given.items() if value}
     body = {"file": {"display_name": "note.txt"}}
     url = f"{gateway.url}/upload/v1beta/files"
-    async with gateway.http.post(url, json=body, headers=given) as answer:
+    async with gateway.http.post(url, json=body, headers=sent) as answer:
         return answer.status, answer.headers, await answer.json()
 
 
@@ -125,7 +127,8 @@ async def test_models_under_every_version(gateway: Gateway):
 
 
 async def test_a_file_in_pieces(gateway: Gateway):
-    _, headers, _ = await start(gateway)
+    size = {SIZE: str(PIECE + 3)}
+    _, headers, _ = await start(gateway, **size)
     address = headers["x-goog-upload-url"]
     assert headers["x-goog-upload-status"] == "active"
     assert await send(gateway, address, b"x" * PIECE, 0, "upload") == (200, "active", {})
@@ -136,13 +139,17 @@ async def test_a_file_in_pieces(gateway: Gateway):
     status, state, answer = await send(gateway, address, b"end", PIECE)
     file = answer["file"]
     assert (status, state, file["sizeBytes"]) == (200, "final", str(PIECE + 3)), answer
+    # The answer may have been lost: the same request again makes no other file.
+    assert await send(gateway, address, b"end", PIECE) == (200, "final", answer)
+    assert await send(gateway, address, b"", 0, "query") == (200, "final", {})
     assert (file["displayName"], file["mimeType"]) == ("note.txt", "text/plain")
     # It is a file of the store, under its id of the other dialects too.
     file_id = f"file-{file['name'].removeprefix('files/').upper()}"
     url = f"{gateway.url}/v1/files/{file_id}/content"
     async with gateway.http.get(url, headers=gateway.bearer()) as response:
         assert await response.read() == b"x" * PIECE + b"end"
-    assert (await send(gateway, address, b"", 0))[0] == 404
+    for other in (address[:-1], f"{address}A", f"{address.rpartition('.')[0]}.{'A' * 62}"):
+        assert (await send(gateway, other, b"", 0))[0] == 404
     for version in ("v1beta", "v1"):
         assert await call(gateway, "GET", f"/{version}/{file['name']}") == (200, file)
     second, headers, _ = await start(gateway)
@@ -161,23 +168,28 @@ async def test_a_file_in_pieces(gateway: Gateway):
 
 async def test_uploads_are_bounded(gateway: Gateway, monkeypatch: pytest.MonkeyPatch):
     for headers, status, named in (
-        ({"X-Goog-Upload-Header-Content-Length": str(3 << 20)}, 413, "file"),
-        ({"X-Goog-Upload-Header-Content-Length": "many"}, 400, "x-goog-upload-header-content"),
+        ({SIZE: str(3 << 20)}, 413, "file"),
+        ({SIZE: "many"}, 400, "x-goog-upload-header-content"),
         ({"X-Goog-Upload-Protocol": "raw"}, 400, "x-goog-upload-protocol"),
         ({"x-goog-api-key": f"gw-{'A' * 43}"}, 401, "the API key"),
     ):
         got, _, answer = await start(gateway, **headers)
         assert (got, answer["error"]["message"].startswith(named)) == (status, True), answer
-    _, headers, _ = await start(gateway)
+    _, headers, _ = await start(gateway, **{SIZE: ""})
     address = headers["x-goog-upload-url"]
     large = b"x" * (1 << 20)
     for offset in (0, len(large)):
         assert (await send(gateway, address, large, offset, "upload"))[0] == 200
     status, state, answer = await send(gateway, address, b"x", 2 * len(large), "upload")
     assert (status, state, answer["error"]["status"]) == (413, "final", "INVALID_ARGUMENT")
-    assert (await send(gateway, address, b"", 0, "query"))[0] == 404
-    monkeypatch.setattr(resumable_uploads, "MAX_OF_USER", 2)
+    assert (await send(gateway, address, b"", 0, "cancel"))[:2] == (200, "cancelled")
+    assert (await send(gateway, address, b"", 0))[0] == 404
     first = (await start(gateway))[1]["x-goog-upload-url"]
+    status, _, answer = await send(gateway, first, b"123456", 0)
+    assert (status, answer["error"]["message"]) == (400, "file: the upload was begun for 5 bytes")
+    status, _, answer = await send(gateway, first, b"1234", 0)
+    assert (status, answer["error"]["message"].split(":")[0]) == (400, SIZE.lower())
+    monkeypatch.setattr(upload_repository, "MAX_PENDING", 2)
     assert (await start(gateway))[0] == 200
     status, _, answer = await start(gateway)
     assert (status, answer["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from facade.transfers.uploads import MAX_FIELD, UploadForm
+from facade.transfers.upload_form import MAX_FIELD, UploadForm
 from gateway.files.v1 import files_pb2
 from services.common.errors import GatewayError
 from tests.grid import each_row

@@ -1,5 +1,5 @@
-"""OpenAI's chat completions, embeddings, errors, files and models (Format A): translation between
-JSON and protobuf.
+"""OpenAI's chat completions, embeddings, errors, files, uploads and models (Format A): translation
+between JSON and protobuf.
 """
 
 from facade.dialects.openai.embeddings import (
@@ -24,6 +24,17 @@ from facade.dialects.openai.request import parse_chat
 from facade.dialects.openai.response import render_completion
 from facade.dialects.openai.stream import ChatStream
 from facade.dialects.openai.types import ChatRequest
+from facade.dialects.openai.uploads import (
+    PART_NAMES,
+    UPLOAD_EXAMPLE,
+    UPLOAD_NAMES,
+    CompletionBody,
+    UploadBody,
+    parse_completion,
+    parse_upload,
+    render_part,
+    render_upload,
+)
 
 __all__ = [
     "CURSORS",
@@ -31,14 +42,21 @@ __all__ = [
     "FIELD_NAMES",
     "FUNCTION_NAMES",
     "LIMIT_HEADERS",
+    "PART_NAMES",
+    "UPLOAD_EXAMPLE",
+    "UPLOAD_NAMES",
     "ChatRequest",
     "ChatStream",
+    "CompletionBody",
     "EmbeddingsRequest",
     "FunctionChatStream",
+    "UploadBody",
     "limit_headers",
     "parse_chat",
+    "parse_completion",
     "parse_embeddings",
     "parse_file_list",
+    "parse_upload",
     "render_completion",
     "render_deleted_file",
     "render_embeddings",
@@ -48,4 +66,6 @@ __all__ = [
     "render_function_completion",
     "render_model",
     "render_model_list",
+    "render_part",
+    "render_upload",
 ]

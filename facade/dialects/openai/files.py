@@ -39,7 +39,7 @@ def parse_file_list(query: Mapping[str, str]) -> ListFilesRequest:
 
 def render_file(file: File) -> bytes:
     """Return the JSON of a file."""
-    return orjson.dumps(_file(file))
+    return orjson.dumps(file_object(file))
 
 
 def render_file_list(page: ListFilesResponse) -> bytes:
@@ -48,7 +48,7 @@ def render_file_list(page: ListFilesResponse) -> bytes:
     return orjson.dumps(
         {
             "object": "list",
-            "data": [_file(file) for file in files],
+            "data": [file_object(file) for file in files],
             "first_id": files[0].id if files else None,
             "last_id": files[-1].id if files else None,
             "has_more": page.has_more,
@@ -61,7 +61,8 @@ def render_deleted_file(file_id: str) -> bytes:
     return orjson.dumps({"object": "file", "id": file_id, "deleted": True})
 
 
-def _file(file: File) -> dict[str, Any]:
+def file_object(file: File) -> dict[str, Any]:
+    """Return a file as an object of JSON."""
     return {
         "object": "file",
         "id": file.id,

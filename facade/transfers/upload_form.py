@@ -5,11 +5,11 @@ The fields of the form are the same in both formats: `file`; `purpose`; `expires
 own clients. Fields may come in any order, so the form is only validated completely at its end.
 """
 
-import re
 from collections.abc import Iterator
 
 import orjson
 
+from facade.dialects.mime_types import mime_type
 from facade.dialects.purposes import TAKES, parse_purpose
 from facade.transfers import multipart
 from facade.transfers.multipart import Mark, Part
@@ -27,8 +27,6 @@ _IN_SECONDS = "expires_in_seconds"
 # Default file name, for clients that need none.
 _UNNAMED = "unnamed"
 _TEXTS = frozenset({"purpose", "expires_after", _ANCHOR, _SECONDS, _IN_SECONDS})
-
-_MIME_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}", re.ASCII)
 
 
 class UploadForm:
@@ -169,12 +167,12 @@ class UploadForm:
         return _number(_SECONDS, self._texts[_SECONDS])
 
 
-def too_large(max_file_bytes: int) -> GatewayError:
-    """Return the error for a file that is too large: 413."""
+def too_large(max_file_bytes: int, param: str = "file") -> GatewayError:
+    """Return the error for a file that is too large, in the field `param`: 413."""
     return GatewayError(
         errors_pb2.REASON_TOO_LARGE,
-        f"file: must have at most {max_file_bytes:,} bytes",
-        param="file",
+        f"{param}: must have at most {max_file_bytes:,} bytes",
+        param=param,
     )
 
 
@@ -216,9 +214,3 @@ def _in_range(name: str, seconds: int) -> int:
             name, f"{name}: must be an integer from 1 to {MAX_FILE_LIFETIME_S:,}, in seconds"
         )
     return seconds
-
-
-def mime_type(written: str) -> str:
-    """Return the type of a Content-Type header without its parameters, or ""."""
-    essence = written.partition(";")[0].strip().lower()
-    return essence if _MIME_TYPE.fullmatch(essence) else ""
