@@ -353,7 +353,7 @@ def _check_size(upload: StoredUpload, parts: Sequence[StoredPart]) -> None:
 
 def _too_long(upload: StoredUpload) -> GatewayError:
     return invalid(
-        "chunk", f"chunk: the upload was begun for a file of {upload.size_bytes:,} bytes"
+        "chunk", f"chunk: the upload was begun for {upload.size_bytes:,} bytes"
     )
 
 
