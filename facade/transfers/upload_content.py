@@ -46,16 +46,17 @@ async def add_content(
         grpc.aio.AioRpcError: the service rejects a part.
         GatewayError: 460, the digest differs; as `PieceReader.next` and `PartUpload.add`.
     """
-    data = await reader.next(CHUNK)
-    while data:
+    while data := await reader.next(CHUNK):
         size = 0
         with PartUpload(add_part) as call:
             await call.add(UploadPartHeader(upload_id=upload_id, offset=offset))
-            while data and (size < _PART or checksum is not None):
+            while data:
                 if checksum is not None:
                     checksum.update(data)
                 await call.add(data)
                 size += len(data)
+                if size >= _PART and checksum is None:
+                    break
                 data = await reader.next(CHUNK)
             if checksum is not None and not checksum.matches():
                 raise HttpExchangeError(
