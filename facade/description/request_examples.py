@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 import orjson
 
 from facade.credentials import ApiFormat, KeyKind
-from facade.dialects.json_schemas import JsonObject
-from facade.endpoint import EndpointSpec
+from facade.dialects.json_schemas import JsonObject, NamedSchema
+from facade.endpoint import Body, EndpointSpec
 
 _JSON = "application/json"
-# Of an upload; the file is chosen, or read by curl.
+_FORM = "multipart/form-data"
+# Values of fields of a form; its file is chosen, or read by curl.
 _PARTS = {"purpose": "user_data"}
 _MIN_ROWS, _MAX_ROWS = 3, 24
 
@@ -25,9 +26,12 @@ def curl(endpoint: EndpointSpec, operation: JsonObject, path: str) -> str:
         words[0] = "curl -X POST"
     if endpoint.body is not None and endpoint.body.media_type == _JSON:
         words += [f"-H 'Content-Type: {_JSON}'", f"-d {shlex.quote(_body(operation))}"]
+    elif endpoint.body is not None and endpoint.body.media_type == _FORM:
+        file, others = _form_fields(endpoint.body)
+        parts = [f"-F {name}={value}" for name, value in others.items()]
+        words.append(" ".join([*parts, f"-F {file}=@notes.txt"]))
     elif endpoint.body is not None:
-        parts = [f"-F {name}={value}" for name, value in _PARTS.items()]
-        words.append(" ".join([*parts, "-F file=@notes.txt"]))
+        words += [f"-H 'Content-Type: {endpoint.body.media_type}'", "--data-binary @notes.txt"]
     return " \\\n  ".join(words)
 
 
@@ -50,13 +54,24 @@ def form(endpoint: EndpointSpec, operation: JsonObject, path: str) -> Iterator[s
         yield f'<textarea id="{endpoint.operation_id}-body" rows="{rows}" spellcheck="false">'
         yield f"{html.escape(text)}</textarea>"
     elif endpoint.body is not None:
-        yield '<label>file <input type="file" name="file" data-in="part" required></label>'
-        for name, value in _PARTS.items():
+        file, others = _form_fields(endpoint.body)
+        yield f'<label>{file} <input type="file" name="{file}" data-in="part" required></label>'
+        for name, value in others.items():
             yield _field(name, "part", value=value)
     if endpoint.body is not None and endpoint.answer.is_streamed:
         yield '<label><input type="checkbox" name="streamed"> Streamed</label>'
     yield '<button>Send</button> <span role="status"></span>'
     yield '<pre hidden tabindex="0" aria-label="Response"></pre></form>'
+
+
+def _form_fields(body: Body) -> tuple[str, Mapping[str, str]]:
+    """Return the name of the file of a form, and examples of its other fields."""
+    wire_type = body.wire_type
+    schema = wire_type.source if isinstance(wire_type, NamedSchema) else wire_type
+    fields = schema.get("properties", {}) if isinstance(schema, dict) else {}
+    files = [name for name, field in fields.items() if field.get("format") == "binary"]
+    others = {name: value for name, value in _PARTS.items() if name in fields}
+    return (files[0] if files else "file"), others
 
 
 def _field(name: str, place: str, *, value: str = "", required: bool = False) -> str:

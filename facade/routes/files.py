@@ -65,8 +65,11 @@ async def list_files(exchange: Exchange) -> Response:
         return JsonResponse(openai.render_file_list(page))
     pages = _is_anthropic_client(exchange)
     list_request = anthropic.parse_file_list(exchange.query, pages=pages)
-    cursors = {"after_id": "page"} if pages and "page" in exchange.query else {}
-    page = await _list(exchange, list_request, cursors)
+    if anthropic.names_scope(exchange.query):
+        page = ListFilesResponse()
+    else:
+        cursors = {"after_id": "page"} if pages and "page" in exchange.query else {}
+        page = await _list(exchange, list_request, cursors)
     return JsonResponse(anthropic.render_file_list(page, pages=pages))
 
 
@@ -235,6 +238,9 @@ _PAGE = (
         "ids[]",
         {"type": "array", "items": STRING, "maxItems": 100},
         "Anthropic format only; only these files, without paging.",
+    ),
+    query_parameter(
+        "scope_id", STRING, "Anthropic format only; files belong to no scope: the list is empty."
     ),
 )
 _FILE = Answer("The file", (file_schemas.OPENAI_FILE, file_schemas.ANTHROPIC_FILE))

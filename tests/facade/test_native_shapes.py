@@ -232,6 +232,8 @@ async def test_a_list_of_files_is_filtered_by_ids(gateway):
         page = await client.beta.files.list(ids=ids)
         assert [one.id for one in page.data] == [kept[2].id, kept[0].id]
         assert not page.has_next_page()
+        # No file belongs to a session.
+        assert (await client.beta.files.list(scope_id="session_1")).data == []
         with pytest.raises(anthropic.BadRequestError, match="limit: must not be given"):
             await client.beta.files.list(ids=ids, limit=2)
         with pytest.raises(anthropic.BadRequestError, match="at most 100"):

@@ -2,6 +2,7 @@
 
 from facade.dialects.anthropic.errors import render_error
 from facade.dialects.anthropic.files import (
+    names_scope,
     parse_file_list,
     render_deleted_file,
     render_file,
@@ -22,6 +23,7 @@ __all__ = [
     "MessageStream",
     "MessagesBody",
     "limit_headers",
+    "names_scope",
     "parse_count_tokens",
     "parse_file_list",
     "parse_messages",

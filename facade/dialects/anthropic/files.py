@@ -4,6 +4,7 @@ Callers page with `after_id` and `before_id`. Anthropic's own clients, since the
 left beta, follow `next_page`, a token equivalent to `after_id`.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import orjson
@@ -20,6 +21,7 @@ _PAGE = "page_"
 # How Anthropic's clients write lists.
 _IDS = "ids[]"
 _PAGING = ("limit", "page", "after_id", "before_id")
+_SCOPE = "scope_id"
 
 
 def parse_file_list(query: MultiMapping[str], *, pages: bool) -> ListFilesRequest:
@@ -54,6 +56,11 @@ def parse_file_list(query: MultiMapping[str], *, pages: bool) -> ListFilesReques
         after_id=after or "",
         before_id=before or "",
     )
+
+
+def names_scope(query: Mapping[str, str]) -> bool:
+    """Return whether a list is one of the files of a scope, such as a session; none has a scope."""
+    return bool(query.get(_SCOPE))
 
 
 def render_file(file: File) -> bytes:

@@ -32,6 +32,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from facade.app import _routes
+from facade.credentials import BASE_PATHS
 from facade.description import api_page, openapi
 from facade.endpoints import ENDPOINTS
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
@@ -44,6 +45,7 @@ CONFORMANCE = [status_code_conformance, content_type_conformance, response_schem
 ADMIN_KEY = make_admin_key(bytes(32))
 ADMIN = {"admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()}}
 CONSOLE_PAGES = ("/console", "/console/assets/{name}", "/console/{page}")
+schemathesis.serializer.alias("application/offset+octet-stream", "application/octet-stream")
 # `make soak` takes them all: of some operations there are thousands, most of which repeat what
 # one schema allows inside another, and to make them takes longer than to send them.
 MOST_MADE = 20
@@ -194,7 +196,7 @@ def test_every_route_except_pages_for_people_is_documented():
     served = {
         (route.method, re.sub(r":[^}]+}", "}", route.path))
         for route in _routes(ENDPOINTS)
-        if route.method != "HEAD"
+        if route.method != "HEAD" or route.path not in BASE_PATHS
     }
     described = {
         (method.upper(), path)
