@@ -1,4 +1,4 @@
-"""A document of 2,000 blocks in the console."""
+"""A document of 600 blocks, in `make soak` of 2,000, in the console."""
 
 import pytest
 import pytest_asyncio
@@ -6,8 +6,11 @@ from playwright.async_api import expect
 
 from tests.console.conftest import opened
 from tests.console.documents import Editor, text
+from tests.thoroughness import is_soak
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.thorough]
+
+_BLOCKS = 2_000 if is_soak() else 600
 
 # How long a busy machine may take to show all blocks.
 LONGEST_MS = 120_000
@@ -31,7 +34,7 @@ async def long(gateway):
     editor = await Editor.create(gateway)
     blocks = [
         {"type": "equation", "equation": f"x_{{{n}}}"} if n % 10 == 0 else text("paragraph", f"{n}")
-        for n in range(1, 2000)
+        for n in range(1, _BLOCKS)
     ]
     await editor.insert(text("title", "Long"))
     for start in range(0, len(blocks), 500):
@@ -60,7 +63,7 @@ async def test_its_first_blocks_come_before_the_others_are_read(browser, gateway
 async def test_its_last_block_is_edited_and_no_other_changes(browser, gateway, long):
     async with opened(browser, gateway, long.path) as page:
         blocks = page.locator("[data-block]")
-        await expect(blocks).to_have_count(2000, timeout=LONGEST_MS)
+        await expect(blocks).to_have_count(_BLOCKS, timeout=LONGEST_MS)
         await blocks.first.focus()
         await page.keyboard.press("End")
         await expect(blocks.last).to_be_focused(timeout=LONGEST_MS)
@@ -76,15 +79,15 @@ async def test_its_last_block_is_edited_and_no_other_changes(browser, gateway, l
         async with page.expect_response("**/article/v1/doc/read-blocks") as read:
             await page.keyboard.press("Control+Enter")
         assert (await read.value).request.post_data_json["blockIds"] == [last]
-        await expect(blocks.last).to_contain_text("1999 edited", timeout=LONGEST_MS)
+        await expect(blocks.last).to_contain_text(f"{_BLOCKS - 1} edited", timeout=LONGEST_MS)
         assert await page.evaluate("[...window.changed]") == [last]
-        assert (await long.texts())[-1] == "1999 edited"
+        assert (await long.texts())[-1] == f"{_BLOCKS - 1} edited"
 
 
 async def test_its_formulas_are_set_as_they_come_near(browser, gateway, long):
     async with opened(browser, gateway, long.path) as page:
         blocks = page.locator("[data-block]")
-        await expect(blocks).to_have_count(2000, timeout=LONGEST_MS)
+        await expect(blocks).to_have_count(_BLOCKS, timeout=LONGEST_MS)
         await expect(page.locator(".katex").first).to_be_visible(timeout=LONGEST_MS)
         assert await page.locator(".formula .katex").count() < 100
         formula = await page.get_by_role("group", name="Formula").last.element_handle()

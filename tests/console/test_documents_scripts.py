@@ -98,6 +98,7 @@ async def test_scripts_in_documents_do_nothing(browser, gateway, hostile):
         assert all(url.startswith((gateway.url, "data:")) for url in requests)
 
 
+@pytest.mark.thorough(one_in=4)
 @pytest.mark.parametrize("name", ["Title", "List", "Table", "Label", "Formula", "Figure"])
 async def test_scripts_in_forms_do_nothing(browser, gateway, hostile, name):
     before = await hostile.markdown()

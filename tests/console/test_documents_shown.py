@@ -154,7 +154,8 @@ async def test_selected_text_is_cited(browser, gateway):
         assert await editor.texts() == ["one[1] two"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.thorough(one_in=2)
+@pytest.mark.parametrize("scheme", ["dark", "light"])
 async def test_a_full_document_is_accessible(browser, gateway, full, scheme):
     async with opened(browser, gateway, full.path, color_scheme=scheme) as page:
         await expect(page.locator(".kind-equation .katex")).to_be_visible()

@@ -142,7 +142,8 @@ def test_latex_says_all_of_it(paper: Paper) -> None:
         assert command in source
 
 
-@pytest.mark.parametrize("name", ["bibtex", "biblatex", "csl-json"])
+@pytest.mark.thorough(one_in=3)
+@pytest.mark.parametrize("name", ["biblatex", "bibtex", "csl-json"])
 def test_115_references_come_back_equal(plain_gateway: Gateway, name: str) -> None:
     entries = BIBLIOGRAPHY.partition("@article")[2]
     copies = [re.sub(r"(@\w+\{)", rf"\g<1>k{n}.", f"@article{entries}") for n in range(17)]

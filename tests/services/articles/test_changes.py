@@ -123,8 +123,8 @@ def reads(document: Document) -> dict[str, wire.ReadBlockResponse]:
     return dict(zip(ids, answer.blocks, strict=True))
 
 
+@settings(max_examples=examples(25))
 @given(st.data())
-@settings(max_examples=examples(50))
 def test_every_block_that_reads_otherwise_is_named(data: st.DataObject) -> None:
     editor = Editor()
     made = list(random_edits(data, editor))

@@ -60,6 +60,7 @@ async def change(
     return await client.edit(session_id, "replace_text", block_id=block_id, fields=fields)
 
 
+@pytest.mark.thorough(one_in=3)
 @pytest.mark.parametrize("seed", range(2))
 async def test_any_sequence_of_edits_leaves_what_the_model_has(
     editors: EditorServices, seed: int, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ from tests.services.articles.random_edits import edits, random_edits
 from tests.services.articles.trees import Editor, as_bytes, bullets, check, item, paragraph
 from tests.thoroughness import examples
 
-EXAMPLES = settings(max_examples=examples(40))
+EXAMPLES = settings(max_examples=examples(25))
 
 
 def stored(patch: BlockPatch) -> BlockPatch:
