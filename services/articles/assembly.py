@@ -106,7 +106,7 @@ class ArticleService:
             groups,
             names_of,
             ArticleCopier(database, articles, operation_log, usage, partial(new_id, "")),
-            CommentRepository(database, clock),
+            CommentRepository(database, clock, requests),
             SuggestionRepository(database, clock, requests),
             reserve,
             History(committer, operation_log),

@@ -10,9 +10,10 @@ from gateway.articles.v1 import comments_pb2
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceServicer
 from services.articles.callers import Callers, UserNames
 from services.articles.codec import to_gateway_error
-from services.articles.comments import CommentRepository, StoredComment
+from services.articles.comments import CommentChange, CommentRepository, StoredComment
 from services.articles.committer import DocumentCommitter
 from services.articles.errors import BLOCK, SCHEMA, failure
+from services.articles.repeats import RepeatableRequest
 from services.articles.tree.anchors import Anchor, find_passage
 from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError
@@ -39,11 +40,19 @@ class CommentCalls(ArticleEditorServiceServicer):
         session = await self._callers.session(request.session_id)
         article_id, state = await self._committer.open(session)
         self._reserve.check()
-        anchor = await asyncio.to_thread(_anchor, state.document, request)
-        comment_id = await self._comments.add(
-            article_id, session.user_id, request.text, request.block_id, anchor
+        change = CommentChange(article_id, session.user_id, RepeatableRequest.of(request))
+        result = None
+        if change.request is not None:
+            # The passage may have changed since.
+            result = await self._committer.result_of(session, change.request)
+        if result is None:
+            anchor = await asyncio.to_thread(_anchor, state.document, request)
+            result = await self._comments.add(
+                change, request.text, request.block_id, anchor, state.revision
+            )
+        return comments_pb2.AddCommentResponse(
+            comment_id=result.outcome.ids[0], revision=result.revision
         )
-        return comments_pb2.AddCommentResponse(comment_id=comment_id, revision=state.revision)
 
     async def ReplyToComment(
         self, request: comments_pb2.ReplyToCommentRequest, context: "Context[Any, Any]"
@@ -52,9 +61,8 @@ class CommentCalls(ArticleEditorServiceServicer):
         session = await self._callers.session(request.session_id)
         article_id, _ = await self._committer.open(session)
         self._reserve.check()
-        reply_id = await self._comments.reply(
-            article_id, session.user_id, request.comment_id, request.text
-        )
+        change = CommentChange(article_id, session.user_id, RepeatableRequest.of(request))
+        reply_id = await self._comments.reply(change, request.comment_id, request.text)
         return comments_pb2.ReplyToCommentResponse(comment_id=reply_id)
 
     async def EditComment(
@@ -64,7 +72,8 @@ class CommentCalls(ArticleEditorServiceServicer):
         session = await self._callers.session(request.session_id)
         article_id, _ = await self._committer.open(session)
         self._reserve.check()
-        await self._comments.edit(article_id, session.user_id, request.comment_id, request.text)
+        change = CommentChange(article_id, session.user_id, RepeatableRequest.of(request))
+        await self._comments.edit(change, request.comment_id, request.text)
         return comments_pb2.EditCommentResponse()
 
     async def ResolveComment(
@@ -73,7 +82,8 @@ class CommentCalls(ArticleEditorServiceServicer):
         """Resolve a thread, or open it again."""
         session = await self._callers.session(request.session_id)
         article_id, _ = await self._committer.open(session)
-        await self._comments.resolve(article_id, request.comment_id, reopens=request.reopens)
+        change = CommentChange(article_id, session.user_id, RepeatableRequest.of(request))
+        await self._comments.resolve(change, request.comment_id, reopens=request.reopens)
         return comments_pb2.ResolveCommentResponse()
 
     async def DeleteComment(
@@ -82,7 +92,8 @@ class CommentCalls(ArticleEditorServiceServicer):
         """Delete a comment."""
         session = await self._callers.session(request.session_id)
         article_id, _ = await self._committer.open(session)
-        await self._comments.delete(article_id, session.user_id, request.comment_id)
+        change = CommentChange(article_id, session.user_id, RepeatableRequest.of(request))
+        await self._comments.delete(change, request.comment_id)
         return comments_pb2.DeleteCommentResponse()
 
     async def ListComments(

@@ -11,18 +11,36 @@ import orjson
 from sqlalchemy import Row, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.articles.edit_results import EditResult
 from services.articles.errors import NO_RIGHT, SCHEMA, failure, no_comment
-from services.articles.repository import lock_document
+from services.articles.repeats import AnsweredRequests, RepeatableRequest
 from services.articles.tables import articles, comments
 from services.articles.tree.anchors import Anchor
+from services.articles.tree.operations import EditOutcome
 from services.common import ids
 from services.common.articles import limits
 from services.common.clock import Clock
-from services.common.storage.database import reading, write
+from services.common.storage.database import reading
 
 PREFIX = "comment_"
 # Bytes charged for a row, besides its texts.
 _ROW_BYTES = 256
+# The result of a change that returns nothing.
+_CHANGED = EditResult(0)
+
+
+class CommentChange(NamedTuple):
+    """A change of the comments of a document.
+
+    Attributes:
+        article_id: the document.
+        user_id: the caller.
+        request: the request, if its caller gave it an id.
+    """
+
+    article_id: str
+    user_id: str
+    request: RepeatableRequest | None = None
 
 
 class StoredComment(NamedTuple):
@@ -55,73 +73,83 @@ class CommentRepository:
     """Comments in the database; every method raises `unavailable` when it does not answer."""
 
     def __init__(
-        self, engine: AsyncEngine, clock: Clock, *, new_id: ids.IdGenerator = ids.new_id
+        self,
+        engine: AsyncEngine,
+        clock: Clock,
+        requests: AnsweredRequests,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         self._engine = engine
         self._clock = clock
+        self._requests = requests
         self._new_id = new_id
 
     async def add(
-        self, article_id: str, user_id: str, text: str, element_id: str, anchor: Anchor | None
-    ) -> str:
-        """Add a comment; return its id.
+        self,
+        change: CommentChange,
+        text: str,
+        element_id: str,
+        anchor: Anchor | None,
+        revision: int,
+    ) -> EditResult:
+        """Add a comment; return its id, and the revision.
 
         Args:
-            article_id: the document.
-            user_id: the author.
+            change: who adds it.
             text: the comment.
             element_id: the element that it is on.
             anchor: the passage that it is on; None for all of the element.
+            revision: the revision of the document.
 
         Raises:
-            GatewayError: 40003; 41002.
+            GatewayError: 40003; 40905; 41002.
         """
         comment_id = self._new_id(PREFIX)
         row = {
             "id": comment_id,
-            "article_id": article_id,
+            "article_id": change.article_id,
             "thread_id": comment_id,
             "element_id": element_id,
             "anchor": None if anchor is None else orjson.dumps(anchor.to_json()),
         }
 
-        async def transact(connection: AsyncConnection) -> None:
-            await self._insert(connection, row, user_id, text)
+        async def insert_comment(connection: AsyncConnection) -> EditResult:
+            await self._insert(connection, row, change.user_id, text)
+            return EditResult(revision, EditOutcome((comment_id,)))
 
-        await write(self._engine, transact)
-        return comment_id
+        return await self._requests.once(*change, insert_comment)
 
-    async def reply(self, article_id: str, user_id: str, comment_id: str, text: str) -> str:
+    async def reply(self, change: CommentChange, comment_id: str, text: str) -> str:
         """Add a reply to the thread of a comment; return its id.
 
         Raises:
-            GatewayError: 40003, 40410, 41002.
+            GatewayError: 40003, 40410, 40905, 41002.
         """
         reply_id = self._new_id(PREFIX)
 
-        async def transact(connection: AsyncConnection) -> None:
-            thread_id = (await _find(connection, article_id, comment_id)).thread_id
-            row = {"id": reply_id, "article_id": article_id, "thread_id": thread_id}
-            await self._insert(connection, row, user_id, text)
+        async def insert_reply(connection: AsyncConnection) -> EditResult:
+            thread_id = (await _find(connection, change.article_id, comment_id)).thread_id
+            row = {"id": reply_id, "article_id": change.article_id, "thread_id": thread_id}
+            await self._insert(connection, row, change.user_id, text)
+            return EditResult(0, EditOutcome((reply_id,)))
 
-        await write(self._engine, transact)
-        return reply_id
+        return (await self._requests.once(*change, insert_reply)).outcome.ids[0]
 
-    async def edit(self, article_id: str, user_id: str, comment_id: str, text: str) -> None:
+    async def edit(self, change: CommentChange, comment_id: str, text: str) -> None:
         """Change the text of a comment of the user's.
 
         Raises:
-            GatewayError: 40003, 40301, 40410, 41002.
+            GatewayError: 40003, 40301, 40410, 40905, 41002.
         """
         _check_text(text)
 
-        async def transact(connection: AsyncConnection) -> None:
-            await lock_document(connection, article_id)
-            row = await _find(connection, article_id, comment_id)
-            if row.user_id != user_id:
+        async def update_text(connection: AsyncConnection) -> EditResult:
+            row = await _find(connection, change.article_id, comment_id)
+            if row.user_id != change.user_id:
                 raise failure(NO_RIGHT, "/commentId", "only its author may edit a comment")
             growth = len(text.encode()) - len(row.text.encode())
-            await _check_room(connection, article_id, 0, growth)
+            await _check_room(connection, change.article_id, 0, growth)
             await connection.execute(
                 update(comments)
                 .where(comments.c.id == comment_id)
@@ -131,43 +159,47 @@ class CommentRepository:
                     size_bytes=comments.c.size_bytes + growth,
                 )
             )
+            return _CHANGED
 
-        await write(self._engine, transact)
+        await self._requests.once(*change, update_text)
 
-    async def resolve(self, article_id: str, comment_id: str, *, reopens: bool) -> None:
+    async def resolve(self, change: CommentChange, comment_id: str, *, reopens: bool) -> None:
         """Resolve the thread of a comment, or open it again.
 
         Raises:
-            GatewayError: 40410.
+            GatewayError: 40410, 40905, 41002.
         """
 
-        async def transact(connection: AsyncConnection) -> None:
-            thread_id = (await _find(connection, article_id, comment_id)).thread_id
+        async def update_thread(connection: AsyncConnection) -> EditResult:
+            thread_id = (await _find(connection, change.article_id, comment_id)).thread_id
             await connection.execute(
                 update(comments)
                 .where(comments.c.id == thread_id)
                 .values(resolved_at_ms=None if reopens else self._now_ms())
             )
+            return _CHANGED
 
-        await write(self._engine, transact)
+        await self._requests.once(*change, update_thread)
 
-    async def delete(self, article_id: str, user_id: str, comment_id: str) -> None:
+    async def delete(self, change: CommentChange, comment_id: str) -> None:
         """Delete a reply, or a comment with its replies.
 
         Raises:
-            GatewayError: 40410; 40301, the user is neither its author nor the document's creator.
+            GatewayError: 40410; 40301, the user is neither its author nor the document's creator;
+                40905, 41002.
         """
-        creator = select(articles.c.creator_id).where(articles.c.id == article_id)
+        creator = select(articles.c.creator_id).where(articles.c.id == change.article_id)
 
-        async def transact(connection: AsyncConnection) -> None:
-            row = await _find(connection, article_id, comment_id)
-            if user_id not in (row.user_id, await connection.scalar(creator)):
+        async def remove(connection: AsyncConnection) -> EditResult:
+            row = await _find(connection, change.article_id, comment_id)
+            if change.user_id not in (row.user_id, await connection.scalar(creator)):
                 problem = "only its author and the document's creator may delete a comment"
                 raise failure(NO_RIGHT, "/commentId", problem)
             mine = or_(comments.c.id == comment_id, comments.c.thread_id == comment_id)
             await connection.execute(delete(comments).where(mine))
+            return _CHANGED
 
-        await write(self._engine, transact)
+        await self._requests.once(*change, remove)
 
     async def threads(
         self, article_id: str, *, with_resolved: bool
@@ -191,7 +223,6 @@ class CommentRepository:
         self, connection: AsyncConnection, row: dict[str, Any], user_id: str, text: str
     ) -> None:
         _check_text(text)
-        await lock_document(connection, row["article_id"])
         size = _ROW_BYTES + len(text.encode()) + len(row.get("anchor") or b"")
         await _check_room(connection, row["article_id"], 1, size)
         of_author = {"user_id": user_id, "text": text, "created_at_ms": self._now_ms()}

@@ -246,6 +246,7 @@ class DocumentCommitter:
             if call.kind is CallKind.KEEP_ALIVE:
                 transaction.results.append((call, None))
                 continue
+            call.client_id = session.client_id
             article_id = session.article_id
             if article_id not in transaction.states:
                 state = await self._loader.current(connection, session)

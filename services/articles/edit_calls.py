@@ -64,7 +64,7 @@ CallAnswer = DocumentState | EditResult | None
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """A call that waits for a transaction."""
+    """A call that waits for a transaction; its session says which client makes it."""
 
     kind: CallKind
     session: SessionRef
@@ -73,6 +73,7 @@ class Call:
     conditions: EditConditions = NO_CONDITIONS
     request: RepeatableRequest | None = None
     attempts: int = 0
+    client_id: str = ""
 
     def fail(self, error: Exception) -> None:
         """Answer the call with an error, unless it was cancelled."""
@@ -189,7 +190,8 @@ def _applied(
             log_bytes=state.log_bytes + size_of(applied.operation, applied.inverse),
         )
         entry = (article_id, result.revision, call.session.user_id)
-        transaction.entries.append(LogEntry(*entry, applied.operation, applied.inverse))
+        logged = (applied.operation, applied.inverse, call.client_id)
+        transaction.entries.append(LogEntry(*entry, *logged))
     if call.conditions.suggestion_id is not None:
         transaction.pending_ids.remove(call.conditions.suggestion_id)
         transaction.accepted_ids.append(call.conditions.suggestion_id)

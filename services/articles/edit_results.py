@@ -37,7 +37,9 @@ class EditResult(NamedTuple):
 
     def to_import(self) -> wire.ImportArticleResponse:
         """Return the response for the caller of an import: of references, and of blocks."""
-        response = wire.ImportArticleResponse(revision=self.revision, ids=self.outcome.ids)
+        response = wire.ImportArticleResponse(
+            revision=self.revision, ids=self.outcome.ids, suggestion_id=self.suggestion_id
+        )
         if self.of_edits:
             references, blocks = self.of_edits
             response.reference_ids.extend(references.ids)

@@ -32,13 +32,15 @@ from services.articles.pandoc.formats import EXPORT_FORMATS, ExportFormat
 from services.articles.pandoc.formatted import Formatted, with_formatted_citations
 from services.articles.pandoc.from_document import Tree, TreeOptions, tree_of
 from services.articles.pandoc.html import write_html
+from services.articles.pandoc.latex import LatexCitations
 from services.articles.pandoc.markdown import plain_references
-from services.articles.reference_styles import apply_style
+from services.articles.reference_styles import apply_style, styled_entries
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Element
 from services.common.articles import limits
 from services.common.errors import GatewayError
 from services.common.process.offload import offload_if
+from services.media.conversion.pandoc import shows_years
 
 # Bytes of a text in an answer, of a picture and of all pictures, and their number.
 MAX_TEXT = 8 << 20
@@ -156,10 +158,21 @@ class DocumentExporter:
             numbers_captions=not (chosen.numbers_captions and has_pandoc()),
             has_keywords=not chosen.writer.startswith("typst"),
         )
+        if name == "latex" and document.numbers():
+            # LaTeX makes the citations; the style is applied to the references before.
+            options, style = await self._with_latex(document, options, style), ""
         tree = await offload_if(is_large, tree_of, document, options)
         shown = list(figures.values())
         exported = await self._written(name, chosen, tree, style, shown)
         return exported, [] if name == "pdf" else shown
+
+    async def _with_latex(
+        self, document: Document, options: TreeOptions, style: str
+    ) -> TreeOptions:
+        has_years = bool(style) and await offload_if(True, shows_years, style)
+        latex = LatexCitations.of(document.references.values(), has_years=has_years)
+        entries = await styled_entries(document, style, self._converter) if style else {}
+        return options._replace(latex=latex, entries=entries)
 
     async def _written(
         self, name: str, chosen: ExportFormat, tree: Tree, style: str, figures: list[PictureFile]

@@ -81,7 +81,7 @@ class History:
             GatewayError: 40904, there is none; 40903, a block of it has changed since.
         """
         article_id, _ = await self._committer.open(session)
-        last = reversible(await self._log.heads_of(article_id, session.user_id))
+        last = reversible(await self._log.heads_of(article_id, session.user_id, session.session_id))
         revision = last.redo if is_redo else last.undo
         entry = await self._log.entry(article_id, revision) if revision else None
         if entry is None:

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.articles import codec
 from services.articles.cache import DocumentState
 from services.articles.reversible import HEAD_BYTES, EntryHead, read_head
-from services.articles.tables import operations, snapshots
+from services.articles.tables import operations, sessions, snapshots
 from services.articles.tree.document import Document
 from services.articles.usage import OPERATION_BYTES, length_of
 from services.common.clock import Clock
@@ -55,6 +55,7 @@ class LogEntry(NamedTuple):
     user_id: str
     operation: bytes
     inverse: bytes
+    client_id: str = ""
 
 
 class MissingRevisionError(Exception):
@@ -162,11 +163,17 @@ class OperationLog:
             inverse_bytes: Sequence[bytes] = inverses.scalars().all()
         return inverse_bytes
 
-    async def heads_of(self, article_id: str, user_id: str) -> list[EntryHead]:
-        """Return the newest entries of a user, the oldest first."""
+    async def heads_of(self, article_id: str, user_id: str, session_id: str) -> list[EntryHead]:
+        """Return the newest entries of the client of a user's session, the oldest first."""
+        of_session = sessions.c.id == session_id
+        client_id = select(sessions.c.client_id).where(of_session).scalar_subquery()
         query = (
             select(operations.c.revision, func.substr(operations.c.operation, 1, HEAD_BYTES))
-            .where(operations.c.article_id == article_id, operations.c.user_id == user_id)
+            .where(
+                operations.c.article_id == article_id,
+                operations.c.user_id == user_id,
+                operations.c.client_id == client_id,
+            )
             .order_by(operations.c.revision.desc())
             .limit(_MOST_ENTRIES)
         )

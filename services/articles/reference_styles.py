@@ -13,10 +13,12 @@ from services.articles.pandoc.formatted import (
     DocumentCitation,
     Formatted,
     citations_in,
+    read_entries,
     read_formatted,
     tree_to_format,
 )
 from services.articles.pandoc.markdown import leaves_markdown
+from services.articles.pandoc.syntax import Node
 from services.articles.tree.document import Document
 from services.common.process.offload import offload_if
 
@@ -57,6 +59,21 @@ async def apply_style(
     output = await converted(conversion, "/style")
     formatted = await offload_if(True, lambda: read_formatted(orjson.loads(output.content)))
     return Styled(cited, formatted)
+
+
+async def styled_entries(
+    document: Document, style: str, converter: DocumentConverter
+) -> dict[str, list[Node]]:
+    """Return the texts of the cited references in a style, by their ids, in its order.
+
+    Raises:
+        GatewayError: see `converted`.
+    """
+    root = tree_to_format(document, citations_in(document), with_all=False)
+    content = await offload_if(True, orjson.dumps, root)
+    conversion = converter.pandoc(content, reader="json", writer="json", style=style)
+    output = await converted(conversion, "/style")
+    return await offload_if(True, lambda: read_entries(orjson.loads(output.content)))
 
 
 async def format_references(

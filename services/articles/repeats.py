@@ -5,17 +5,20 @@ and document: neither a crash nor a second call at the same time applies it agai
 """
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import deepcopy
 from typing import NamedTuple
 
 from sqlalchemy import and_, delete, insert, select, tuple_
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.articles.v1 import articles_pb2 as wire
-from gateway.articles.v1.suggestions_pb2 import AcceptSuggestionRequest
+from gateway.articles.v1 import comments_pb2
+from gateway.articles.v1.suggestions_pb2 import AcceptSuggestionRequest, RejectSuggestionRequest
 from services.articles.edit_results import EditResult
 from services.articles.errors import SCHEMA, failure, request_differs
+from services.articles.repository import lock_document
 from services.articles.tables import requests
 from services.common.clock import Clock
 from services.common.storage.database import reading_once, write
@@ -26,6 +29,8 @@ REMEMBERED_S = 24 * 3600
 # Requests of a user in a document that are remembered.
 REMEMBERED = 1_000
 MAX_LENGTH = 64  # characters
+# An edit that is committed at the same time may have the same id.
+_ATTEMPTS = 3
 
 _KEY = (requests.c.article_id, requests.c.user_id, requests.c.request_id)
 _KEYS = KeyList(_KEY, 2, "keys")
@@ -36,6 +41,12 @@ EditRequest = (
     | wire.RestoreRevisionRequest
     | wire.ImportArticleRequest
     | AcceptSuggestionRequest
+    | RejectSuggestionRequest
+    | comments_pb2.AddCommentRequest
+    | comments_pb2.ReplyToCommentRequest
+    | comments_pb2.EditCommentRequest
+    | comments_pb2.ResolveCommentRequest
+    | comments_pb2.DeleteCommentRequest
 )
 
 
@@ -117,6 +128,45 @@ class AnsweredRequests:
             )
             for row in rows
         }
+
+    async def once(
+        self,
+        article_id: str,
+        user_id: str,
+        request: RepeatableRequest | None,
+        change: Callable[[AsyncConnection], Awaitable[EditResult]],
+    ) -> EditResult:
+        """Return the result of a change in a transaction, which locks the document.
+
+        Args:
+            article_id: the document.
+            user_id: the caller.
+            request: the request, if its caller gave it an id. If its result is stored, that is
+                returned, and nothing is changed.
+            change: changes something within the transaction.
+
+        Raises:
+            GatewayError: 40905, another request has the same id; 41002; unavailable.
+        """
+
+        async def transact(connection: AsyncConnection) -> EditResult:
+            await lock_document(connection, article_id)
+            if request is None:
+                return await change(connection)
+            key = RequestKey(article_id, user_id, request.id)
+            stored = await self.find(connection, [key])
+            if key in stored:
+                return stored[key].result_for(request)
+            result = await change(connection)
+            await self.add(connection, {key: StoredRequest(request.fingerprint, result)})
+            return result
+
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await write(self._engine, transact)
+            except IntegrityError:
+                continue
+        return await write(self._engine, transact)
 
     async def add(
         self, connection: AsyncConnection, answered: Mapping[RequestKey, StoredRequest]

@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 
 from gateway.articles.v1 import articles_pb2 as wire
+from gateway.articles.v1.edits_pb2 import Edit
 from services.articles import codec, responses
 from services.articles.callers import Callers, UserNames
 from services.articles.commenting import CommentCalls
@@ -54,6 +55,8 @@ _LARGE = 32 << 10
 _LARGE_PARSED = 2 << 10
 _PARSED = ("edit_text", "apply_edits", "import_references", "write_markdown")
 _MAX_CLIENT_ID = 64  # characters
+# The kind of a suggestion that is an import, which is no field of `Edit`.
+_IMPORT = "import_article"
 
 Context = grpc.aio.ServicerContext
 
@@ -252,7 +255,12 @@ class ArticleEditorServicer(SharingCalls, CommentCalls, SuggestionCalls, ExportC
         conditions.check(await self._committer.read(session))
         edit = await self._importer.read(request)
         await self._check_files(session, edit)
-        return (await self._committer.edit(session, edit, conditions, repeatable)).to_import()
+        if request.suggest:
+            of_edit = (_IMPORT, None)
+            result = await self._suggest(session, of_edit, edit, conditions, repeatable)
+        else:
+            result = await self._committer.edit(session, edit, conditions, repeatable)
+        return result.to_import()
 
     async def ListHistory(
         self, request: wire.ListHistoryRequest, context: "Context[Any, Any]"
@@ -324,7 +332,10 @@ class ArticleEditorServicer(SharingCalls, CommentCalls, SuggestionCalls, ExportC
             raise
         conditions = await self._conditions(session, request)
         if request.suggest:
-            return await self._suggest(session, request, edit, conditions, repeatable)
+            if request.dry_run:
+                raise failure(FIELDS, "/suggest", "cannot be combined with dryRun")
+            of_edit = (str(request.edit.WhichOneof("kind")), request.edit)
+            return await self._suggest(session, of_edit, edit, conditions, repeatable)
         if not request.dry_run:
             return await self._committer.edit(session, edit, conditions, repeatable)
         state = await self._committer.read(session)
@@ -335,21 +346,20 @@ class ArticleEditorServicer(SharingCalls, CommentCalls, SuggestionCalls, ExportC
     async def _suggest(
         self,
         session: SessionRef,
-        request: wire.ApplyEditRequest,
+        of_edit: tuple[str, Edit | None],
         edit: DocumentEdit,
         conditions: EditConditions,
         repeatable: RepeatableRequest | None,
     ) -> EditResult:
-        """Store an edit as a suggestion."""
+        """Store an edit, with its kind and its message, as a suggestion."""
         article_id, state = await self._committer.open(session)
-        if request.dry_run:
-            raise failure(FIELDS, "/suggest", "cannot be combined with dryRun")
         conditions.check(state)
         patch, outcome, of_edits = await asyncio.to_thread(
             codec.suggested_patch, state.document, edit
         )
         result = EditResult(state.revision, outcome, of_edits)
-        suggested = SuggestedEdit(request.edit, patch, result)
+        kind, message = of_edit
+        suggested = SuggestedEdit(kind, patch, result, message)
         return await self._suggestions.add(article_id, session.user_id, suggested, repeatable)
 
     async def _once(

@@ -52,12 +52,14 @@ class LiveSession(NamedTuple):
         owner_id: user who created the document.
         revision: revision of the document.
         charged_bytes: bytes of its log that the owner is charged for.
+        client_id: the client of the user's, "" if it does not name itself.
     """
 
     article_id: str
     owner_id: str
     revision: int
     charged_bytes: int
+    client_id: str
 
 
 class SessionRepository:
@@ -265,6 +267,7 @@ def _session_query(session_ids: Iterable[str]) -> Any:
         sessions.c.user_id,
         sessions.c.expires_at_ms,
         sessions.c.latest,
+        sessions.c.client_id,
         articles.c.id.label("article_id"),
         articles.c.deleted_at_ms,
         articles.c.charged_bytes,
@@ -283,4 +286,6 @@ def _live_or_error(row: Row[Any] | None, user_id: str, now_ms: int) -> LiveSessi
     if not access_rights_of(row, user_id).may_read:
         # The user lost access after the session was opened.
         return no_document("/sessionId")
-    return LiveSession(row.article_id, row.creator_id, row.revision, row.charged_bytes)
+    return LiveSession(
+        row.article_id, row.creator_id, row.revision, row.charged_bytes, row.client_id
+    )

@@ -86,7 +86,10 @@ class SuggestionCalls(ArticleEditorServiceServicer):
         """Delete a suggestion."""
         session = await self._callers.session(request.session_id)
         article_id, _ = await self._committer.open(session)
-        await self._suggestions.reject(article_id, request.suggestion_id)
+        repeatable = RepeatableRequest.of(request)
+        await self._suggestions.reject(
+            article_id, session.user_id, request.suggestion_id, repeatable
+        )
         return suggestions_pb2.RejectSuggestionResponse()
 
 

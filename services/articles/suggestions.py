@@ -20,13 +20,7 @@ from services.articles.errors import (
     failure,
     no_suggestion,
 )
-from services.articles.repeats import (
-    AnsweredRequests,
-    RepeatableRequest,
-    RequestKey,
-    StoredRequest,
-)
-from services.articles.repository import lock_document
+from services.articles.repeats import AnsweredRequests, RepeatableRequest
 from services.articles.tables import suggestions
 from services.articles.tree.block_patches import BlockPatch
 from services.articles.tree.document import Document
@@ -37,7 +31,8 @@ from services.articles.tree.parsing import NewId
 from services.common import ids
 from services.common.articles import limits
 from services.common.clock import Clock
-from services.common.storage.database import reading, write
+from services.common.storage.database import reading
+from services.common.storage.shown_files import add_suggested_files
 
 PREFIX = "suggestion_"
 # Bytes charged for a row, besides its content.
@@ -50,14 +45,16 @@ class SuggestedEdit(NamedTuple):
     """An edit, and what it would change.
 
     Attributes:
-        edit: the edit's message.
+        kind: the field of `Edit` that it is, or `import_article`.
         patch: what it changes.
         result: the answer to its author, without the id of the suggestion.
+        edit: the edit's message, if it has one.
     """
 
-    edit: Edit
+    kind: str
     patch: BlockPatch
     result: EditResult
+    edit: Edit | None = None
 
 
 class StoredSuggestion(NamedTuple):
@@ -159,9 +156,9 @@ class SuggestionRepository:
         """
         if suggested.patch.is_empty:
             raise failure(SCHEMA, "/suggest", "the edit would change nothing")
-        kind = str(suggested.edit.WhichOneof("kind"))
         patch = orjson.dumps(suggested.patch.to_json())
-        message = suggested.edit.SerializeToString() if kind == _BY_TEXT else None
+        is_by_text = suggested.kind == _BY_TEXT and suggested.edit is not None
+        message = suggested.edit.SerializeToString() if is_by_text else None
         size = _ROW_BYTES + len(patch) + len(message or b"")
         row = {
             "id": self._new_id(PREFIX),
@@ -169,28 +166,20 @@ class SuggestionRepository:
             "user_id": user_id,
             "created_at_ms": int(self._clock.now() * 1000),
             "revision": suggested.result.revision,
-            "kind": kind,
+            "kind": suggested.kind,
             "patch": patch,
             "edit": message,
             "size_bytes": size,
         }
         result = suggested.result._replace(suggestion_id=str(row["id"]))
 
-        async def transact(connection: AsyncConnection) -> EditResult:
-            await lock_document(connection, article_id)
-            if request is not None:
-                key = RequestKey(article_id, user_id, request.id)
-                stored = await self._requests.find(connection, [key])
-                if key in stored:
-                    return stored[key].result_for(request)
+        async def insert_suggestion(connection: AsyncConnection) -> EditResult:
             await _check_room(connection, article_id, size)
             await connection.execute(insert(suggestions).values(row))
-            if request is not None:
-                answered = {key: StoredRequest(request.fingerprint, result)}
-                await self._requests.add(connection, answered)
+            await add_suggested_files(connection, str(row["id"]), suggested.patch.files())
             return result
 
-        return await write(self._engine, transact)
+        return await self._requests.once(article_id, user_id, request, insert_suggestion)
 
     async def get(self, article_id: str, suggestion_id: str) -> StoredSuggestion:
         """Return a suggestion.
@@ -207,17 +196,23 @@ class SuggestionRepository:
         """Return suggestions of a document, the oldest first, after the one with an id."""
         return await self._rows(article_id, suggestions.c.id > after_id, limit=limit)
 
-    async def reject(self, article_id: str, suggestion_id: str) -> None:
-        """Delete a suggestion.
+    async def reject(
+        self, article_id: str, user_id: str, suggestion_id: str, request: RepeatableRequest | None
+    ) -> None:
+        """Delete a suggestion, once for a request with an id.
 
         Raises:
-            GatewayError: 40411.
+            GatewayError: 40411, 40905, 41002.
         """
         which = (suggestions.c.id == suggestion_id, suggestions.c.article_id == article_id)
-        deletion = delete(suggestions).where(*which)
-        deleted = await write(self._engine, lambda connection: connection.execute(deletion))
-        if not deleted.rowcount:
-            raise no_suggestion()
+
+        async def remove(connection: AsyncConnection) -> EditResult:
+            deleted = await connection.execute(delete(suggestions).where(*which))
+            if not deleted.rowcount:
+                raise no_suggestion()
+            return EditResult(0)
+
+        await self._requests.once(article_id, user_id, request, remove)
 
     async def _rows(
         self, article_id: str, which: ColumnElement[bool], limit: int

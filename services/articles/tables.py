@@ -98,13 +98,15 @@ articles = Table(
     Index("ix_articles_deleted_at_ms", "deleted_at_ms"),
 )
 
-# Each operation with its inverse, as JSON. The primary key decides a race for a revision.
+# Each operation with its inverse, as JSON, and the client of the user's that made it ("" if it did
+# not name itself). The primary key decides a race for a revision.
 operations = Table(
     "article_operations",
     metadata,
     Column("article_id", String(20), ForeignKey("articles.id"), primary_key=True),
     Column("revision", BigInteger, primary_key=True, autoincrement=False),
     Column("user_id", String(64), nullable=False),
+    Column("client_id", String(64), nullable=False, server_default=""),
     Column("at_ms", BigInteger, nullable=False),
     Column("operation", LargeBinary, nullable=False),
     Column("inverse", LargeBinary, nullable=False),

@@ -226,6 +226,46 @@ async def test_a_paper_comes_back(ada, gateway):
         assert (await back.read())["blocks"] == []
 
 
+async def test_latex_cites_and_lists_the_references(ada, gateway):
+    source = (await ada.done("doc/export", format="latex"))["text"]
+    cited = r"\citetext{\citealp[see][p. 3]{newton.1687}; \citealp{muller:2010+a}}"
+    assert cited in " ".join(source.split())
+    for key, names in (("newton.1687", "Newton}(1687)"), ("muller:2010+a", "Müller and")):
+        assert f"\\bibitem[{{{names}" in source and f"]{{{key}}}" in source
+    bibtex = (await ada.done("doc/export", format="bibtex"))["text"]
+    assert "{newton.1687," in bibtex and "{muller:2010+a," in bibtex
+    back = Author(gateway, gateway.key)
+    await back.open_new()
+    answer = await back.done("doc/import", format="latex", text=source)
+    assert answer["referenceIds"] == ["newton.1687", "muller:2010+a"]
+    assert not any("bibitem" in one["reason"] + one["place"] for one in answer["lost"])
+    read = await back.done("doc/read", citations="key")
+    assert "[see @newton.1687, p. 3; @muller:2010+a]" in read["text"]
+    titles = {one["id"]: one["title"] for one in read["reference"]}
+    assert titles["newton.1687"].startswith("Isaac Newton. Principia. Streater, 1687.")
+    assert "On $x^2$ and tides" in titles["muller:2010+a"]
+    styled = (await ada.done("doc/export", format="latex", style="apa"))["text"]
+    assert r"\usepackage[round]{natbib}" in styled and "References}" not in styled
+    assert "Newton, I. (1687).\n\\emph{Principia}. Streater." in styled
+    numbered = (await ada.done("doc/export", format="latex", style="ieee"))["text"]
+    assert r"\usepackage[numbers,square]{natbib}" in numbered
+    assert "I. Newton, \\emph{Principia}. Streater, 1687." in numbered.replace("\n", " ")
+
+
+async def test_an_import_is_suggested(ada, gateway):
+    author = Author(gateway, gateway.key)
+    await author.open_new()
+    before = await author.read()
+    source = {"format": "markdown", "text": "Tides rise.", "requestId": "once", "suggest": True}
+    answer = await author.done("doc/import", **source)
+    assert await author.done("doc/import", **source) == answer and await author.read() == before
+    (one,) = (await author.done("suggestion/list"))["suggestions"]
+    assert (one["id"], one["endpoint"]) == (answer["suggestionId"], "doc/import")
+    await author.done("suggestion/accept", suggestionId=one["id"])
+    blocks = (await author.read())["blocks"]
+    assert [(block["id"], block["text"]) for block in blocks] == [(answer["ids"][0], "Tides rise.")]
+
+
 async def test_markdown_and_references_leave_as_text(ada):
     markdown = (await ada.done("doc/export", format="markdown"))["text"]
     read = (await ada.read())["text"]

@@ -161,16 +161,26 @@ async def test_no_key_reads_a_shared_file_over_grpc(members):
 
 async def test_a_file_that_a_document_shows_does_not_expire(members, advanced, folder):
     ada, bob, _ = members
-    shown, other = await ada.upload(), await ada.upload()
+    shown, other, suggested, refused = [await ada.upload() for _ in range(4)]
     figure = await ada.insert_image({"fileId": shown})
+    suggestions = []
+    for file_id in (suggested, refused):
+        insertion = {"path": [0], "blocks": [{"type": "image", "image": [{"fileId": file_id}]}]}
+        answer = await ada.done("block/insert", **insertion, suggest=True)
+        suggestions.append(answer["suggestionId"])
     advanced.seconds = 31 * 24 * 3600
     await until(lambda: not (folder / "files" / other).exists())
-    assert (await ada.status_of(shown), await ada.status_of(other)) == (200, 404)
+    statuses = [await ada.status_of(one) for one in (shown, other, suggested, refused)]
+    assert statuses == [200, 404, 200, 200]
     for member in (ada, bob):
         opened = await member.done("session/create", docId=ada.document)
         member.session = opened["sessionId"]
     async with bob.post("doc/image", blockId=figure) as answer:
         assert await answer.read() == PNG
+    await bob.done("suggestion/accept", suggestionId=suggestions[0])
+    await bob.done("suggestion/reject", suggestionId=suggestions[1])
     await bob.done("block/delete", blockId=figure)
-    assert await ada.status_of(shown) == 404
+    statuses = [await ada.status_of(one) for one in (shown, suggested, refused)]
+    assert statuses == [404, 200, 404]
     await until(lambda: not (folder / "files" / shown).exists())
+    assert (folder / "files" / suggested).exists()

@@ -243,7 +243,7 @@ class Exported(_Answer):
     revision: Revision
 
 
-class Imported(_Answer):
+class Imported(_EditAnswer):
     """The blocks and references of a document, and what was lost."""
 
     ids: Annotated[list[str], Field(description="Ids of the blocks, in order.")]
@@ -252,7 +252,6 @@ class Imported(_Answer):
         list[Omission],
         Field(description="At most 1,000 parts of the document that documents here do not hold."),
     ]
-    revision: Revision
 
 
 class FormattedCitation(_Answer):

@@ -232,12 +232,15 @@ def exported(_: bodies.ExportArticle, answer: pb.ExportArticleResponse) -> Data:
 
 def imported(_: bodies.ImportArticle, answer: pb.ImportArticleResponse) -> Data:
     """Return the data of doc/import."""
-    return {
+    data: Data = {
         "ids": list(answer.ids),
         "referenceIds": list(answer.reference_ids),
         "lost": _omissions(answer.omitted),
         "revision": answer.revision,
     }
+    if answer.suggestion_id:
+        data["suggestionId"] = answer.suggestion_id
+    return data
 
 
 def references_formatted(_: bodies.FormatReferences, answer: pb.FormatReferencesResponse) -> Data:

@@ -192,6 +192,7 @@ class ImportArticle(RepeatableBody):
     ifRevision: Annotated[int, Field(ge=0, lt=INT64)] | None = Field(
         None, description="The last known revision; if there is a newer one, nothing is done."
     )
+    suggest: bool = Field(False, description="As in an edit.")
 
 
 class FormatReferences(OfSession):

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from facade.dialects.articles import answers
 from facade.dialects.articles.answer_types import Revision
-from facade.dialects.articles.bodies import BlockId, Index, OfSession
+from facade.dialects.articles.bodies import BlockId, Index, OfSession, RepeatableBody
 from gateway.articles.v1 import comments_pb2
 
 # The default of a field that may be omitted.
@@ -16,7 +16,7 @@ _Text = Annotated[str, Field(min_length=1, max_length=5_000)]
 _UnixMilliseconds = Annotated[int, Field(description="Unix milliseconds.")]
 
 
-class AddComment(OfSession):
+class AddComment(RepeatableBody):
     """A comment to add on an element, or on a passage of it."""
 
     blockId: BlockId
@@ -33,28 +33,28 @@ class AddComment(OfSession):
     text: _Text
 
 
-class ReplyToComment(OfSession):
+class ReplyToComment(RepeatableBody):
     """A reply to the thread of a comment."""
 
     commentId: _CommentId
     text: _Text
 
 
-class EditComment(OfSession):
+class EditComment(RepeatableBody):
     """The new text of a comment of the caller's."""
 
     commentId: _CommentId
     text: _Text
 
 
-class ResolveComment(OfSession):
+class ResolveComment(RepeatableBody):
     """Names a comment whose thread is resolved."""
 
     commentId: _CommentId
     resolved: bool = Field(True, description="`false` opens the thread again.")
 
 
-class DeleteComment(OfSession):
+class DeleteComment(RepeatableBody):
     """Names a comment to delete; the first one of a thread goes with its replies."""
 
     commentId: _CommentId
@@ -138,33 +138,45 @@ def add_comment(body: AddComment) -> comments_pb2.AddCommentRequest:
         quote=body.quote,
         offset=body.offset,
         text=body.text,
+        request_id=body.requestId,
     )
 
 
 def reply_to_comment(body: ReplyToComment) -> comments_pb2.ReplyToCommentRequest:
     """Return the request to add a reply."""
     return comments_pb2.ReplyToCommentRequest(
-        session_id=body.sessionId, comment_id=body.commentId, text=body.text
+        session_id=body.sessionId,
+        comment_id=body.commentId,
+        text=body.text,
+        request_id=body.requestId,
     )
 
 
 def edit_comment(body: EditComment) -> comments_pb2.EditCommentRequest:
     """Return the request to change the text of a comment."""
     return comments_pb2.EditCommentRequest(
-        session_id=body.sessionId, comment_id=body.commentId, text=body.text
+        session_id=body.sessionId,
+        comment_id=body.commentId,
+        text=body.text,
+        request_id=body.requestId,
     )
 
 
 def resolve_comment(body: ResolveComment) -> comments_pb2.ResolveCommentRequest:
     """Return the request to resolve a thread, or to open it again."""
     return comments_pb2.ResolveCommentRequest(
-        session_id=body.sessionId, comment_id=body.commentId, reopens=not body.resolved
+        session_id=body.sessionId,
+        comment_id=body.commentId,
+        reopens=not body.resolved,
+        request_id=body.requestId,
     )
 
 
 def delete_comment(body: DeleteComment) -> comments_pb2.DeleteCommentRequest:
     """Return the request to delete a comment."""
-    return comments_pb2.DeleteCommentRequest(session_id=body.sessionId, comment_id=body.commentId)
+    return comments_pb2.DeleteCommentRequest(
+        session_id=body.sessionId, comment_id=body.commentId, request_id=body.requestId
+    )
 
 
 def list_comments(body: ListComments) -> comments_pb2.ListCommentsRequest:

@@ -306,6 +306,7 @@ def import_article(body: bodies.ImportArticle) -> articles_pb2.ImportArticleRequ
         position=body.position,
         if_revision=body.ifRevision,
         request_id=body.requestId,
+        suggest=body.suggest,
     )
     if body.text is not None:
         request.text = body.text

@@ -37,6 +37,7 @@ _ENDPOINTS = {
     "edit_table": "table/edit",
     "import_references": "reference/import",
     "write_markdown": "doc/write",
+    "import_article": "doc/import",
 }
 
 
@@ -56,7 +57,7 @@ class AcceptSuggestion(RepeatableBody):
     )
 
 
-class RejectSuggestion(OfSession):
+class RejectSuggestion(RepeatableBody):
     """Names a suggestion to reject."""
 
     suggestionId: _SuggestionId
@@ -129,7 +130,9 @@ def accept_suggestion(body: AcceptSuggestion) -> suggestions_pb2.AcceptSuggestio
 def reject_suggestion(body: RejectSuggestion) -> suggestions_pb2.RejectSuggestionRequest:
     """Return the request to reject a suggestion."""
     return suggestions_pb2.RejectSuggestionRequest(
-        session_id=body.sessionId, suggestion_id=body.suggestionId
+        session_id=body.sessionId,
+        suggestion_id=body.suggestionId,
+        request_id=body.requestId,
     )
 
 

@@ -1,8 +1,7 @@
 """BibTeX and BibLaTeX: entries of a .bib file as references, and back."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from services.articles.bibliography.entries import (
     LITERAL_NAMES,
@@ -17,7 +16,8 @@ from services.articles.bibliography.entries import (
     spaced,
     text_of,
 )
-from services.articles.bibliography.latex import decode, encode
+from services.articles.bibliography.inheritance import Entry, inherited
+from services.articles.bibliography.latex import decode, encode, is_balanced
 from services.articles.bibliography.names import is_braced, split_names
 from services.articles.bibliography.types import to_bibtex
 
@@ -43,6 +43,8 @@ _MONTHS = {
 # Fields that are not LaTeX.
 _VERBATIM = frozenset({"url", "doi", "file", "eprint", "isbn", "issn"})
 _VERBATIM_ESCAPE = re.compile(r"\\([_%&#~$])")
+# As Mendeley writes such a character, with or without the backslash.
+_VERBATIM_GROUP = re.compile(r"\{(\\?[_%&#~$])\}")
 _BEFORE_ESCAPED = re.compile(r"\\(?=[_%&#~$])")
 # Our names of fields that have others there.
 _NAMES = {
@@ -58,18 +60,12 @@ _YEAR = re.compile(r"\d{4}(?!\d)", re.ASCII)
 _NOT_IN_KEYS = re.compile(r"[\s,{}\"#%~\\]")
 
 
-class _Entry(NamedTuple):
-    kind: str
-    key: str
-    fields: Mapping[str, str]
-
-
 def parse(text: str) -> Entries:
     """Return the references in a .bib file; entries with errors are omitted."""
     references: list[dict[str, str | list[str]]] = []
     omitted: list[Omission] = []
-    reader = _Reader(text)
-    for entry in reader.entries(omitted):
+    entries = list(_Reader(text).entries(omitted))
+    for entry in inherited(entries, omitted):
         references.append(_reference(entry, omitted))
     return Entries(references, omitted)
 
@@ -78,6 +74,12 @@ def write(references: Sequence[Reference], *, is_biblatex: bool) -> str:
     """Return references as a .bib file, which `parse` reads back."""
     taken: set[str] = set()
     return "\n".join(_written(reference, is_biblatex, taken) for reference in references)
+
+
+def keys_of(references: Iterable[Reference]) -> dict[str, str]:
+    """Return the keys that references have in a .bib file, by their ids."""
+    taken: set[str] = set()
+    return {str(one["id"]): _key(str(one["id"]), taken) for one in references}
 
 
 class _Reader:
@@ -89,7 +91,7 @@ class _Reader:
         self._abbreviations: dict[str, str] = dict(_MONTHS)
         self._characters = 0
 
-    def entries(self, omitted: list[Omission]) -> Iterator[_Entry]:
+    def entries(self, omitted: list[Omission]) -> Iterator[Entry]:
         """Yield the entries that are valid.
 
         Raises:
@@ -108,7 +110,7 @@ class _Reader:
                     continue
                 self._skip()
                 key = self._take(_KEY)
-                yield _Entry(kind, key, self._entry_fields(key, closing, omitted))
+                yield Entry(kind, key, self._entry_fields(key, closing, omitted))
             except SyntaxProblem as problem:
                 errors += 1
                 line = self._text.count("\n", 0, head.start()) + 1
@@ -212,7 +214,7 @@ class _Reader:
         self._at += 1
 
 
-def _reference(entry: _Entry, omitted: list[Omission]) -> dict[str, str | list[str]]:
+def _reference(entry: Entry, omitted: list[Omission]) -> dict[str, str | list[str]]:
     reference: dict[str, str | list[str]] = {"id": entry.key, "type": entry.kind}
     literals: list[str] = []
     for name, value in entry.fields.items():
@@ -224,7 +226,8 @@ def _reference(entry: _Entry, omitted: list[Omission]) -> dict[str, str | list[s
         elif field in reference:
             omitted.append(Omission(entry.key, f"the field {name[:64]}, beside another {field}"))
         elif name in _VERBATIM:
-            reference[field] = spaced(_VERBATIM_ESCAPE.sub(r"\1", value))
+            grouped = _VERBATIM_GROUP.sub(r"\1", value)
+            reference[field] = spaced(_VERBATIM_ESCAPE.sub(r"\1", grouped))
         elif field in NAME_FIELDS:
             names = split_names(value)
             reference[field] = [name for each in names if (name := spaced(decode(each)))]
@@ -268,6 +271,8 @@ def _name(name: str, literals: frozenset[str]) -> str:
 def _verbatim(text: str) -> str:
     """Return an address with the characters in percent code that would be read otherwise."""
     text = _BEFORE_ESCAPED.sub("%5C", text)
+    if is_balanced(text) and not _VERBATIM_GROUP.search(text):
+        return text
     return text.replace("{", "%7B").replace("}", "%7D")
 
 

@@ -21,7 +21,8 @@ _SYMBOLS = {
     **{"textbraceleft": "{", "textbraceright": "}", "textendash": "\u2013", "textemdash": "—"},
     **{"textquoteleft": "\u2018", "textquoteright": "\u2019", "textquotedblleft": "“"},
     **{"textquotedblright": "”", "textdegree": "°", "texttrademark": "™", "textregistered": "®"},
-    **{"TeX": "TeX", "LaTeX": "LaTeX"},
+    **{"TeX": "TeX", "LaTeX": "LaTeX", "textless": "<", "textgreater": ">", "textbar": "|"},
+    **{"textunderscore": "_", "textquotesingle": "'", "textbullet": "•", "texteuro": "€"},
 }
 # Commands whose argument is text, which stays without them.
 _TEXT_COMMANDS = frozenset(
@@ -63,21 +64,23 @@ def decode(latex: str) -> str:
     end = 0
     # For each open brace, what ends it: nothing, or a brace that is text.
     closings: list[str] = []
-    is_argument = False
+    is_argument = is_address = False
     for match in _TOKEN.finditer(latex):
         if match.start() > end:
-            is_argument = False
+            is_argument = is_address = False
         pieces.append(latex[end : match.start()])
         end = match.end()
         other = match["other"]
         if other == "{":
             brace = "{" if is_argument else ""
             pieces.append(brace)
-            closings.append("}" if brace else "")
+            closings.append("}" if brace else " " if is_address else "")
         elif other == "}":
             pieces.append(closings.pop() if closings else "")
         else:
             pieces.append(_decoded(match))
+        # The text of a link comes after its address.
+        is_address = match["word"] == "href"
         is_argument = bool(match["word"]) and match["word"] not in {*_SYMBOLS, *_TEXT_COMMANDS}
     pieces.append(latex[end:])
     return unicodedata.normalize("NFC", "".join(pieces))
@@ -109,7 +112,7 @@ def encode(text: str, *, protects_capitals: bool = False) -> str:
 def _encoded(text: str, protects_capitals: bool) -> Iterator[str]:
     end = 0
     for formula in _MATH.finditer(text):
-        if not _is_balanced(formula[0]):
+        if not is_balanced(formula[0]):
             continue
         yield _escaped(text[end : formula.start()], protects_capitals)
         yield formula[0]
@@ -124,7 +127,8 @@ def _escaped(text: str, protects_capitals: bool) -> str:
     return escaped
 
 
-def _is_balanced(text: str) -> bool:
+def is_balanced(text: str) -> bool:
+    """Return whether each brace of a text has its other one."""
     depth = 0
     for character in text:
         depth += (character == "{") - (character == "}")

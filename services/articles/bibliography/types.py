@@ -17,7 +17,9 @@ _TYPES = (
     ("unpublished", "manuscript", "UNPB"),
     ("misc", "document", "GEN"),
 )
-_BIBTEX_OF_CSL = {csl: bibtex for bibtex, csl, _ in _TYPES}
+# Those of CSL that are types of BibLaTeX, too.
+_OF_BOTH = ("thesis", "report")
+_BIBTEX_OF_CSL = {csl: bibtex for bibtex, csl, _ in _TYPES if csl not in _OF_BOTH}
 _BIBTEX_OF_RIS = {ris: bibtex for bibtex, _, ris in _TYPES}
 _CSL = {bibtex: csl for bibtex, csl, _ in _TYPES} | {
     **{"inbook": "chapter", "mastersthesis": "thesis", "thesis": "thesis", "report": "report"},

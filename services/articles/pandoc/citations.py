@@ -110,10 +110,12 @@ def styled_list() -> Node:
 def plain_list(references: Iterable[Any]) -> Iterator[Node]:
     """Yield references as paragraphs, numbered from 1."""
     for number, reference in enumerate(references, 1):
-        yield syntax.para([_word(f"[{number}]"), syntax.node("Space"), *_entry(reference)])
+        yield syntax.para([_word(f"[{number}]"), syntax.node("Space"), *plain_entry(reference)])
 
 
-def _entry(reference: Mapping[str, Any]) -> list[Node]:
+def plain_entry(reference: Mapping[str, Any]) -> list[Node]:
+    """Return the text of a reference without a style."""
+
     def value(field: str) -> str:
         return text_of(reference.get(field, ""))
 

@@ -15,6 +15,9 @@ from services.articles.tree.nodes import Node as Child
 from services.articles.tree.normalise import normal_children
 
 _ENTRY = "ref-"
+# Classes of the number of a reference, and of the text after it.
+_NUMBER = "csl-left-margin"
+_TEXT = "csl-right-inline"
 
 
 class DocumentCitation(NamedTuple):
@@ -86,11 +89,41 @@ def read_formatted(root: Node) -> Formatted:
         if block["t"] == "Para":
             texts.append(tuple(LeafReader([]).leaves(_without_cites(block["c"]))))
             continue
-        for entry in block["c"][1]:
-            (identifier, _, _), content = entry["c"]
-            text = " ".join(_texts(content))
-            entries.append((identifier.removeprefix(_ENTRY), text))
+        for identifier, content in _listed(block):
+            entries.append((identifier, " ".join(_texts(content))))
     return Formatted(texts, entries)
+
+
+def read_entries(root: Node) -> dict[str, list[Node]]:
+    """Return the texts of references, without their numbers, in what pandoc made of a tree."""
+    lists = [block for block in root["blocks"] if block["t"] == "Div"]
+    return {
+        identifier: list(_without_numbers(content))
+        for block in lists
+        for identifier, content in _listed(block)
+    }
+
+
+def _listed(block: Node) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the ids and the blocks of the references in a list."""
+    for entry in block["c"][1]:
+        (identifier, _, _), content = entry["c"]
+        yield identifier.removeprefix(_ENTRY), content
+
+
+def _without_numbers(blocks: list[Mapping[str, Any]]) -> Iterator[Node]:
+    for block in blocks:
+        if block["t"] == "Div":
+            yield from _without_numbers(block["c"][1])
+            continue
+        for node in block["c"]:
+            classes = node["c"][0][1] if node["t"] == "Span" else []
+            if _NUMBER in classes:
+                continue
+            if _TEXT in classes:
+                yield from node["c"][1]
+            else:
+                yield node
 
 
 def with_formatted_citations(document: Document, formatted: Formatted) -> list[Element]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from services.articles.bibliography.entries import Omission
 from services.articles.pandoc import citations, syntax
 from services.articles.pandoc.inlines import InlineWriter
+from services.articles.pandoc.latex import LatexCitations
 from services.articles.pandoc.syntax import NO_ATTRIBUTES, Node
 from services.articles.tree.document import Document
 from services.articles.tree.labels import LabelNumber, ref_text
@@ -39,6 +40,9 @@ class TreeOptions(NamedTuple):
         numbers_captions: whether captions need their numbers, as the format has none.
         has_keywords: whether the format can have keywords. Pandoc writes them into the code of
             Typst, which would run them.
+        latex: how the document cites in LaTeX; None for other formats.
+        entries: texts of the references in a style that is applied already, by their ids; those
+            without are written without a style.
     """
 
     addresses: Mapping[str, str] = {}
@@ -46,6 +50,8 @@ class TreeOptions(NamedTuple):
     has_style: bool = False
     numbers_captions: bool = False
     has_keywords: bool = True
+    latex: LatexCitations | None = None
+    entries: Mapping[str, Sequence[Node]] = {}
 
 
 class Tree(NamedTuple):
@@ -78,7 +84,7 @@ class _Writer:
     _language: Json = field(init=False)
 
     def __post_init__(self) -> None:
-        self.texts = InlineWriter(self.document)
+        self.texts = InlineWriter(self.document, self.options.latex)
         self._numbers = self.document.label_numbers()
         self._language = self.document.properties.get("language")
 
@@ -134,6 +140,16 @@ class _Writer:
         references = self.document.references
         cited = [references[one] for one in self.document.numbers()]
         if not cited:
+            return
+        if self.options.latex is not None:
+            metadata["header-includes"] = self.options.latex.package()
+            # Styles have no texts for some references, or for none at all.
+            texts = {**self.options.entries}
+            for one in cited:
+                if one["id"] not in texts:
+                    texts[str(one["id"])] = citations.plain_entry(one)
+            listed = [(references[key], text) for key, text in texts.items()]
+            yield from self.options.latex.entries(listed)
             return
         yield citations.heading(str(self._language or ""))
         if self.options.has_style:

@@ -8,6 +8,7 @@ from services.articles.markdown.citations import ShownReferences
 from services.articles.markdown.escape import is_safe_link, newlines
 from services.articles.pandoc import syntax
 from services.articles.pandoc.citations import cite_node
+from services.articles.pandoc.latex import LatexCitations
 from services.articles.pandoc.syntax import NO_ATTRIBUTES, Node
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Citation, Cite, Leaf
@@ -69,11 +70,16 @@ def _with_ends(leaves: Sequence[Leaf]) -> Iterator[tuple[Leaf, bool]]:
 class InlineWriter:
     """Writes the leaves of one document.
 
+    Args:
+        document: the document.
+        latex: how it cites in LaTeX; None for a tree that holds its citations.
+
     Attributes:
         omitted: gathers what is missing in the result.
     """
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, latex: LatexCitations | None = None) -> None:
+        self._latex = latex
         self.omitted: list[Omission] = []
         self._shown = ShownReferences(document)
 
@@ -83,6 +89,8 @@ class InlineWriter:
         for part in with_citations(leaves):
             if isinstance(part, Leaf):
                 written += self._leaf(part)
+            elif self._latex is not None:
+                written += self._latex.cite(part)
             else:
                 written.append(self.cite(part))
         return written

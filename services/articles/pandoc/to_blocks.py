@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from services.articles.bibliography.entries import Omission
-from services.articles.pandoc import syntax
+from services.articles.pandoc import bibitems, syntax
 from services.articles.pandoc.searches import (
     TEX_LABEL,
     labels_in,
@@ -86,7 +86,7 @@ def blocks_of(root: Node, files: Mapping[str, str], new_id: NewId) -> ReadBlocks
         reader.metadata(metadata)
         reader.flow(blocks, 0)
         reader.drop_references()
-        items = reference_items(metadata.get("references"))
+        items = (*reference_items(metadata.get("references")), *reader.items)
     except RecursionError:
         raise schema_error("", "the document is nested too deeply") from None
     omitted = tuple(reader.omitted[: limits.OMISSIONS])
@@ -97,6 +97,7 @@ class _Reader:
     def __init__(self, files: Mapping[str, str], new_id: NewId, labels: frozenset[str]) -> None:
         self.blocks: list[Element] = []
         self.omitted: list[Omission] = []
+        self.items: list[Json] = []
         self._texts = LeafReader(self.omitted, labels)
         # Those that no block has yet.
         self._labels = set(labels)
@@ -256,7 +257,11 @@ class _Reader:
         self._prose = outer
 
     def _div(self, content: Any, depth: int) -> None:
-        self.flow(content[1], depth + 1)
+        nodes = content[1]
+        if bibitems.LIST in content[0][1]:
+            items, nodes = bibitems.read_items(nodes, self._texts)
+            self.items += items
+        self.flow(nodes, depth + 1)
 
     def _lines(self, content: Any, depth: int) -> None:
         nodes: list[Node] = []

@@ -20,6 +20,7 @@ from services.articles.tree.nodes import (
     Json,
     element_from_json,
     element_to_json,
+    shown_files,
     walk,
 )
 from services.articles.tree.operations.base import Change, DocumentEdit
@@ -106,6 +107,12 @@ class BlockPatch:
         """Whether it changes nothing."""
         of_document = self.references or self.style or self.properties
         return not (self.changed or self.removed or self.runs or of_document)
+
+    def files(self) -> frozenset[str]:
+        """Return the ids of the files that its blocks show once it is applied."""
+        inserted = [block for run in self.runs for block in run.blocks]
+        blocks = [*self.changed.values(), *(one for one in inserted if not isinstance(one, str))]
+        return frozenset(file_id for block in blocks for file_id in shown_files(block))
 
     def apply(self, document: Document) -> Change:
         """Apply all or nothing.

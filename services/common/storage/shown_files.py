@@ -3,7 +3,19 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Column, ColumnElement, Index, String, Table, delete, exists, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    ForeignKey,
+    Index,
+    String,
+    Table,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.common.storage.database import insert_into, metadata
@@ -18,6 +30,20 @@ shown_files = Table(
     Index("ix_article_files_file_id", "file_id"),
 )
 
+# Each file that a document would show once a pending suggestion is accepted. The rows go with it.
+suggested_files = Table(
+    "article_suggested_files",
+    metadata,
+    Column(
+        "suggestion_id",
+        String(64),
+        ForeignKey("article_suggestions.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("file_id", String(64), primary_key=True),
+    Index("ix_article_suggested_files_file_id", "file_id"),
+)
+
 
 class ShownFile(NamedTuple):
     """A file that a document shows."""
@@ -27,8 +53,13 @@ class ShownFile(NamedTuple):
 
 
 def is_shown(file_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the SQL condition that a document shows the file of a row."""
-    return exists(select(shown_files.c.file_id).where(shown_files.c.file_id == file_id))
+    """Return the SQL condition that a document or a suggestion shows the file of a row."""
+    return or_(
+        *(
+            exists(select(table.c.file_id).where(table.c.file_id == file_id))
+            for table in (shown_files, suggested_files)
+        )
+    )
 
 
 async def add_shown_files(connection: AsyncConnection, shown: Collection[ShownFile]) -> None:
@@ -36,6 +67,15 @@ async def add_shown_files(connection: AsyncConnection, shown: Collection[ShownFi
     # The same order everywhere, so that two transactions never deadlock.
     rows = [one._asdict() for one in sorted(shown)]
     await connection.execute(insert_into(connection, shown_files).on_conflict_do_nothing(), rows)
+
+
+async def add_suggested_files(
+    connection: AsyncConnection, suggestion_id: str, file_ids: Collection[str]
+) -> None:
+    """Store that a suggestion shows files, within the caller's transaction."""
+    rows = [{"suggestion_id": suggestion_id, "file_id": file_id} for file_id in sorted(file_ids)]
+    if rows:
+        await connection.execute(insert(suggested_files), rows)
 
 
 async def remove_shown_files(connection: AsyncConnection, hidden: Collection[ShownFile]) -> None:

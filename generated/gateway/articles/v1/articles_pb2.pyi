@@ -1330,6 +1330,7 @@ class ImportArticleRequest(_message.Message):
     POSITION_FIELD_NUMBER: _builtins.int
     IF_REVISION_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SUGGEST_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     format: Global___DocumentFormat.ValueType
@@ -1344,6 +1345,8 @@ class ImportArticleRequest(_message.Message):
     """Optional. As in ApplyEditRequest."""
     request_id: _builtins.str
     """Optional. As in ApplyEditRequest."""
+    suggest: _builtins.bool
+    """Optional. As in ApplyEditRequest."""
     def __init__(
         self,
         *,
@@ -1354,10 +1357,11 @@ class ImportArticleRequest(_message.Message):
         position: _builtins.int | None = ...,
         if_revision: _builtins.int | None = ...,
         request_id: _builtins.str | None = ...,
+        suggest: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "_position", b"_position", "_request_id", b"_request_id", "file_id", b"file_id", "if_revision", b"if_revision", "position", b"position", "request_id", b"request_id", "source", b"source", "text", b"text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "_position", b"_position", "_request_id", b"_request_id", "file_id", b"file_id", "format", b"format", "if_revision", b"if_revision", "position", b"position", "request_id", b"request_id", "session_id", b"session_id", "source", b"source", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "_position", b"_position", "_request_id", b"_request_id", "file_id", b"file_id", "format", b"format", "if_revision", b"if_revision", "position", b"position", "request_id", b"request_id", "session_id", b"session_id", "source", b"source", "suggest", b"suggest", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
     _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
@@ -1380,7 +1384,7 @@ Global___ImportArticleRequest: _TypeAlias = ImportArticleRequest  # noqa: Y015
 
 @_typing.final
 class ImportArticleResponse(_message.Message):
-    """The document is inserted."""
+    """The document is inserted, or suggested."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1388,8 +1392,11 @@ class ImportArticleResponse(_message.Message):
     IDS_FIELD_NUMBER: _builtins.int
     REFERENCE_IDS_FIELD_NUMBER: _builtins.int
     OMITTED_FIELD_NUMBER: _builtins.int
+    SUGGESTION_ID_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """Required. Number of operations committed to the document, including this one."""
+    suggestion_id: _builtins.str
+    """Optional. Id of the suggestion that was stored instead; the ids are those that it makes."""
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Required. Ids of the new blocks in order."""
@@ -1409,10 +1416,11 @@ class ImportArticleResponse(_message.Message):
         ids: _abc.Iterable[_builtins.str] | None = ...,
         reference_ids: _abc.Iterable[_builtins.str] | None = ...,
         omitted: _abc.Iterable[Global___Omission] | None = ...,
+        suggestion_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "omitted", b"omitted", "reference_ids", b"reference_ids", "revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "omitted", b"omitted", "reference_ids", b"reference_ids", "revision", b"revision", "suggestion_id", b"suggestion_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

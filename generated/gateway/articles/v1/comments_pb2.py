@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"gateway/articles/v1/comments.proto\x12\x13gateway.articles.v1\"\xb9\x01\n\rCommentThread\x12.\n\x08\x63omments\x18\x01 \x03(\x0b\x32\x1c.gateway.articles.v1.Comment\x12\x10\n\x08\x62lock_id\x18\x02 \x01(\t\x12\x12\n\x05quote\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06offset\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x13\n\x0bis_orphaned\x18\x05 \x01(\x08\x12\x13\n\x0bis_resolved\x18\x06 \x01(\x08\x42\x08\n\x06_quoteB\t\n\x07_offset\"\x9a\x01\n\x07\x43omment\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0f\n\x07user_id\x18\x03 \x01(\t\x12\x11\n\tuser_name\x18\x04 \x01(\t\x12\x0e\n\x06is_own\x18\x05 \x01(\x08\x12\x15\n\rcreated_at_ms\x18\x06 \x01(\x03\x12\x19\n\x0c\x65\x64ited_at_ms\x18\x07 \x01(\x03H\x00\x88\x01\x01\x42\x0f\n\r_edited_at_ms\"\x85\x01\n\x11\x41\x64\x64\x43ommentRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08\x62lock_id\x18\x02 \x01(\t\x12\x12\n\x05quote\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06offset\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x0c\n\x04text\x18\x05 \x01(\tB\x08\n\x06_quoteB\t\n\x07_offset\":\n\x12\x41\x64\x64\x43ommentResponse\x12\x12\n\ncomment_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x04\"M\n\x15ReplyToCommentRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\ncomment_id\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\",\n\x16ReplyToCommentResponse\x12\x12\n\ncomment_id\x18\x01 \x01(\t\"J\n\x12\x45\x64itCommentRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\ncomment_id\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\"\x15\n\x13\x45\x64itCommentResponse\"P\n\x15ResolveCommentRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\ncomment_id\x18\x02 \x01(\t\x12\x0f\n\x07reopens\x18\x03 \x01(\x08\"\x18\n\x16ResolveCommentResponse\">\n\x14\x44\x65leteCommentRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\ncomment_id\x18\x02 \x01(\t\"\x17\n\x15\x44\x65leteCommentResponse\"d\n\x13ListCommentsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x15\n\x08\x62lock_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x15\n\rwith_resolved\x18\x03 \x01(\x08\x42\x0b\n\t_block_id\"]\n\x14ListCommentsResponse\x12\x33\n\x07threads\x18\x01 \x03(\x0b\x32\".gateway.articles.v1.CommentThread\x12\x10\n\x08revision\x18\x02 \x01(\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"gateway/articles/v1/comments.proto\x12\x13gateway.articles.v1\"\xb9\x01\n\rCommentThread\x12.\n\x08\x63omments\x18\x01 \x03(\x0b\x32\x1c.gateway.articles.v1.Comment\x12\x10\n\x08\x62lock_id\x18\x02 \x01(\t\x12\x12\n\x05quote\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06offset\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x13\n\x0bis_orphaned\x18\x05 \x01(\x08\x12\x13\n\x0bis_resolved\x18\x06 \x01(\x08\x42\x08\n\x06_quoteB\t\n\x07_offset\"\x9a\x01\n\x07\x43omment\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0f\n\x07user_id\x18\x03 \x01(\t\x12\x11\n\tuser_name\x18\x04 \x01(\t\x12\x0e\n\x06is_own\x18\x05 \x01(\x08\x12\x15\n\rcreated_at_ms\x18\x06 \x01(\x03\x12\x19\n\x0c\x65\x64ited_at_ms\x18\x07 \x01(\x03H\x00\x88\x01\x01\x42\x0f\n\r_edited_at_ms\"\xad\x01\n\x11\x41\x64\x64\x43ommentRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08\x62lock_id\x18\x02 \x01(\t\x12\x12\n\x05quote\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06offset\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x0c\n\x04text\x18\x05 \x01(\t\x12\x17\n\nrequest_id\x18\x06 \x01(\tH\x02\x88\x01\x01\x42\x08\n\x06_quoteB\t\n\x07_offsetB\r\n\x0b_request_id\":\n\x12\x41\x64\x64\x43ommentResponse\x12\x12\n\ncomment_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x04\"u\n\x15ReplyToCommentRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\ncomment_id\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x17\n\nrequest_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\r\n\x0b_request_id\",\n\x16ReplyToCommentResponse\x12\x12\n\ncomment_id\x18\x01 \x01(\t\"r\n\x12\x45\x64itCommentRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\ncomment_id\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x17\n\nrequest_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\r\n\x0b_request_id\"\x15\n\x13\x45\x64itCommentResponse\"x\n\x15ResolveCommentRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\ncomment_id\x18\x02 \x01(\t\x12\x0f\n\x07reopens\x18\x03 \x01(\x08\x12\x17\n\nrequest_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\r\n\x0b_request_id\"\x18\n\x16ResolveCommentResponse\"f\n\x14\x44\x65leteCommentRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\ncomment_id\x18\x02 \x01(\t\x12\x17\n\nrequest_id\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\r\n\x0b_request_id\"\x17\n\x15\x44\x65leteCommentResponse\"d\n\x13ListCommentsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x15\n\x08\x62lock_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x15\n\rwith_resolved\x18\x03 \x01(\x08\x42\x0b\n\t_block_id\"]\n\x14ListCommentsResponse\x12\x33\n\x07threads\x18\x01 \x03(\x0b\x32\".gateway.articles.v1.CommentThread\x12\x10\n\x08revision\x18\x02 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,27 +36,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COMMENT']._serialized_start=248
   _globals['_COMMENT']._serialized_end=402
   _globals['_ADDCOMMENTREQUEST']._serialized_start=405
-  _globals['_ADDCOMMENTREQUEST']._serialized_end=538
-  _globals['_ADDCOMMENTRESPONSE']._serialized_start=540
-  _globals['_ADDCOMMENTRESPONSE']._serialized_end=598
-  _globals['_REPLYTOCOMMENTREQUEST']._serialized_start=600
-  _globals['_REPLYTOCOMMENTREQUEST']._serialized_end=677
-  _globals['_REPLYTOCOMMENTRESPONSE']._serialized_start=679
-  _globals['_REPLYTOCOMMENTRESPONSE']._serialized_end=723
-  _globals['_EDITCOMMENTREQUEST']._serialized_start=725
-  _globals['_EDITCOMMENTREQUEST']._serialized_end=799
-  _globals['_EDITCOMMENTRESPONSE']._serialized_start=801
-  _globals['_EDITCOMMENTRESPONSE']._serialized_end=822
-  _globals['_RESOLVECOMMENTREQUEST']._serialized_start=824
-  _globals['_RESOLVECOMMENTREQUEST']._serialized_end=904
-  _globals['_RESOLVECOMMENTRESPONSE']._serialized_start=906
-  _globals['_RESOLVECOMMENTRESPONSE']._serialized_end=930
-  _globals['_DELETECOMMENTREQUEST']._serialized_start=932
-  _globals['_DELETECOMMENTREQUEST']._serialized_end=994
-  _globals['_DELETECOMMENTRESPONSE']._serialized_start=996
-  _globals['_DELETECOMMENTRESPONSE']._serialized_end=1019
-  _globals['_LISTCOMMENTSREQUEST']._serialized_start=1021
-  _globals['_LISTCOMMENTSREQUEST']._serialized_end=1121
-  _globals['_LISTCOMMENTSRESPONSE']._serialized_start=1123
-  _globals['_LISTCOMMENTSRESPONSE']._serialized_end=1216
+  _globals['_ADDCOMMENTREQUEST']._serialized_end=578
+  _globals['_ADDCOMMENTRESPONSE']._serialized_start=580
+  _globals['_ADDCOMMENTRESPONSE']._serialized_end=638
+  _globals['_REPLYTOCOMMENTREQUEST']._serialized_start=640
+  _globals['_REPLYTOCOMMENTREQUEST']._serialized_end=757
+  _globals['_REPLYTOCOMMENTRESPONSE']._serialized_start=759
+  _globals['_REPLYTOCOMMENTRESPONSE']._serialized_end=803
+  _globals['_EDITCOMMENTREQUEST']._serialized_start=805
+  _globals['_EDITCOMMENTREQUEST']._serialized_end=919
+  _globals['_EDITCOMMENTRESPONSE']._serialized_start=921
+  _globals['_EDITCOMMENTRESPONSE']._serialized_end=942
+  _globals['_RESOLVECOMMENTREQUEST']._serialized_start=944
+  _globals['_RESOLVECOMMENTREQUEST']._serialized_end=1064
+  _globals['_RESOLVECOMMENTRESPONSE']._serialized_start=1066
+  _globals['_RESOLVECOMMENTRESPONSE']._serialized_end=1090
+  _globals['_DELETECOMMENTREQUEST']._serialized_start=1092
+  _globals['_DELETECOMMENTREQUEST']._serialized_end=1194
+  _globals['_DELETECOMMENTRESPONSE']._serialized_start=1196
+  _globals['_DELETECOMMENTRESPONSE']._serialized_end=1219
+  _globals['_LISTCOMMENTSREQUEST']._serialized_start=1221
+  _globals['_LISTCOMMENTSREQUEST']._serialized_end=1321
+  _globals['_LISTCOMMENTSRESPONSE']._serialized_start=1323
+  _globals['_LISTCOMMENTSRESPONSE']._serialized_end=1416
 # @@protoc_insertion_point(module_scope)

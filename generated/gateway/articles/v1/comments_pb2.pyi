@@ -134,6 +134,7 @@ class AddCommentRequest(_message.Message):
     QUOTE_FIELD_NUMBER: _builtins.int
     OFFSET_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     block_id: _builtins.str
@@ -148,6 +149,8 @@ class AddCommentRequest(_message.Message):
     """
     text: _builtins.str
     """Required, 1 to 5,000 characters."""
+    request_id: _builtins.str
+    """Optional. As in ApplyEditRequest."""
     def __init__(
         self,
         *,
@@ -156,19 +159,24 @@ class AddCommentRequest(_message.Message):
         quote: _builtins.str | None = ...,
         offset: _builtins.int | None = ...,
         text: _builtins.str = ...,
+        request_id: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_offset", b"_offset", "_quote", b"_quote", "offset", b"offset", "quote", b"quote"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_offset", b"_offset", "_quote", b"_quote", "_request_id", b"_request_id", "offset", b"offset", "quote", b"quote", "request_id", b"request_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_offset", b"_offset", "_quote", b"_quote", "block_id", b"block_id", "offset", b"offset", "quote", b"quote", "session_id", b"session_id", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_offset", b"_offset", "_quote", b"_quote", "_request_id", b"_request_id", "block_id", b"block_id", "offset", b"offset", "quote", b"quote", "request_id", b"request_id", "session_id", b"session_id", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__offset: _TypeAlias = _typing.Literal["offset"]  # noqa: Y015
     _WhichOneofArgType__offset: _TypeAlias = _typing.Literal["_offset", b"_offset"]  # noqa: Y015
     _WhichOneofReturnType__quote: _TypeAlias = _typing.Literal["quote"]  # noqa: Y015
     _WhichOneofArgType__quote: _TypeAlias = _typing.Literal["_quote", b"_quote"]  # noqa: Y015
+    _WhichOneofReturnType__request_id: _TypeAlias = _typing.Literal["request_id"]  # noqa: Y015
+    _WhichOneofArgType__request_id: _TypeAlias = _typing.Literal["_request_id", b"_request_id"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__offset) -> _WhichOneofReturnType__offset | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__quote) -> _WhichOneofReturnType__quote | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_id) -> _WhichOneofReturnType__request_id | None: ...
 
 Global___AddCommentRequest: _TypeAlias = AddCommentRequest  # noqa: Y015
 
@@ -207,24 +215,30 @@ class ReplyToCommentRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     COMMENT_ID_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     comment_id: _builtins.str
     """Required. Any comment of the thread."""
     text: _builtins.str
     """Required, 1 to 5,000 characters."""
+    request_id: _builtins.str
+    """Optional. As in ApplyEditRequest."""
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
         comment_id: _builtins.str = ...,
         text: _builtins.str = ...,
+        request_id: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "request_id", b"request_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment_id", b"comment_id", "session_id", b"session_id", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "comment_id", b"comment_id", "request_id", b"request_id", "session_id", b"session_id", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__request_id: _TypeAlias = _typing.Literal["request_id"]  # noqa: Y015
+    _WhichOneofArgType__request_id: _TypeAlias = _typing.Literal["_request_id", b"_request_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_id) -> _WhichOneofReturnType__request_id | None: ...
 
 Global___ReplyToCommentRequest: _TypeAlias = ReplyToCommentRequest  # noqa: Y015
 
@@ -259,24 +273,30 @@ class EditCommentRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     COMMENT_ID_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     comment_id: _builtins.str
     """Required."""
     text: _builtins.str
     """Required, 1 to 5,000 characters."""
+    request_id: _builtins.str
+    """Optional. As in ApplyEditRequest."""
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
         comment_id: _builtins.str = ...,
         text: _builtins.str = ...,
+        request_id: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "request_id", b"request_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment_id", b"comment_id", "session_id", b"session_id", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "comment_id", b"comment_id", "request_id", b"request_id", "session_id", b"session_id", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__request_id: _TypeAlias = _typing.Literal["request_id"]  # noqa: Y015
+    _WhichOneofArgType__request_id: _TypeAlias = _typing.Literal["_request_id", b"_request_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_id) -> _WhichOneofReturnType__request_id | None: ...
 
 Global___EditCommentRequest: _TypeAlias = EditCommentRequest  # noqa: Y015
 
@@ -306,24 +326,30 @@ class ResolveCommentRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     COMMENT_ID_FIELD_NUMBER: _builtins.int
     REOPENS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     comment_id: _builtins.str
     """Required. Any comment of the thread."""
     reopens: _builtins.bool
     """Optional. Whether to open it again."""
+    request_id: _builtins.str
+    """Optional. As in ApplyEditRequest."""
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
         comment_id: _builtins.str = ...,
         reopens: _builtins.bool = ...,
+        request_id: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "request_id", b"request_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment_id", b"comment_id", "reopens", b"reopens", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "comment_id", b"comment_id", "reopens", b"reopens", "request_id", b"request_id", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__request_id: _TypeAlias = _typing.Literal["request_id"]  # noqa: Y015
+    _WhichOneofArgType__request_id: _TypeAlias = _typing.Literal["_request_id", b"_request_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_id) -> _WhichOneofReturnType__request_id | None: ...
 
 Global___ResolveCommentRequest: _TypeAlias = ResolveCommentRequest  # noqa: Y015
 
@@ -354,21 +380,27 @@ class DeleteCommentRequest(_message.Message):
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
     COMMENT_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     comment_id: _builtins.str
     """Required."""
+    request_id: _builtins.str
+    """Optional. As in ApplyEditRequest."""
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
         comment_id: _builtins.str = ...,
+        request_id: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "request_id", b"request_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment_id", b"comment_id", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "comment_id", b"comment_id", "request_id", b"request_id", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__request_id: _TypeAlias = _typing.Literal["request_id"]  # noqa: Y015
+    _WhichOneofArgType__request_id: _TypeAlias = _typing.Literal["_request_id", b"_request_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_id) -> _WhichOneofReturnType__request_id | None: ...
 
 Global___DeleteCommentRequest: _TypeAlias = DeleteCommentRequest  # noqa: Y015
 

@@ -270,21 +270,27 @@ class RejectSuggestionRequest(_message.Message):
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
     SUGGESTION_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     suggestion_id: _builtins.str
     """Required."""
+    request_id: _builtins.str
+    """Optional. As in ApplyEditRequest."""
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
         suggestion_id: _builtins.str = ...,
+        request_id: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "request_id", b"request_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id", "suggestion_id", b"suggestion_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "request_id", b"request_id", "session_id", b"session_id", "suggestion_id", b"suggestion_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__request_id: _TypeAlias = _typing.Literal["request_id"]  # noqa: Y015
+    _WhichOneofArgType__request_id: _TypeAlias = _typing.Literal["_request_id", b"_request_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_id) -> _WhichOneofReturnType__request_id | None: ...
 
 Global___RejectSuggestionRequest: _TypeAlias = RejectSuggestionRequest  # noqa: Y015
 

@@ -182,6 +182,7 @@ CREATE TABLE article_operations (
 	article_id VARCHAR(20) NOT NULL,
 	revision BIGINT NOT NULL,
 	user_id VARCHAR(64) NOT NULL,
+	client_id VARCHAR(64) DEFAULT '' NOT NULL,
 	at_ms BIGINT NOT NULL,
 	operation BLOB NOT NULL,
 	inverse BLOB NOT NULL,
@@ -259,6 +260,12 @@ CREATE TABLE article_suggestions (
 	size_bytes BIGINT NOT NULL,
 	CONSTRAINT pk_article_suggestions PRIMARY KEY (id),
 	CONSTRAINT fk_article_suggestions_article_id FOREIGN KEY(article_id) REFERENCES articles (id)
+);
+CREATE TABLE article_suggested_files (
+	suggestion_id VARCHAR(64) NOT NULL,
+	file_id VARCHAR(64) NOT NULL,
+	CONSTRAINT pk_article_suggested_files PRIMARY KEY (suggestion_id, file_id),
+	CONSTRAINT fk_article_suggested_files_suggestion_id FOREIGN KEY(suggestion_id) REFERENCES article_suggestions (id) ON DELETE CASCADE
 );
 CREATE TABLE memory_owners (
 	owner_id VARCHAR(64) NOT NULL,
@@ -937,6 +944,7 @@ CREATE INDEX ix_article_sessions_article_id ON article_sessions (article_id);
 CREATE INDEX ix_article_sessions_expires_at_ms ON article_sessions (expires_at_ms);
 CREATE UNIQUE INDEX ix_article_sessions_latest ON article_sessions (user_id, article_id, client_id) WHERE latest;
 CREATE INDEX ix_article_sessions_user_id ON article_sessions (user_id);
+CREATE INDEX ix_article_suggested_files_file_id ON article_suggested_files (file_id);
 CREATE INDEX ix_article_suggestions_article_id ON article_suggestions (article_id, id);
 CREATE INDEX ix_article_suggestions_user_id ON article_suggestions (user_id);
 CREATE INDEX ix_articles_creator_id ON articles (creator_id);

@@ -76,6 +76,7 @@ TABLES = {
     articles.comments,
     articles.suggestions,
     shown_files.shown_files,
+    shown_files.suggested_files,
     owners.owners,
     memories.memories,
     memories.parts,

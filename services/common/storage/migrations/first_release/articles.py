@@ -69,6 +69,7 @@ def _create_articles() -> None:
         sa.Column("article_id", sa.String(20), nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False, autoincrement=False),
         sa.Column("user_id", sa.String(64), nullable=False),
+        sa.Column("client_id", sa.String(64), nullable=False, server_default=""),
         sa.Column("at_ms", sa.BigInteger(), nullable=False),
         sa.Column("operation", sa.LargeBinary(), nullable=False),
         sa.Column("inverse", sa.LargeBinary(), nullable=False),
@@ -201,3 +202,16 @@ def _create_comments() -> None:
         "ix_article_suggestions_article_id", "article_suggestions", ["article_id", "id"]
     )
     op.create_index("ix_article_suggestions_user_id", "article_suggestions", ["user_id"])
+    op.create_table(
+        "article_suggested_files",
+        sa.Column("suggestion_id", sa.String(64), nullable=False),
+        sa.Column("file_id", sa.String(64), nullable=False),
+        sa.PrimaryKeyConstraint("suggestion_id", "file_id", name="pk_article_suggested_files"),
+        sa.ForeignKeyConstraint(
+            ["suggestion_id"],
+            ["article_suggestions.id"],
+            name="fk_article_suggested_files_suggestion_id",
+            ondelete="CASCADE",
+        ),
+    )
+    op.create_index("ix_article_suggested_files_file_id", "article_suggested_files", ["file_id"])
