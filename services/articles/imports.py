@@ -19,7 +19,7 @@ from services.articles.conversions import (
 )
 from services.articles.errors import FIELDS, SCHEMA, failure
 from services.articles.files import FileAccess
-from services.articles.pandoc.bibitems import MACRO
+from services.articles.pandoc.bibitems import MACROS
 from services.articles.pandoc.formats import IMPORT_FORMATS
 from services.articles.pandoc.searches import picture_addresses
 from services.articles.pandoc.syntax import Node
@@ -121,7 +121,7 @@ class DocumentImporter:
             embedded = {file.name: file.content for file in pictures}
         else:
             _decoded(source)
-        content = MACRO + source.content if name == "latex" else source.content
+        content = MACROS + source.content if name == "latex" else source.content
         conversion = self._converter.pandoc(content, reader=reader, writer="json")
         output = await converted(conversion, source.pointer)
         if len(output.content) > _MAX_TREE:

@@ -7,7 +7,7 @@ from gateway.articles.v1.articles_pb2 import OutlineEntry, TextPlace
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import OBJECT
 from services.articles.tree.sections import is_heading
-from services.articles.tree.texts import snippet, texts
+from services.articles.tree.texts import joined_texts, snippet, texts
 
 # Characters of a heading, and of a text around a place.
 _MAX_TEXT = 200
@@ -20,13 +20,13 @@ def outline(document: Document) -> list[OutlineEntry]:
     """
     entries: list[OutlineEntry] = []
     for position, block in enumerate(document.blocks):
-        block_texts = [text for _, text in texts(block)]
         if is_heading(block.type):
-            text = " ".join(block_texts[0].replace(OBJECT, "").split())[:_MAX_TEXT]
+            _, text = next(texts(block))
+            text = " ".join(text.replace(OBJECT, "").split())[:_MAX_TEXT]
             entry = OutlineEntry(block_id=block.id, path=[position], type=block.type, text=text)
             entries.append(entry)
         elif entries:
-            entries[-1].words += sum(len(text.split()) for text in block_texts)
+            entries[-1].words += len(joined_texts(block, " ").split())
     return entries
 
 

@@ -1,6 +1,7 @@
 r"""References of a document in LaTeX that lists them itself, in `thebibliography`.
 
-Pandoc skips `\bibitem`; a macro before the document makes it leave the key before each text.
+Pandoc skips `\bibitem`; a macro before the document makes it leave the key before each text. Other
+macros are for characters that it would skip, too.
 """
 
 from collections.abc import Sequence
@@ -12,8 +13,11 @@ from services.articles.tree.nodes import Json, Leaf
 # The class of the list, and the beginning of the identifiers of what stands before each text.
 LIST = "thebibliography"
 _ITEM = "bibitem:"
-# What a document begins with, on the line of its first one.
-MACRO = rf"\newcommand{{\bibitem}}[2][]{{\par\hypertarget{{{_ITEM}#2}}{{}}}}".encode()
+# What a document begins with, on its first line.
+MACROS = (
+    rf"\newcommand{{\bibitem}}[2][]{{\par\hypertarget{{{_ITEM}#2}}{{}}}}"
+    r"\newcommand{\textbar}{|}\newcommand{\textasciigrave}{`}"
+).encode()
 
 
 def read_items(nodes: Sequence[Node], texts: LeafReader) -> tuple[list[Json], list[Node]]:

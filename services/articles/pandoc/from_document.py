@@ -166,7 +166,7 @@ class _Writer:
         return self.texts.inlines(element.leaves)
 
     def _heading(self, element: Element) -> Iterator[Node]:
-        if inlines := self._inlines(element):
+        if inlines := self.texts.inlines(element.leaves, is_argument=True):
             one_line = [syntax.node("Space") if i["t"] == "LineBreak" else i for i in inlines]
             is_hidden = bool(computed_style(self.document.style, element).get("isHideIndex"))
             classes = ("unnumbered",) if is_hidden or element.type == "title" else ()
@@ -223,7 +223,7 @@ class _Writer:
 
     def _caption(self, element: Element) -> list[Node]:
         """Return a caption, with its number where the format shows none."""
-        caption = self.texts.inlines(element.caption)
+        caption = self.texts.inlines(element.caption, is_argument=True)
         number = self._numbers.get(element.label or "")
         if number is None or not self.options.numbers_captions:
             return caption

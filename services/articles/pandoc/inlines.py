@@ -83,14 +83,19 @@ class InlineWriter:
         self.omitted: list[Omission] = []
         self._shown = ShownReferences(document)
 
-    def inlines(self, leaves: Sequence[Leaf]) -> list[Node]:
-        """Return leaves as inline nodes, with a citation at the end of each run of one."""
+    def inlines(self, leaves: Sequence[Leaf], *, is_argument: bool = False) -> list[Node]:
+        """Return leaves as inline nodes, with a citation at the end of each run of one.
+
+        Args:
+            leaves: the leaves.
+            is_argument: whether they are a heading or a caption, an argument in LaTeX.
+        """
         written: list[Node] = []
         for part in with_citations(leaves):
             if isinstance(part, Leaf):
                 written += self._leaf(part)
             elif self._latex is not None:
-                written += self._latex.cite(part)
+                written.append(self._latex.cite(part, is_argument=is_argument))
             else:
                 written.append(self.cite(part))
         return written

@@ -16,6 +16,13 @@ from services.articles.tree.nodes import Citation
 _SHORT_TITLE = 40
 _YEAR = re.compile(r"-?\d{4}", re.ASCII)
 _NO_YEAR = "n.d."
+# Characters that mean something to TeX, or would end an argument.
+_SPECIAL = re.compile(r"[\\{}$&#_%~^\[\]]")
+_ESCAPES = {
+    **{one: f"\\{one}" for one in "{}$&#_%"},
+    **{"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"},
+    **{"[": "{[}", "]": "{]}"},
+}
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -41,12 +48,20 @@ class LatexCitations(NamedTuple):
         line = f"\\usepackage[{options}]{{natbib}}"
         return syntax.node("MetaBlocks", [syntax.node("RawBlock", "latex", line)])
 
-    def cite(self, cited: Sequence[Citation]) -> list[Node]:
+    def cite(self, cited: Sequence[Citation], *, is_argument: bool) -> Node:
         """Return a citation.
 
         Words before the first reference and after the last belong to the whole citation; with words
         elsewhere, each reference is cited for itself in common brackets.
+
+        Args:
+            cited: the cited references.
+            is_argument: whether it stands in an argument, which its own brackets would end.
         """
+        latex = self._cite(cited)
+        return _raw(f"{{{latex}}}" if is_argument and "[" in latex else latex)
+
+    def _cite(self, cited: Sequence[Citation]) -> str:
         first, last = cited[0], cited[-1]
         is_between = any(_after(one) for one in cited[:-1]) or any(one.prefix for one in cited[1:])
         if not is_between:
@@ -54,11 +69,8 @@ class LatexCitations(NamedTuple):
             command = "citet" if first.narrative else command
             keys = [self.keys[one.id] for one in cited]
             return _command(command, first.prefix, _after(last), keys)
-        nodes = [_raw("\\citetext{")]
-        for one in cited:
-            nodes += [_raw("; ")] if one is not first else []
-            nodes += _command("citealp", one.prefix, _after(one), [self.keys[one.id]])
-        return [*nodes, _raw("}")]
+        each = [_command("citealp", one.prefix, _after(one), [self.keys[one.id]]) for one in cited]
+        return f"\\citetext{{{'; '.join(each)}}}"
 
     def entries(self, entries: Iterable[tuple[Reference, Sequence[Node]]]) -> Iterator[Node]:
         """Yield the list of references, each with its text."""
@@ -71,18 +83,21 @@ class LatexCitations(NamedTuple):
             if number:
                 year += _LETTERS[number % len(_LETTERS)]
             key = self.keys[str(reference["id"])]
-            label = [_raw("\\bibitem[{"), *syntax.words(names), _raw(f"}}({year})]{{{key}}} ")]
-            yield syntax.para([*label, *text])
+            label = f"\\bibitem[{{{_text(names)}}}({year})]{{{key}}} "
+            yield syntax.para([_raw(label), *text])
         yield syntax.node("RawBlock", "latex", "\\end{thebibliography}")
 
 
-def _command(name: str, before: str, after: str, keys: Sequence[str]) -> list[Node]:
-    nodes = [_raw(f"\\{name}")]
-    if before.strip():
-        nodes += [_raw("["), *syntax.words(before.strip()), _raw("]")]
-    if before.strip() or after:
-        nodes += [_raw("["), *syntax.words(after), _raw("]")]
-    return [*nodes, _raw(f"{{{','.join(keys)}}}")]
+def _command(name: str, before: str, after: str, keys: Sequence[str]) -> str:
+    notes = f"[{_text(before)}]" if before.strip() else ""
+    if notes or after:
+        notes += f"[{_text(after)}]"
+    return f"\\{name}{notes}{{{','.join(keys)}}}"
+
+
+def _text(text: str) -> str:
+    """Return a text on one line in which no character is a command."""
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], " ".join(text.split()))
 
 
 def _after(cited: Citation) -> str:

@@ -1,7 +1,7 @@
 """Searches of pandoc's tree, before its blocks are read."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from services.articles.pandoc import syntax
@@ -54,13 +54,18 @@ def _nodes(value: Any, kinds: tuple[str, ...]) -> Iterator[Node]:
             waiting.extend(value)
 
 
-def without_title(root: Node) -> tuple[Mapping[str, Node], list[Node]]:
-    """Return the metadata and the blocks of a tree, without a heading that repeats the title."""
+def without_title(root: Node, labels: Collection[str]) -> tuple[Mapping[str, Node], list[Node]]:
+    """Return the metadata and the blocks of a tree, without a heading that repeats the title.
+
+    A heading to which links lead stays, in place of the title.
+    """
     metadata: dict[str, Node] = root["meta"]
     blocks: list[Node] = root["blocks"]
     title = syntax.text_of(metadata["title"]).split() if "title" in metadata else []
     for index, block in enumerate(blocks[:3] if title else ()):
         if block["t"] == "Header" and syntax.text_of(block).split() == title:
+            if block["c"][1][0] in labels:
+                return {name: each for name, each in metadata.items() if name != "title"}, blocks
             return metadata, [*blocks[:index], *blocks[index + 1 :]]
         if block["t"] == "Div" and block["c"][0][0] == _TITLE_BLOCK:
             # Its authors are those of the metadata.

@@ -80,8 +80,9 @@ def blocks_of(root: Node, files: Mapping[str, str], new_id: NewId) -> ReadBlocks
     Raises:
         EditError: a part is too large or nested too deeply.
     """
-    reader = _Reader(files, new_id, labels_in(root["blocks"]))
-    metadata, blocks = without_title(root)
+    labels = labels_in(root["blocks"])
+    reader = _Reader(files, new_id, labels)
+    metadata, blocks = without_title(root, labels)
     try:
         reader.metadata(metadata)
         reader.flow(blocks, 0)

@@ -126,7 +126,7 @@ class Document:
             )
         return replace(
             self,
-            blocks=self.blocks.spliced(path[0], path[0] + 1, (top,)),
+            blocks=self.blocks.replaced(path[0], top),
             parents=self._parents(element.id, old.elements, element.elements),
         )
 

@@ -101,6 +101,15 @@ class BlockSequence:
         sequence._set((*self._runs[:first_run], *cut, *self._runs[last_run + 1 :]))
         return sequence
 
+    def replaced(self, position: int, element: Element) -> "BlockSequence":
+        """Return the sequence with a new state of the element at a position."""
+        index = bisect_right(self._starts, position) - 1
+        run = _replaced(self._runs[index], position - self._starts[index], element)
+        sequence = object.__new__(BlockSequence)
+        sequence._runs = (*self._runs[:index], run, *self._runs[index + 1 :])
+        sequence._starts = self._starts
+        return sequence
+
     def updated(self, changed: Mapping[str, Element]) -> "BlockSequence":
         """Return the sequence with new states of elements, by id; each run is built once."""
         sequence = object.__new__(BlockSequence)
@@ -140,6 +149,16 @@ class BlockSequence:
             for element in run.elements
             if reference_id in element.cites
         ]
+
+
+def _replaced(run: _Run, position: int, element: Element) -> _Run:
+    old = run.elements[position]
+    elements = (*run.elements[:position], element, *run.elements[position + 1 :])
+    # Images are counted: all others show no files.
+    is_indexed_alike = old.type == element.type and old.cites == element.cites
+    if is_indexed_alike and old.type not in LABELLED_TYPES:
+        return run._replace(elements=elements)
+    return _run(elements)
 
 
 def _updated(run: _Run, changed: Mapping[str, Element]) -> _Run:
