@@ -5,7 +5,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from tests.console.conftest import opened
-from tests.console.documents import Editor, text
+from tests.console.documents import Editor, table, text
 from tests.gateway_in_process import running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -310,3 +310,43 @@ async def test_styles_of_blocks_and_of_the_document_are_set(browser, gateway, ed
             "title", "Undo the change of the document's style"
         )
     assert (await editor.call("doc/read"))["style"] == {"global": {"paperSize": "A5"}}
+
+
+async def test_captions_labels_notes_and_columns_are_edited(browser, gateway):
+    editor = await Editor.create(gateway)
+    for reference_id in ("newton", "darwin"):
+        await editor.call("reference/add", reference={"id": reference_id, "title": reference_id})
+    shown, written = await editor.insert(table(["a", "b"]), text("paragraph", "The moon pulls"))
+    async with opened(browser, gateway, editor.path) as page:
+        await block(page, "Table").focus()
+        await page.keyboard.press("Enter")
+        form = page.get_by_role("form", name="Edit the block")
+        await form.get_by_role("textbox", name="Caption").fill("Heights of tides")
+        await form.get_by_label("Label, by which texts refer to it").fill("tab-x")
+        await form.get_by_label("Alignment of column 2").select_option("Right")
+        await form.get_by_role("button", name="Save").click()
+        await expect(block(page, "Table")).to_be_focused()
+        await edit(page)
+        await page.keyboard.press("Control+a")
+        await form.get_by_label("Place in the reference to cite").fill("p. 3")
+        await form.get_by_label("Cite a reference").select_option("newton")
+        await form.get_by_label("Cite a reference").select_option("darwin")
+        await form.get_by_label("Refer to a block").select_option("Table 1")
+        await form.get_by_role("textbox", name="Text").focus()
+        await page.keyboard.press("Control+Home")
+        for _ in range(3):
+            await page.keyboard.press("Shift+ArrowRight")
+        await form.get_by_role("button", name="Footnote").click()
+        await form.get_by_role("button", name="Save").click()
+        await expect(form).to_have_count(0)
+        read = await editor.call("doc/read-blocks", blockIds=[shown, written])
+        first, second = [one["block"] for one in read["blocks"]]
+        assert (first["label"], first["align"]) == ("tab-x", [None, "end"])
+        assert first["caption"][0]["text"] == "Heights of tides"
+        note, words, ref = second["children"]
+        assert (note["type"], note["children"][0]["text"]) == ("note", "The")
+        assert words["text"] == " moon pulls"
+        assert words["cite"] == [{"id": "newton", "locator": "p. 3"}, {"id": "darwin"}]
+        assert (ref["type"], ref["ref"]) == ("ref", "tab-x")
+        await page.get_by_role("button", name="Undo").click()
+        await expect(page.get_by_role("note")).to_have_count(0)

@@ -6,16 +6,18 @@ import { Failure } from "../../parts/failure";
 import { useDocument } from "./context";
 import type { Entry } from "./document";
 import { ConflictError, isSame } from "./edits";
+import { CaptionFields } from "./forms/caption_fields";
 import { Fields, hasMarks } from "./forms/fields";
 import type { Collect } from "./forms/form";
 import { MarkBar } from "./forms/mark_bar";
 import { Content } from "./kinds/content";
-import type { BlockState } from "./types";
+import { type BlockContent, type BlockState, CAPTIONED_TYPES, type NewBlock } from "./types";
 
 export function EditForm({ entry, state }: { entry: Entry; state: BlockState }) {
   const { document, edits } = useDocument();
   const [base] = useState(state.block);
   const collect = useRef<Collect>(() => ({}));
+  const collectCaption = useRef<Collect>(() => ({}));
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const isGone = entry.isGone.value;
@@ -29,12 +31,12 @@ export function EditForm({ entry, state }: { entry: Entry; state: BlockState }) 
         const order = document.order.value;
         const before = order[order.indexOf(entry.id) - 1] ?? "";
         const { id: _, children: __, ...rest } = base;
-        const made = await edits.insert(before, [{ ...rest, ...collect.current() }]);
+        const made = await edits.insert(before, [withoutNulls({ ...rest, ...collected() })]);
         document.forget(entry);
         show(made);
       } else {
         // Over the newer state only after it has been shown.
-        await edits.replace(isStale ? state.block : base, collect.current());
+        await edits.replace(isStale ? state.block : base, collected());
         entry.isEditing.value = false;
         show(entry.id);
       }
@@ -44,6 +46,10 @@ export function EditForm({ entry, state }: { entry: Entry; state: BlockState }) 
     } finally {
       setBusy(false);
     }
+  }
+
+  function collected(): BlockContent {
+    return { ...collect.current(), ...collectCaption.current() };
   }
 
   function giveUp(): void {
@@ -92,11 +98,17 @@ export function EditForm({ entry, state }: { entry: Entry; state: BlockState }) 
           </div>
         </div>
       )}
-      {hasMarks(base) && <MarkBar />}
+      {(hasMarks(base) || CAPTIONED_TYPES.includes(base.type)) && <MarkBar />}
       <Fields
         block={base}
         provide={(read) => {
           collect.current = read;
+        }}
+      />
+      <CaptionFields
+        block={base}
+        provide={(read) => {
+          collectCaption.current = read;
         }}
       />
       <Failure error={error} />
@@ -111,4 +123,10 @@ export function EditForm({ entry, state }: { entry: Entry; state: BlockState }) 
       </div>
     </form>
   );
+}
+
+/** Return a block to insert: what it does not have is left out. */
+function withoutNulls(content: BlockContent & { type: string }): NewBlock {
+  const entries = Object.entries(content).filter(([, value]) => value !== null);
+  return Object.fromEntries(entries) as unknown as NewBlock;
 }

@@ -3,7 +3,14 @@ import { signal } from "@preact/signals";
 
 import { REVISION_IS_STALE, hasCode } from "./articles";
 import type { OpenDocument } from "./document";
-import type { Block, NewBlock, Reference } from "./types";
+import {
+  type Block,
+  CAPTIONED_TYPES,
+  type BlockContent,
+  LABELLED_TYPES,
+  type NewBlock,
+  type Reference,
+} from "./types";
 
 const ATTEMPTS = 5;
 const KEPT = 100;
@@ -45,7 +52,7 @@ export class Edits {
   }
 
   /** Replace what a block holds; `base` is the block that the caller started from. */
-  async replace(base: Block, fields: Partial<NewBlock>): Promise<void> {
+  async replace(base: Block, fields: BlockContent): Promise<void> {
     const { revision } = await this.#replace(base.id, fields, base);
     this.#keepReplaced("the change of a block", base, revision);
   }
@@ -248,7 +255,15 @@ export class Edits {
 }
 
 /** What a block holds, as `block/text/replace` takes it. */
-export function contentOf(block: Block): Partial<NewBlock> {
+export function contentOf(block: Block): BlockContent {
+  const content: BlockContent = ownContent(block);
+  if (LABELLED_TYPES.includes(block.type)) content.label = block.label ?? null;
+  if (CAPTIONED_TYPES.includes(block.type)) content.caption = block.caption ?? null;
+  if (block.type === "table") content.align = block.align ?? null;
+  return content;
+}
+
+function ownContent(block: Block): BlockContent {
   switch (block.type) {
     case "equation":
       return { equation: block.equation ?? "" };

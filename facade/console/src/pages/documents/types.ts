@@ -87,6 +87,13 @@ export type NewBlock = Omit<Block, "id" | "children"> & {
   children?: (Leaf | NewBlock)[];
 };
 
+/** What a block is to hold; null takes an optional part away. */
+export type BlockContent = Partial<Omit<NewBlock, "label" | "caption" | "align">> & {
+  label?: string | null;
+  caption?: Leaf[] | null;
+  align?: (string | null)[] | null;
+};
+
 /** A block with what follows from the document around it. */
 export interface BlockState {
   block: Block;
@@ -163,6 +170,13 @@ export const TEXT_TYPES = [
   ...["title", "h1", "h2", "h3", "h4", "h5", "h6"],
   ...["paragraph", "quote", "abstract", "label"],
 ];
+
+/** Types that texts can refer to by a label, and those with a caption. */
+export const LABELLED_TYPES = [
+  ...["h1", "h2", "h3", "h4", "h5", "h6"],
+  ...["image", "table", "equation", "code"],
+];
+export const CAPTIONED_TYPES = ["image", "table"];
 
 /** Whether a leaf stands for something that is no text: a note, or a block. */
 export function isObject(leaf: Leaf): boolean {

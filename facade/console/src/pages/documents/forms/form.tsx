@@ -1,7 +1,7 @@
 // What the forms of all types of blocks have.
-import type { Block, NewBlock } from "../types";
+import type { Block, BlockContent } from "../types";
 
-export type Collect = () => Partial<NewBlock>;
+export type Collect = () => BlockContent;
 
 export interface FieldsProps {
   block: Block;

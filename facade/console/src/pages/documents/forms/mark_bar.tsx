@@ -5,13 +5,15 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { safeAddress } from "../../../parts/links";
 import { title } from "../citations";
 import { useDocument } from "../context";
-import { mark } from "./rich_text";
-import type { Leaf } from "../types";
+import { mark, readLeaves, toNode } from "./rich_text";
+import { type CitationItem, type Leaf, citationsOf } from "../types";
 
 export function MarkBar() {
   const { document: open } = useDocument();
   const lastRange = useLastRange();
   const [address, setAddress] = useState("");
+  const [place, setPlace] = useState("");
+  const labels = Object.entries(open.labels.value);
 
   function act(change: (selected: Range) => void): void {
     const selected = lastRange();
@@ -38,6 +40,33 @@ export function MarkBar() {
       const made = mark(inner, marks);
       selected.insertNode(made);
       getSelection()?.selectAllChildren(made);
+    });
+  }
+
+  /** Cite a reference beside those that the selection cites. */
+  function cite(id: string): void {
+    const item: CitationItem = place.trim() === "" ? { id } : { id, locator: place.trim() };
+    const others = citationsAt(lastRange()).filter((other) => other.id !== id);
+    const isAlone = others.length === 0 && item.locator === undefined;
+    put({ cite: isAlone ? id : [...others, item] });
+    setPlace("");
+  }
+
+  /** Make a footnote of the selection, or a text of the footnote in it. */
+  function note(): void {
+    act((selected) => {
+      const holder = document.createElement("div");
+      holder.append(selected.extractContents());
+      const leaves = readLeaves(holder);
+      const [only] = leaves;
+      if (only === undefined) return;
+      const isNote = leaves.length === 1 && only.type === "note";
+      const children = leaves.flatMap((leaf) => (leaf.type === "note" ? (leaf.children ?? []) : leaf));
+      const made = isNote ? children : [{ type: "note" as const, text: "", children }];
+      const nodes = document.createElement("span");
+      nodes.append(...made.map(toNode));
+      insertBetween(selected, nodes);
+      getSelection()?.selectAllChildren(nodes);
     });
   }
 
@@ -84,9 +113,9 @@ export function MarkBar() {
         aria-label="Cite a reference"
         value=""
         onChange={(event) => {
-          const cite = event.currentTarget.value;
+          const id = event.currentTarget.value;
           event.currentTarget.value = "";
-          if (cite) put({ cite });
+          if (id) cite(id);
         }}
       >
         <option value="">Cite…</option>
@@ -96,6 +125,42 @@ export function MarkBar() {
           </option>
         ))}
       </select>
+      <input
+        class="place"
+        aria-label="Place in the reference to cite"
+        placeholder="p. 3"
+        maxLength={200}
+        value={place}
+        onInput={(event) => setPlace(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") event.preventDefault();
+        }}
+      />
+      <Mark onUse={note} name="Footnote">
+        Note
+      </Mark>
+      {labels.length > 0 && (
+        <select
+          aria-label="Refer to a block"
+          value=""
+          onChange={(event) => {
+            const ref = event.currentTarget.value;
+            event.currentTarget.value = "";
+            if (!ref) return;
+            act((selected) => {
+              selected.collapse(false);
+              insertBetween(selected, toNode({ type: "ref", text: "", ref }));
+            });
+          }}
+        >
+          <option value="">Refer to…</option>
+          {labels.map(([label, { text }]) => (
+            <option key={label} value={label}>
+              {text}
+            </option>
+          ))}
+        </select>
+      )}
       <input
         type="url"
         class="address"
@@ -159,6 +224,17 @@ function useLastRange(): () => Range | null {
   return read;
 }
 
+/** Return what a selection cites: what its first part with a citation does. */
+function citationsAt(range: Range | null): CitationItem[] {
+  if (range === null) return [];
+  const start = range.startContainer;
+  const around = (start instanceof Element ? start : start.parentElement)?.closest("[data-cite]");
+  const cited = around ?? range.cloneContents().querySelector("[data-cite]");
+  const cite = cited instanceof HTMLElement ? cited.dataset["cite"] : undefined;
+  if (cite === undefined) return [];
+  return citationsOf({ text: "", cite: JSON.parse(cite) as NonNullable<Leaf["cite"]> });
+}
+
 function richText(node: Node): HTMLElement | undefined {
   const element = node instanceof Element ? node : node.parentElement;
   return element?.closest<HTMLElement>(".rich") ?? undefined;
@@ -176,5 +252,9 @@ function insertBetween(range: Range, node: Node): void {
   const rest = document.createRange();
   rest.setStart(range.startContainer, range.startOffset);
   rest.setEndAfter(top);
-  (top as ChildNode).after(node, rest.extractContents());
+  const tail = rest.extractContents();
+  const hasTail = tail.textContent !== "";
+  (top as ChildNode).after(...(hasTail ? [node, tail] : [node]));
+  // A part without text would cite once more; where neither part has text, the first one stays.
+  if (hasTail && top.textContent === "") (top as ChildNode).remove();
 }

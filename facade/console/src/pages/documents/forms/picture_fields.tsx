@@ -9,7 +9,7 @@ import { type FieldsProps, Remove } from "./form";
 
 const TEXTS = [
   ["alt", "Description, for those who do not see it"],
-  ["title", "Caption"],
+  ["title", "Title, shown when it is pointed at"],
   ["width", "Width, such as 50% or 12rem"],
 ] as const;
 

@@ -67,7 +67,7 @@ function insertPlain(transfer: DataTransfer | null): void {
   });
 }
 
-function toNode(leaf: Leaf): Node {
+export function toNode(leaf: Leaf): Node {
   if (isObject(leaf)) return toObject(leaf);
   const { text, ...marks } = leaf;
   let node: Node = document.createElement("span");

@@ -1,4 +1,5 @@
-// The form of a table: each cell a text. Cells over several slots stay what they are.
+// The form of a table: each cell a text, each column with an alignment. Cells over several slots stay
+// what they are.
 import { useState } from "preact/hooks";
 
 import { type Block, elementsOf, leavesOf } from "../types";
@@ -17,6 +18,13 @@ interface Row {
   cells: Cell[];
 }
 
+const ALIGNMENTS = [
+  ["", "As the text"],
+  ["start", "Left"],
+  ["center", "Centre"],
+  ["end", "Right"],
+] as const;
+
 let lastKey = 0;
 
 function newCell(cell?: Block): Cell {
@@ -32,7 +40,9 @@ export function TableFields({ block, provide }: FieldsProps) {
     }));
     return made.length > 0 ? made : [{ key: ++lastKey, row: undefined, cells: [newCell()] }];
   });
+  const [align, setAlign] = useState<(string | null)[]>(block.align ?? []);
   provide(() => ({
+    align: align.some((one) => one) ? columns.map((column) => align[column] || null) : null,
     children: rows.map(({ row, cells }) => ({
       ...row,
       type: "table-row",
@@ -47,6 +57,7 @@ export function TableFields({ block, provide }: FieldsProps) {
     1,
     ...rows.map(({ cells }) => cells.reduce((sum, { cell }) => sum + (cell?.colSpan ?? 1), 0)),
   );
+  const columns = Array.from({ length: width }, (_, column) => column);
   const hasSpans = rows.some(({ cells }) =>
     cells.some(({ cell }) => (cell?.colSpan ?? 1) > 1 || (cell?.rowSpan ?? 1) > 1),
   );
@@ -54,6 +65,28 @@ export function TableFields({ block, provide }: FieldsProps) {
     <>
       <div class="scroll">
         <table class="cells">
+          <thead>
+            <tr>
+              {columns.map((column) => (
+                <td key={column}>
+                  <select
+                    aria-label={`Alignment of column ${column + 1}`}
+                    value={align[column] ?? ""}
+                    onChange={(event) => {
+                      const chosen = event.currentTarget.value || null;
+                      setAlign(columns.map((one) => (one === column ? chosen : (align[one] ?? null))));
+                    }}
+                  >
+                    {ALIGNMENTS.map(([value, name]) => (
+                      <option key={value} value={value}>
+                        {name}
+                      </option>
+                    ))}
+                  </select>
+                </td>
+              ))}
+            </tr>
+          </thead>
           <tbody>
             {rows.map((row, place) => (
               <tr key={row.key}>
