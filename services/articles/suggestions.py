@@ -157,8 +157,9 @@ class SuggestionRepository:
         if suggested.patch.is_empty:
             raise failure(SCHEMA, "/suggest", "the edit would change nothing")
         patch = orjson.dumps(suggested.patch.to_json())
-        is_by_text = suggested.kind == _BY_TEXT and suggested.edit is not None
-        message = suggested.edit.SerializeToString() if is_by_text else None
+        message = None
+        if suggested.kind == _BY_TEXT and suggested.edit is not None:
+            message = suggested.edit.SerializeToString()
         size = _ROW_BYTES + len(patch) + len(message or b"")
         row = {
             "id": self._new_id(PREFIX),

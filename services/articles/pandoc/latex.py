@@ -3,7 +3,7 @@ r"""Citations and the list of references in LaTeX: `\cite` and `thebibliography`
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from services.articles.bibliography.bibtex import keys_of
 from services.articles.bibliography.entries import Reference, text_of
@@ -38,7 +38,7 @@ class LatexCitations(NamedTuple):
     has_years: bool = False
 
     @classmethod
-    def of(cls, references: Iterable[Reference], *, has_years: bool) -> "LatexCitations":
+    def of(cls, references: Iterable[Any], *, has_years: bool) -> "LatexCitations":
         """Return how a document with these references cites."""
         return cls(keys_of(references), has_years)
 
@@ -72,7 +72,7 @@ class LatexCitations(NamedTuple):
         each = [_command("citealp", one.prefix, _after(one), [self.keys[one.id]]) for one in cited]
         return f"\\citetext{{{'; '.join(each)}}}"
 
-    def entries(self, entries: Iterable[tuple[Reference, Sequence[Node]]]) -> Iterator[Node]:
+    def entries(self, entries: Iterable[tuple[Any, Sequence[Node]]]) -> Iterator[Node]:
         """Yield the list of references, each with its text."""
         yield syntax.node("RawBlock", "latex", "\\begin{thebibliography}{99}")
         labels: Counter[tuple[str, str]] = Counter()

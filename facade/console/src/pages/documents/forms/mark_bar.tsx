@@ -253,8 +253,12 @@ function insertBetween(range: Range, node: Node): void {
   rest.setStart(range.startContainer, range.startOffset);
   rest.setEndAfter(top);
   const tail = rest.extractContents();
-  const hasTail = tail.textContent !== "";
+  const hasTail = hasContent(tail);
   (top as ChildNode).after(...(hasTail ? [node, tail] : [node]));
   // A part without text would cite once more; where neither part has text, the first one stays.
-  if (hasTail && top.textContent === "") (top as ChildNode).remove();
+  if (hasTail && !hasContent(top)) (top as ChildNode).remove();
+}
+
+function hasContent(node: Node): boolean {
+  return node.textContent !== "" || (node as ParentNode).querySelector?.("br") != null;
 }
