@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+import orjson
+
 from facade.endpoint import EndpointSpec
 from facade.http.exchange import Exchange
-from facade.http.responses import Response, TypedResponse, WholeResponse
+from facade.http.responses import JsonResponse, Response, TypedResponse, WholeResponse
 from facade.http_errors import unknown_path
+from services.common.version import VERSION
 
 _PATH = "/console"
 _BUILT = Path(__file__).parents[1] / "console" / "dist"
@@ -113,9 +116,15 @@ def _response(file: tuple[bytes, str], kind: str, headers: Mapping[str, str]) ->
     return TypedResponse(body, kind, headers)
 
 
+async def _version(exchange: Exchange) -> Response:
+    """Return the version of the gateway, which `/openapi.json` has too."""
+    return JsonResponse(orjson.dumps({"version": VERSION}))
+
+
 ENDPOINTS = (
     EndpointSpec(method="GET", path="/", handler=_to_console),
     EndpointSpec(method="GET", path=_PATH, handler=_page),
     EndpointSpec(method="GET", path=f"{_PATH}/assets/{{name}}", handler=_asset),
+    EndpointSpec(method="GET", path=f"{_PATH}/version", handler=_version),
     EndpointSpec(method="GET", path=f"{_PATH}/{{page:.*}}", handler=_page),
 )

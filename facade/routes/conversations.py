@@ -11,7 +11,9 @@ from facade.bodies import ReceivedBody
 from facade.dialects import conversations, stored_responses
 from facade.dialects.conversations import schemas
 from facade.dialects.conversations.requests import ConversationBody, ItemsBody, UpdateBody
-from facade.endpoint import Answer, Body, EndpointSpec
+from facade.dialects.json_schemas import NAME
+from facade.dialects.stored_responses.schemas import LIMIT
+from facade.endpoint import Answer, Body, EndpointSpec, query_parameter
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.parsing import check_values
@@ -26,6 +28,7 @@ from gateway.memory.v1.conversations_pb2 import (
     DeleteItemRequest,
     GetConversationRequest,
     GetItemRequest,
+    ListConversationsRequest,
     ListItemsRequest,
     UpdateConversationRequest,
 )
@@ -59,6 +62,21 @@ async def create(exchange: Exchange) -> Response:
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from None
     return JsonResponse(conversations.render_conversation(created.conversation))
+
+
+async def list_all(exchange: Exchange) -> Response:
+    """List the caller's conversations."""
+    page = conversations.parse_page(exchange.query)
+    rpc_request = ListConversationsRequest(page_size=page.limit, after=page.after)
+    try:
+        listed = await _service(exchange).ListConversations(
+            rpc_request, metadata=rpc_metadata(exchange)
+        )
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error) from None
+    return JsonResponse(
+        conversations.render_conversations(listed.conversations, has_more=listed.has_more)
+    )
 
 
 async def retrieve(exchange: Exchange) -> Response:
@@ -219,6 +237,18 @@ ENDPOINTS = (
         summary="Create a conversation",
         body=Body(ConversationBody, is_required=False, example={"metadata": {"topic": "tides"}}),
         answer=_CONVERSATION,
+    ),
+    EndpointSpec(
+        method="GET",
+        path="/beta/v1/conversations",
+        handler=list_all,
+        operation_id="listConversations",
+        summary="List the caller's conversations, the latest change first",
+        parameters=[
+            query_parameter("limit", LIMIT),
+            query_parameter("after", NAME, "Id of the last conversation of the previous page."),
+        ],
+        answer=Answer("Success", [schemas.CONVERSATIONS]),
     ),
     EndpointSpec(
         method="GET",

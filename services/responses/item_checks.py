@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gateway.memory.v1.conversations_pb2 import ListItemsRequest
+from gateway.memory.v1.conversations_pb2 import ListConversationsRequest, ListItemsRequest
 from gateway.memory.v1.responses_pb2 import ListInputItemsRequest, ResponseItem
 from services.common.errors import invalid
 
@@ -27,7 +27,9 @@ def is_item_id(name: str) -> bool:
     return 1 <= len(name) <= _MAX_ITEM_ID and name.isprintable()
 
 
-def page_size(request: ListInputItemsRequest | ListItemsRequest) -> int:
+def page_size(
+    request: ListInputItemsRequest | ListItemsRequest | ListConversationsRequest,
+) -> int:
     """Return the page size of a request.
 
     Raises:

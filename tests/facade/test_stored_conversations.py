@@ -15,6 +15,7 @@ from services.common.clock import Clock
 from tests.facade.response_clients import ECHO, ResponseGateway, response_gateway, user
 from tests.faults import actions
 from tests.grid import each_row
+from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -53,6 +54,31 @@ async def test_a_conversation_is_made_changed_and_deleted(at: ResponseGateway) -
     for call in (calls.retrieve(made.id), calls.items.list(made.id), calls.delete(made.id)):
         with pytest.raises(openai.NotFoundError, match="Conversation with id"):
             await call
+
+
+async def test_conversations_are_listed_by_their_changes(tmp_path: Path) -> None:
+    clock = ManualClock(1_800_000_000.0)
+    async with response_gateway(tmp_path, clock=Clock(now=clock.now)) as at:
+        made = []
+        for number in range(3):
+            clock.now_s += 1
+            made.append(await at.ada.conversations.create(metadata={"title": str(number)}))
+        await at.bob.conversations.create()
+        clock.now_s += 1
+        await at.ada.conversations.items.create(made[0].id, items=[user("Hi")])
+        ids = [made[0].id, made[2].id, made[1].id]
+        status, page = await send(at, "GET", "?limit=2")
+        assert (status, [one["id"] for one in page["data"]]) == (200, ids[:2])
+        assert page["data"][1] == made[2].to_dict()
+        assert (page["first_id"], page["last_id"], page["has_more"]) == (ids[0], ids[1], True)
+        _, page = await send(at, "GET", f"?after={ids[1]}")
+        assert ([one["id"] for one in page["data"]], page["has_more"]) == (ids[2:], False)
+        _, page = await send(at, "GET", f"?after={ids[2]}")
+        assert (page["data"], page["first_id"]) == ([], "")
+        other = await at.bob.conversations.create()
+        for query in ("limit=0", "limit=101", "after=", "after=x", f"after={other.id}"):
+            status, answer = await send(at, "GET", f"?{query}")
+            assert (status, answer["error"]["param"]) == (400, query.split("=")[0])
 
 
 @pytest.mark.parametrize("options", [{}, {"json": {}}, {"json": {"items": None}}])

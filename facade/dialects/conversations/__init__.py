@@ -2,6 +2,7 @@
 
 from facade.dialects.conversations.answers import (
     render_conversation,
+    render_conversations,
     render_deleted,
     render_item,
     render_items,
@@ -11,6 +12,7 @@ from facade.dialects.conversations.requests import (
     Items,
     parse_create,
     parse_items,
+    parse_page,
     parse_update,
     stored_items,
 )
@@ -22,8 +24,10 @@ __all__ = [
     "item_error",
     "parse_create",
     "parse_items",
+    "parse_page",
     "parse_update",
     "render_conversation",
+    "render_conversations",
     "render_deleted",
     "render_item",
     "render_items",

@@ -1,6 +1,6 @@
 """Stored conversations and their items as JSON."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import orjson
 
@@ -20,6 +20,11 @@ def render_conversation(conversation: StoredConversation) -> bytes:
     )
 
 
+def render_conversations(conversations: Sequence[StoredConversation], *, has_more: bool) -> bytes:
+    """Return the JSON of a page of conversations."""
+    return _page([(one.id, render_conversation(one)) for one in conversations], has_more=has_more)
+
+
 def render_deleted(conversation_id: str) -> bytes:
     """Return the JSON that confirms the deletion of a conversation."""
     return orjson.dumps({"id": conversation_id, "object": "conversation.deleted", "deleted": True})
@@ -35,14 +40,18 @@ def render_item(item: ResponseItem) -> bytes:
 
 def render_items(items: Iterable[ResponseItem], *, has_more: bool) -> bytes:
     """Return the JSON of a page of items."""
-    listed = list(items)
+    return _page([(item.id, render_item(item)) for item in items], has_more=has_more)
+
+
+def _page(objects: Sequence[tuple[str, bytes]], *, has_more: bool) -> bytes:
+    """Return the JSON of a page of objects, of which each has an id and its JSON."""
     return orjson.dumps(
         {
             "object": "list",
-            "data": [orjson.Fragment(render_item(item)) for item in listed],
+            "data": [orjson.Fragment(json) for _, json in objects],
             # The types of OpenAI's clients have no null here.
-            "first_id": listed[0].id if listed else "",
-            "last_id": listed[-1].id if listed else "",
+            "first_id": objects[0][0] if objects else "",
+            "last_id": objects[-1][0] if objects else "",
             "has_more": has_more,
         }
     )

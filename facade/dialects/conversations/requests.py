@@ -3,13 +3,14 @@
 Source: OpenAI's API reference, "Conversations".
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from facade.dialects.paths import SourceMap
+from facade.dialects.queries import parse_limit
 from facade.dialects.responses import (
     Reference,
     add_items,
@@ -18,6 +19,7 @@ from facade.dialects.responses import (
 )
 from facade.dialects.responses.item_types import Item
 from facade.dialects.responses.types import Metadata
+from facade.dialects.stored_responses.queries import DEFAULT_LIMIT, MAX_LIMIT
 from facade.dialects.validation import exact_json, validate, write_json
 from gateway.memory.v1.responses_pb2 import ResponseItem
 from services.common import ids
@@ -103,6 +105,25 @@ def parse_items(body: bytes, new_id: ids.IdGenerator = ids.new_id) -> Items:
         GatewayError: invalid, naming the field.
     """
     return _items(validate(_APPEND, exact_json(body), body).items, new_id)
+
+
+class PageQuery(NamedTuple):
+    """A page of conversations: its size, and the id of the conversation before it, or ""."""
+
+    limit: int
+    after: str
+
+
+def parse_page(query: Mapping[str, str]) -> PageQuery:
+    """Parse the query of a list of conversations: `limit` (1 to 100; 20 when absent), `after`.
+
+    Raises:
+        GatewayError: invalid, naming the parameter.
+    """
+    after = query.get("after", "")
+    if "after" in query and not after:
+        raise invalid("after", "after: must be the id of a conversation")
+    return PageQuery(parse_limit(query, default=DEFAULT_LIMIT, largest=MAX_LIMIT), after)
 
 
 def stored_items(

@@ -32,15 +32,23 @@ DELETED: Final = NamedSchema(
 )
 ITEM: Final = NamedSchema("ConversationItem", open_object({"id": NAME, "type": NAME}))
 _PLACE = described(STRING, "Empty if the page is empty.")
-ITEMS: Final = NamedSchema(
-    "ConversationItems",
-    open_object(
-        {
-            "object": {"const": "list"},
-            "data": array(ITEM.ref),
-            "first_id": _PLACE,
-            "last_id": _PLACE,
-            "has_more": BOOLEAN,
-        }
-    ),
-)
+
+
+def _page(name: str, element: NamedSchema) -> NamedSchema:
+    """Return the schema of a page of objects."""
+    return NamedSchema(
+        name,
+        open_object(
+            {
+                "object": {"const": "list"},
+                "data": array(element.ref),
+                "first_id": _PLACE,
+                "last_id": _PLACE,
+                "has_more": BOOLEAN,
+            }
+        ),
+    )
+
+
+ITEMS: Final = _page("ConversationItems", ITEM)
+CONVERSATIONS: Final = _page("Conversations", CONVERSATION)

@@ -4,7 +4,18 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
@@ -111,6 +122,40 @@ class ConversationRepository:
         async with reading_once(self._engine) as connection:
             row = (await connection.execute(query)).one_or_none()
         return _conversation(row, conversation_id)
+
+    async def list_of(
+        self, owner_id: str, size: int, after: str
+    ) -> tuple[Sequence[StoredConversation], bool]:
+        """Return a page of an owner's conversations, and whether there are others after it.
+
+        Args:
+            owner_id: the user.
+            size: maximum number of conversations.
+            after: id of the conversation before the page, or "".
+
+        Raises:
+            GatewayError: invalid, the owner has no conversation `after`.
+        """
+        place = (conversations.c.expires_at_ms, conversations.c.id)
+        alive = (
+            conversations.c.owner_id == owner_id,
+            conversations.c.expires_at_ms > self._clock.now_ms(),
+        )
+        query: Select[Any] = (
+            select(*_COLUMNS)
+            .where(*alive)
+            .order_by(*(column.desc() for column in place))
+            .limit(size + 1)
+        )
+        async with reading_once(self._engine) as connection:
+            if after:
+                of_after: Select[Any] = select(*place).where(*alive, conversations.c.id == after)
+                last = (await connection.execute(of_after)).one_or_none()
+                if last is None:
+                    raise invalid("after", "after: must be the id of one of your conversations")
+                query = query.where(tuple_(*place) < tuple_(*last))
+            rows = (await connection.execute(query)).all()
+        return [_conversation(row, row.id) for row in rows[:size]], len(rows) > size
 
     async def update(
         self, owner_id: str, max_bytes: int, conversation_id: str, notes: bytes

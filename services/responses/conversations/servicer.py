@@ -68,6 +68,16 @@ class ConversationServicer(conversations_pb2_grpc.ConversationServiceServicer):
         conversation = await self._repository.find(caller.get().user_id, _possible(request.id))
         return conversations_pb2.GetConversationResponse(conversation=conversation)
 
+    async def ListConversations(
+        self, request: conversations_pb2.ListConversationsRequest, context: Context
+    ) -> conversations_pb2.ListConversationsResponse:
+        """List the caller's conversations."""
+        size = page_size(request)
+        if request.after and not is_conversation_id(request.after):
+            raise invalid("after", "after: must be the id of one of your conversations")
+        listed, has_more = await self._repository.list_of(caller.get().user_id, size, request.after)
+        return conversations_pb2.ListConversationsResponse(conversations=listed, has_more=has_more)
+
     async def UpdateConversation(
         self, request: conversations_pb2.UpdateConversationRequest, context: Context
     ) -> conversations_pb2.UpdateConversationResponse:

@@ -32,7 +32,8 @@ conversations = Table(
     Column("last_position", BigInteger, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Index("ix_conversations_expires_at_ms", "expires_at_ms"),
-    Index("ix_conversations_owner_id", "owner_id"),
+    # The latest change expires last, which is the order of an owner's list.
+    Index("ix_conversations_owner_id", "owner_id", "expires_at_ms", "id"),
 )
 
 items = Table(

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from gateway.memory.v1 import responses_pb2 as gateway_dot_memory_dot_v1_dot_responses__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%gateway/memory/v1/conversations.proto\x12\x11gateway.memory.v1\x1a!gateway/memory/v1/responses.proto\"`\n\x12StoredConversation\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08metadata\x18\x02 \x01(\x0c\x12\x15\n\rcreated_at_ms\x18\x03 \x01(\x03\x12\x15\n\rexpires_at_ms\x18\x04 \x01(\x03\"]\n\x19\x43reateConversationRequest\x12\x10\n\x08metadata\x18\x01 \x01(\x0c\x12.\n\x05items\x18\x02 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"Y\n\x1a\x43reateConversationResponse\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32%.gateway.memory.v1.StoredConversation\"$\n\x16GetConversationRequest\x12\n\n\x02id\x18\x01 \x01(\t\"V\n\x17GetConversationResponse\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32%.gateway.memory.v1.StoredConversation\"9\n\x19UpdateConversationRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08metadata\x18\x02 \x01(\x0c\"Y\n\x1aUpdateConversationResponse\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32%.gateway.memory.v1.StoredConversation\"\'\n\x19\x44\x65leteConversationRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x1c\n\x1a\x44\x65leteConversationResponse\"]\n\x12\x43reateItemsRequest\x12\x17\n\x0f\x63onversation_id\x18\x01 \x01(\t\x12.\n\x05items\x18\x02 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"E\n\x13\x43reateItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"5\n\x0eGetItemRequest\x12\x17\n\x0f\x63onversation_id\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\"@\n\x0fGetItemResponse\x12-\n\x04item\x18\x01 \x01(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"8\n\x11\x44\x65leteItemRequest\x12\x17\n\x0f\x63onversation_id\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\"Q\n\x12\x44\x65leteItemResponse\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32%.gateway.memory.v1.StoredConversation\"s\n\x10ListItemsRequest\x12\x17\n\x0f\x63onversation_id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\x11\n\tascending\x18\x04 \x01(\x08\x42\x0c\n\n_page_size\"U\n\x11ListItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"d\n\x10ReadItemsRequest\x12\x17\n\x0f\x63onversation_id\x18\x01 \x01(\t\x12\x11\n\tnew_items\x18\x02 \x01(\r\x12\x11\n\tnew_bytes\x18\x03 \x01(\x04\x12\x11\n\tmax_bytes\x18\x04 \x01(\x04\"q\n\x11ReadItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x15\n\rlast_position\x18\x02 \x01(\x04\x12\x15\n\romitted_bytes\x18\x03 \x01(\x04\x32\x93\x07\n\x13\x43onversationService\x12q\n\x12\x43reateConversation\x12,.gateway.memory.v1.CreateConversationRequest\x1a-.gateway.memory.v1.CreateConversationResponse\x12h\n\x0fGetConversation\x12).gateway.memory.v1.GetConversationRequest\x1a*.gateway.memory.v1.GetConversationResponse\x12q\n\x12UpdateConversation\x12,.gateway.memory.v1.UpdateConversationRequest\x1a-.gateway.memory.v1.UpdateConversationResponse\x12q\n\x12\x44\x65leteConversation\x12,.gateway.memory.v1.DeleteConversationRequest\x1a-.gateway.memory.v1.DeleteConversationResponse\x12\\\n\x0b\x43reateItems\x12%.gateway.memory.v1.CreateItemsRequest\x1a&.gateway.memory.v1.CreateItemsResponse\x12P\n\x07GetItem\x12!.gateway.memory.v1.GetItemRequest\x1a\".gateway.memory.v1.GetItemResponse\x12Y\n\nDeleteItem\x12$.gateway.memory.v1.DeleteItemRequest\x1a%.gateway.memory.v1.DeleteItemResponse\x12V\n\tListItems\x12#.gateway.memory.v1.ListItemsRequest\x1a$.gateway.memory.v1.ListItemsResponse\x12V\n\tReadItems\x12#.gateway.memory.v1.ReadItemsRequest\x1a$.gateway.memory.v1.ReadItemsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%gateway/memory/v1/conversations.proto\x12\x11gateway.memory.v1\x1a!gateway/memory/v1/responses.proto\"`\n\x12StoredConversation\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08metadata\x18\x02 \x01(\x0c\x12\x15\n\rcreated_at_ms\x18\x03 \x01(\x03\x12\x15\n\rexpires_at_ms\x18\x04 \x01(\x03\"]\n\x19\x43reateConversationRequest\x12\x10\n\x08metadata\x18\x01 \x01(\x0c\x12.\n\x05items\x18\x02 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"Y\n\x1a\x43reateConversationResponse\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32%.gateway.memory.v1.StoredConversation\"$\n\x16GetConversationRequest\x12\n\n\x02id\x18\x01 \x01(\t\"V\n\x17GetConversationResponse\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32%.gateway.memory.v1.StoredConversation\"O\n\x18ListConversationsRequest\x12\x16\n\tpage_size\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\r\n\x05\x61\x66ter\x18\x02 \x01(\tB\x0c\n\n_page_size\"k\n\x19ListConversationsResponse\x12<\n\rconversations\x18\x01 \x03(\x0b\x32%.gateway.memory.v1.StoredConversation\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"9\n\x19UpdateConversationRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08metadata\x18\x02 \x01(\x0c\"Y\n\x1aUpdateConversationResponse\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32%.gateway.memory.v1.StoredConversation\"\'\n\x19\x44\x65leteConversationRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x1c\n\x1a\x44\x65leteConversationResponse\"]\n\x12\x43reateItemsRequest\x12\x17\n\x0f\x63onversation_id\x18\x01 \x01(\t\x12.\n\x05items\x18\x02 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"E\n\x13\x43reateItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"5\n\x0eGetItemRequest\x12\x17\n\x0f\x63onversation_id\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\"@\n\x0fGetItemResponse\x12-\n\x04item\x18\x01 \x01(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\"8\n\x11\x44\x65leteItemRequest\x12\x17\n\x0f\x63onversation_id\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\"Q\n\x12\x44\x65leteItemResponse\x12;\n\x0c\x63onversation\x18\x01 \x01(\x0b\x32%.gateway.memory.v1.StoredConversation\"s\n\x10ListItemsRequest\x12\x17\n\x0f\x63onversation_id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\x11\n\tascending\x18\x04 \x01(\x08\x42\x0c\n\n_page_size\"U\n\x11ListItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"d\n\x10ReadItemsRequest\x12\x17\n\x0f\x63onversation_id\x18\x01 \x01(\t\x12\x11\n\tnew_items\x18\x02 \x01(\r\x12\x11\n\tnew_bytes\x18\x03 \x01(\x04\x12\x11\n\tmax_bytes\x18\x04 \x01(\x04\"q\n\x11ReadItemsResponse\x12.\n\x05items\x18\x01 \x03(\x0b\x32\x1f.gateway.memory.v1.ResponseItem\x12\x15\n\rlast_position\x18\x02 \x01(\x04\x12\x15\n\romitted_bytes\x18\x03 \x01(\x04\x32\x83\x08\n\x13\x43onversationService\x12q\n\x12\x43reateConversation\x12,.gateway.memory.v1.CreateConversationRequest\x1a-.gateway.memory.v1.CreateConversationResponse\x12h\n\x0fGetConversation\x12).gateway.memory.v1.GetConversationRequest\x1a*.gateway.memory.v1.GetConversationResponse\x12n\n\x11ListConversations\x12+.gateway.memory.v1.ListConversationsRequest\x1a,.gateway.memory.v1.ListConversationsResponse\x12q\n\x12UpdateConversation\x12,.gateway.memory.v1.UpdateConversationRequest\x1a-.gateway.memory.v1.UpdateConversationResponse\x12q\n\x12\x44\x65leteConversation\x12,.gateway.memory.v1.DeleteConversationRequest\x1a-.gateway.memory.v1.DeleteConversationResponse\x12\\\n\x0b\x43reateItems\x12%.gateway.memory.v1.CreateItemsRequest\x1a&.gateway.memory.v1.CreateItemsResponse\x12P\n\x07GetItem\x12!.gateway.memory.v1.GetItemRequest\x1a\".gateway.memory.v1.GetItemResponse\x12Y\n\nDeleteItem\x12$.gateway.memory.v1.DeleteItemRequest\x1a%.gateway.memory.v1.DeleteItemResponse\x12V\n\tListItems\x12#.gateway.memory.v1.ListItemsRequest\x1a$.gateway.memory.v1.ListItemsResponse\x12V\n\tReadItems\x12#.gateway.memory.v1.ReadItemsRequest\x1a$.gateway.memory.v1.ReadItemsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,34 +42,38 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETCONVERSATIONREQUEST']._serialized_end=415
   _globals['_GETCONVERSATIONRESPONSE']._serialized_start=417
   _globals['_GETCONVERSATIONRESPONSE']._serialized_end=503
-  _globals['_UPDATECONVERSATIONREQUEST']._serialized_start=505
-  _globals['_UPDATECONVERSATIONREQUEST']._serialized_end=562
-  _globals['_UPDATECONVERSATIONRESPONSE']._serialized_start=564
-  _globals['_UPDATECONVERSATIONRESPONSE']._serialized_end=653
-  _globals['_DELETECONVERSATIONREQUEST']._serialized_start=655
-  _globals['_DELETECONVERSATIONREQUEST']._serialized_end=694
-  _globals['_DELETECONVERSATIONRESPONSE']._serialized_start=696
-  _globals['_DELETECONVERSATIONRESPONSE']._serialized_end=724
-  _globals['_CREATEITEMSREQUEST']._serialized_start=726
-  _globals['_CREATEITEMSREQUEST']._serialized_end=819
-  _globals['_CREATEITEMSRESPONSE']._serialized_start=821
-  _globals['_CREATEITEMSRESPONSE']._serialized_end=890
-  _globals['_GETITEMREQUEST']._serialized_start=892
-  _globals['_GETITEMREQUEST']._serialized_end=945
-  _globals['_GETITEMRESPONSE']._serialized_start=947
-  _globals['_GETITEMRESPONSE']._serialized_end=1011
-  _globals['_DELETEITEMREQUEST']._serialized_start=1013
-  _globals['_DELETEITEMREQUEST']._serialized_end=1069
-  _globals['_DELETEITEMRESPONSE']._serialized_start=1071
-  _globals['_DELETEITEMRESPONSE']._serialized_end=1152
-  _globals['_LISTITEMSREQUEST']._serialized_start=1154
-  _globals['_LISTITEMSREQUEST']._serialized_end=1269
-  _globals['_LISTITEMSRESPONSE']._serialized_start=1271
-  _globals['_LISTITEMSRESPONSE']._serialized_end=1356
-  _globals['_READITEMSREQUEST']._serialized_start=1358
-  _globals['_READITEMSREQUEST']._serialized_end=1458
-  _globals['_READITEMSRESPONSE']._serialized_start=1460
-  _globals['_READITEMSRESPONSE']._serialized_end=1573
-  _globals['_CONVERSATIONSERVICE']._serialized_start=1576
-  _globals['_CONVERSATIONSERVICE']._serialized_end=2491
+  _globals['_LISTCONVERSATIONSREQUEST']._serialized_start=505
+  _globals['_LISTCONVERSATIONSREQUEST']._serialized_end=584
+  _globals['_LISTCONVERSATIONSRESPONSE']._serialized_start=586
+  _globals['_LISTCONVERSATIONSRESPONSE']._serialized_end=693
+  _globals['_UPDATECONVERSATIONREQUEST']._serialized_start=695
+  _globals['_UPDATECONVERSATIONREQUEST']._serialized_end=752
+  _globals['_UPDATECONVERSATIONRESPONSE']._serialized_start=754
+  _globals['_UPDATECONVERSATIONRESPONSE']._serialized_end=843
+  _globals['_DELETECONVERSATIONREQUEST']._serialized_start=845
+  _globals['_DELETECONVERSATIONREQUEST']._serialized_end=884
+  _globals['_DELETECONVERSATIONRESPONSE']._serialized_start=886
+  _globals['_DELETECONVERSATIONRESPONSE']._serialized_end=914
+  _globals['_CREATEITEMSREQUEST']._serialized_start=916
+  _globals['_CREATEITEMSREQUEST']._serialized_end=1009
+  _globals['_CREATEITEMSRESPONSE']._serialized_start=1011
+  _globals['_CREATEITEMSRESPONSE']._serialized_end=1080
+  _globals['_GETITEMREQUEST']._serialized_start=1082
+  _globals['_GETITEMREQUEST']._serialized_end=1135
+  _globals['_GETITEMRESPONSE']._serialized_start=1137
+  _globals['_GETITEMRESPONSE']._serialized_end=1201
+  _globals['_DELETEITEMREQUEST']._serialized_start=1203
+  _globals['_DELETEITEMREQUEST']._serialized_end=1259
+  _globals['_DELETEITEMRESPONSE']._serialized_start=1261
+  _globals['_DELETEITEMRESPONSE']._serialized_end=1342
+  _globals['_LISTITEMSREQUEST']._serialized_start=1344
+  _globals['_LISTITEMSREQUEST']._serialized_end=1459
+  _globals['_LISTITEMSRESPONSE']._serialized_start=1461
+  _globals['_LISTITEMSRESPONSE']._serialized_end=1546
+  _globals['_READITEMSREQUEST']._serialized_start=1548
+  _globals['_READITEMSREQUEST']._serialized_end=1648
+  _globals['_READITEMSRESPONSE']._serialized_start=1650
+  _globals['_READITEMSRESPONSE']._serialized_end=1763
+  _globals['_CONVERSATIONSERVICE']._serialized_start=1766
+  _globals['_CONVERSATIONSERVICE']._serialized_end=2793
 # @@protoc_insertion_point(module_scope)

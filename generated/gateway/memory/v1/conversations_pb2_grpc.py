@@ -50,6 +50,11 @@ class ConversationServiceStub:
                 request_serializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.GetConversationRequest.SerializeToString,
                 response_deserializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.GetConversationResponse.FromString,
                 _registered_method=True)
+        self.ListConversations = channel.unary_unary(
+                '/gateway.memory.v1.ConversationService/ListConversations',
+                request_serializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.ListConversationsRequest.SerializeToString,
+                response_deserializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.ListConversationsResponse.FromString,
+                _registered_method=True)
         self.UpdateConversation = channel.unary_unary(
                 '/gateway.memory.v1.ConversationService/UpdateConversation',
                 request_serializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.UpdateConversationRequest.SerializeToString,
@@ -112,6 +117,16 @@ class ConversationServiceServicer:
         """Returns a conversation, without its items.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListConversations(self, request, context):
+        """Lists the caller's conversations, the latest change first, without their items.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size, or `after` is not
+        the id of a conversation of the caller.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -195,6 +210,11 @@ def add_ConversationServiceServicer_to_server(servicer, server):
                     servicer.GetConversation,
                     request_deserializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.GetConversationRequest.FromString,
                     response_serializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.GetConversationResponse.SerializeToString,
+            ),
+            'ListConversations': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListConversations,
+                    request_deserializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.ListConversationsRequest.FromString,
+                    response_serializer=gateway_dot_memory_dot_v1_dot_conversations__pb2.ListConversationsResponse.SerializeToString,
             ),
             'UpdateConversation': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateConversation,
@@ -292,6 +312,33 @@ class ConversationService:
             '/gateway.memory.v1.ConversationService/GetConversation',
             gateway_dot_memory_dot_v1_dot_conversations__pb2.GetConversationRequest.SerializeToString,
             gateway_dot_memory_dot_v1_dot_conversations__pb2.GetConversationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListConversations(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.memory.v1.ConversationService/ListConversations',
+            gateway_dot_memory_dot_v1_dot_conversations__pb2.ListConversationsRequest.SerializeToString,
+            gateway_dot_memory_dot_v1_dot_conversations__pb2.ListConversationsResponse.FromString,
             options,
             channel_credentials,
             insecure,

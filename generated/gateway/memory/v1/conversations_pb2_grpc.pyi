@@ -57,6 +57,12 @@ class ConversationServiceStub:
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).
     """
+    ListConversations: _grpc.UnaryUnaryMultiCallable[_conversations_pb2.ListConversationsRequest, _conversations_pb2.ListConversationsResponse]
+    """Lists the caller's conversations, the latest change first, without their items.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size, or `after` is not
+    the id of a conversation of the caller.
+    """
     UpdateConversation: _grpc.UnaryUnaryMultiCallable[_conversations_pb2.UpdateConversationRequest, _conversations_pb2.UpdateConversationResponse]
     """Replaces the metadata of a conversation and restarts its time to live.
 
@@ -119,6 +125,12 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     """Returns a conversation, without its items.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).
+    """
+    ListConversations: _aio.UnaryUnaryMultiCallable[_conversations_pb2.ListConversationsRequest, _conversations_pb2.ListConversationsResponse]  # type: ignore[assignment]
+    """Lists the caller's conversations, the latest change first, without their items.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size, or `after` is not
+    the id of a conversation of the caller.
     """
     UpdateConversation: _aio.UnaryUnaryMultiCallable[_conversations_pb2.UpdateConversationRequest, _conversations_pb2.UpdateConversationResponse]  # type: ignore[assignment]
     """Replaces the metadata of a conversation and restarts its time to live.
@@ -191,6 +203,18 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         """Returns a conversation, without its items.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).
+        """
+
+    @_abc_1.abstractmethod
+    def ListConversations(
+        self,
+        request: _conversations_pb2.ListConversationsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_conversations_pb2.ListConversationsResponse, _abc.Awaitable[_conversations_pb2.ListConversationsResponse]]:
+        """Lists the caller's conversations, the latest change first, without their items.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size, or `after` is not
+        the id of a conversation of the caller.
         """
 
     @_abc_1.abstractmethod

@@ -76,7 +76,9 @@ def _create_conversations() -> None:
         ),
     )
     op.create_index("ix_conversations_expires_at_ms", "conversations", ["expires_at_ms"])
-    op.create_index("ix_conversations_owner_id", "conversations", ["owner_id"])
+    op.create_index(
+        "ix_conversations_owner_id", "conversations", ["owner_id", "expires_at_ms", "id"]
+    )
     op.create_table(
         "conversation_items",
         sa.Column("conversation_id", sa.String(64), nullable=False),
